@@ -1,0 +1,17 @@
+export default {
+  testMatch: ["<rootDir>/test/**/*.test.ts"],
+  extensionsToTreatAsEsm: [".ts"],
+  moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
+  transform: {
+    "^.+\\.ts$": [
+      "@swc/jest",
+      {
+        jsc: { target: "es2023", parser: { syntax: "typescript" } },
+        module: { type: "es6" },
+        sourceMaps: "inline",
+      },
+    ],
+  },
+  testTimeout: 20000,
+  maxWorkers: 2,
+};
