@@ -1,0 +1,155 @@
+/** Turns a YAML file into a checked, frozen description of the sandbox's world, or says which path in it is wrong. */
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+import { z } from "zod";
+import { DOMAIN_STATUSES } from "./facts.js";
+import { asName, isTld } from "./names.js";
+
+const cents = z
+  .string()
+  .regex(/^\d{1,9}\.\d{2}$/, "must be a quoted decimal with two fraction digits")
+  .transform((text) => Number(text.replace(".", "")));
+const signedCents = z
+  .string()
+  .regex(/^-?\d{1,9}\.\d{2}$/, "must be a quoted decimal with two fraction digits")
+  .transform((text) => Number(text.replace(".", "")));
+const name = z.string().refine((text) => asName(text) === text, "must be a lower-case domain name");
+const tld = z.string().refine(isTld, "must be a lower-case TLD with a leading dot");
+const currency = z.string().regex(/^[A-Z]{3}$/, "must be a three-letter currency code");
+const terms = z.array(cents).max(10);
+
+/** A mapping becomes a Map, so that no key can collide with what every object has. */
+function mapping<Value extends z.ZodType>(key: z.ZodString, value: Value) {
+  return z.record(key, value).transform((record) => new Map<string, z.output<Value>>(Object.entries(record)));
+}
+
+const priceTable = mapping(
+  tld,
+  z.strictObject({ registration: terms.min(1), renewal: terms, transfer: terms, restore: terms }),
+);
+export type PriceTable = ReadonlyMap<
+  string,
+  Readonly<Record<"registration" | "renewal" | "transfer" | "restore", readonly number[]>>
+>;
+
+const domain = z.strictObject({
+  name,
+  registered: z.iso.date(),
+  /** Without it the expiry is an anniversary of the registration, so that the demo does not age. */
+  expires: z.iso.date().optional(),
+  status: z.enum(DOMAIN_STATUSES).default("active"),
+  autoRenew: z.boolean().default(true),
+  nameservers: z.array(name).max(13).optional(),
+});
+export type DomainConfig = z.infer<typeof domain>;
+
+const generated = z.strictObject({
+  count: z.int().min(1).max(100_000),
+  /** `{n}` becomes 1, 2, 3 … padded to the width of `count`. */
+  name: z.string().refine((text) => text.includes("{n}") && asName(text.replace("{n}", "0")) !== undefined, {
+    error: "must be a lower-case domain name that contains {n}",
+  }),
+  registered: z.iso.date(),
+});
+
+const credential = z.strictObject({ key: z.string().min(8), secret: z.string().min(16) });
+
+const reseller = z.strictObject({
+  id: z.string().regex(/^[a-z0-9-]{1,40}$/, "must be 1-40 of a-z, 0-9 and -"),
+  accountNumber: z.string().min(1),
+  currency,
+  tier: z.string(),
+  balance: signedCents,
+  creditLimit: cents,
+  apiAccess: z.boolean().default(true),
+  /** Left out: one random credential per start. */
+  credentials: z.array(credential).min(1).optional(),
+  domains: z.array(domain).default([]),
+  generate: generated.optional(),
+});
+export type ResellerConfig = z.infer<typeof reseller>;
+
+const schema = z.strictObject({
+  rateLimit: z
+    .strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) })
+    .default({ limit: 60, windowMs: 60_000 }),
+  unpricedTlds: z.array(tld).default([]),
+  nameservers: z.array(name).min(1),
+  tiers: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1),
+        fromDomains: z.int().min(0),
+        discountPercent: z.int().min(0).max(90),
+      }),
+    )
+    .min(1),
+  priceLists: mapping(currency, priceTable),
+  names: z.strictObject({
+    takenPercent: z.int().min(0).max(100),
+    taken: z.array(name).default([]),
+    available: z.array(name).default([]),
+    premium: mapping(name, mapping(currency, cents)).default(new Map()),
+  }),
+  resellers: z.array(reseller).min(1),
+});
+export type Config = z.infer<typeof schema>;
+
+interface Fault {
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+/** What no single value shows: names used twice, or used and not there. */
+function crossFaults(world: Config): Fault[] {
+  const faults: Fault[] = [];
+  const say = (path: PropertyKey[], message: string): void => {
+    faults.push({ path, message });
+  };
+  const ids = new Set<string>();
+  const keys = new Set<string>();
+  const owned = new Set<string>();
+  const tiers = new Set(world.tiers.map((tier) => tier.name));
+  if (tiers.size < world.tiers.length) say(["tiers"], "two tiers have the same name");
+  world.tiers.slice(1).forEach((tier, index) => {
+    if (tier.fromDomains <= (world.tiers[index]?.fromDomains ?? 0)) {
+      say(["tiers", index + 1, "fromDomains"], "tiers must rise");
+    }
+  });
+  world.resellers.forEach((one, index) => {
+    const at = ["resellers", index];
+    if (ids.has(one.id)) say([...at, "id"], `two resellers are called ${one.id}`);
+    ids.add(one.id);
+    if (!tiers.has(one.tier)) say([...at, "tier"], `there is no tier ${one.tier}`);
+    if (!world.priceLists.has(one.currency)) say([...at, "currency"], `no price list is in ${one.currency}`);
+    (one.credentials ?? []).forEach(({ key }, position) => {
+      if (keys.has(key)) say([...at, "credentials", position, "key"], "this key is already used");
+      keys.add(key);
+    });
+    one.domains.forEach((own, position) => {
+      if (owned.has(own.name)) say([...at, "domains", position, "name"], `${own.name} is already registered`);
+      owned.add(own.name);
+    });
+  });
+  return faults;
+}
+
+export function parseConfig(text: string, origin: string): Config {
+  let raw: unknown;
+  try {
+    raw = parse(text);
+  } catch (error) {
+    throw new Error(`${origin}: not YAML: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  const result = schema.safeParse(raw);
+  const faults: readonly Fault[] = result.success ? crossFaults(result.data) : result.error.issues;
+  if (result.success && faults.length === 0) return result.data;
+  const lines = faults.map(({ path, message }) => `  ${path.map(String).join(".") || "(top)"}: ${message}`);
+  throw new Error(`${origin} is not a valid sandbox configuration:\n${lines.join("\n")}`);
+}
+
+export function readConfig(file: string): Config {
+  return parseConfig(readFileSync(file, "utf8"), file);
+}

@@ -1,0 +1,118 @@
+/** The portal side over HTTP, for developers and tests: a server of its own on the loopback address, no part of the API. */
+import express, { type ErrorRequestHandler, type Express, type Request } from "express";
+import { z } from "zod";
+import { isAddressRule } from "./credentials.js";
+import { ACTIONS } from "./facts.js";
+import { asName } from "./names.js";
+import { type Control, PortalError } from "./portal.js";
+
+const text = z.string().min(1).max(300);
+const delay = z.number().min(0).max(600_000);
+const newCredential = z.strictObject({ reseller: text });
+const rotation = z.strictObject({ revokeOld: z.boolean().optional() }).default({});
+const allowlist = z.strictObject({
+  addresses: z.array(z.string().refine(isAddressRule, "must be an IP address or a CIDR block")).max(1000),
+});
+const access = z.strictObject({ enabled: z.boolean() });
+const tier = z.strictObject({ tier: text });
+const price = z.strictObject({
+  tld: text,
+  action: z.enum(ACTIONS),
+  years: z.int().min(1).max(10),
+  amount: z.string().regex(/^\d{1,9}\.\d{2}$/, "must be a decimal string with two fraction digits"),
+});
+const taken = z.strictObject({ taken: z.boolean() });
+const behaviour = z
+  .strictObject({
+    beforeMs: delay,
+    afterMs: delay,
+    jitterMs: delay,
+    rateLimit: z.strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) }),
+  })
+  .partial();
+const parserFault = z.object({ status: z.int().min(400).max(499) });
+
+function pathPart(req: Request, name: string): string {
+  return z.string().parse(req.params[name]);
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
+  const body: unknown = req.body;
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new PortalError(422, `${["body", ...(issue?.path ?? [])].join(".")}: ${issue?.message}`);
+}
+
+// Express knows an error handler by its four parameters.
+const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
+  if (error instanceof PortalError) {
+    res.status(error.status).json({ error: error.message });
+    return;
+  }
+  const fault = parserFault.safeParse(error);
+  res
+    .status(fault.data?.status ?? 500)
+    .json({ error: fault.success ? "the request is malformed" : "internal error" });
+};
+
+export function createControlApp(control: Control): Express {
+  const app = express();
+  app.disable("x-powered-by");
+  app.enable("case sensitive routing");
+  app.enable("strict routing");
+  app.use(express.json({ limit: "100kb" }));
+
+  app.post("/credentials", (req, res) => {
+    res.status(201).json(control.createCredential(parse(newCredential, req).reseller));
+  });
+  app.post("/credentials/:key/rotate", (req, res) => {
+    res.status(201).json(control.rotate(pathPart(req, "key"), parse(rotation, req)));
+  });
+  app.delete("/credentials/:key", (req, res) => {
+    control.revoke(pathPart(req, "key"));
+    res.json({ revoked: true });
+  });
+  app.put("/credentials/:key/allowlist", (req, res) => {
+    const body = parse(allowlist, req);
+    control.setAllowlist(pathPart(req, "key"), body.addresses);
+    res.json(body);
+  });
+  app.put("/resellers/:id/api-access", (req, res) => {
+    const body = parse(access, req);
+    control.setApiAccess(pathPart(req, "id"), body.enabled);
+    res.json(body);
+  });
+  app.put("/resellers/:id/tier", (req, res) => {
+    const body = parse(tier, req);
+    control.setTier(pathPart(req, "id"), body.tier);
+    res.json(body);
+  });
+  app.put("/resellers/:id/prices", (req, res) => {
+    const { amount, ...key } = parse(price, req);
+    control.setPrice(pathPart(req, "id"), { ...key, amountCents: Number(amount.replace(".", "")) });
+    res.json({ ...key, amount });
+  });
+  app.put("/names/:domain", (req, res) => {
+    const domain = asName(pathPart(req, "domain"));
+    if (domain === undefined) throw new PortalError(422, "this is not a domain name");
+    const body = parse(taken, req);
+    control.setTaken(domain, body.taken);
+    res.json({ domain, ...body });
+  });
+  app.put("/behaviour", (req, res) => {
+    const { rateLimit, ...latency } = parse(behaviour, req);
+    control.setBehaviour(latency);
+    if (rateLimit !== undefined) control.setRateLimit(rateLimit);
+    res.json({ ...latency, ...(rateLimit === undefined ? {} : { rateLimit }) });
+  });
+  app.get("/stats", (_req, res) => {
+    res.json(control.stats());
+  });
+
+  app.use(() => {
+    throw new PortalError(404, "there is nothing at this address");
+  });
+  app.use(fail);
+  return app;
+}

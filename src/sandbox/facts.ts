@@ -1,0 +1,87 @@
+/** What the sandbox knows, in its own words: behaviour produces these and `shapes.ts` alone decides how they look outside. */
+export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
+export type Action = (typeof ACTIONS)[number];
+
+export const DOMAIN_STATUSES = ["active", "expired", "redemption", "suspended", "pending_transfer"] as const;
+export type DomainStatus = (typeof DOMAIN_STATUSES)[number];
+
+/** Whole cents: the sandbox never holds money in a fraction. */
+export interface Money {
+  readonly cents: number;
+  readonly currency: string;
+}
+
+export interface Availability {
+  readonly domain: string;
+  readonly available: boolean;
+  /** Null when the name is taken. */
+  readonly price: Money | null;
+}
+
+export interface Quote {
+  readonly tld: string;
+  readonly action: Action;
+  readonly years: number;
+  readonly price: Money;
+}
+
+export interface DomainRecord {
+  readonly domain: string;
+  readonly status: DomainStatus;
+  readonly registeredAt: Date;
+  readonly expiresAt: Date;
+  readonly autoRenew: boolean;
+  readonly nameservers: readonly string[];
+}
+
+export interface Balance {
+  readonly accountNumber: string;
+  readonly balance: Money;
+  readonly creditLimit: Money;
+  readonly activeDomains: number;
+}
+
+export interface TierStanding {
+  readonly current: string;
+  /** Null at the top. */
+  readonly next: string | null;
+  readonly domainsNeeded: number;
+}
+
+export type FailureReason =
+  | "missing_credentials"
+  | "invalid_credentials"
+  | "revoked_credentials"
+  | "api_access_disabled"
+  | "ip_not_allowed"
+  | "rate_limited"
+  | "route_not_found"
+  | "domain_not_found"
+  | "method_not_allowed"
+  | "malformed_request"
+  | "malformed_json"
+  | "payload_too_large"
+  | "unsupported_media_type"
+  | "invalid_field"
+  | "invalid_domain"
+  | "tld_not_supported"
+  | "term_not_offered"
+  | "internal";
+
+export interface FailureExtras {
+  readonly retryAfterSeconds?: number;
+  readonly allow?: string;
+}
+
+/** A request refused, with a sentence that may be shown to the caller. */
+export class Failure extends Error {
+  readonly reason: FailureReason;
+  readonly extras: FailureExtras;
+
+  constructor(reason: FailureReason, message: string, extras: FailureExtras = {}) {
+    super(message);
+    this.name = "Failure";
+    this.reason = reason;
+    this.extras = extras;
+  }
+}

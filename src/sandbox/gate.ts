@@ -1,0 +1,100 @@
+/** Every request passes here first: it is timed, authenticated, checked for access and counted, in this order. */
+import type { RequestHandler, Response } from "express";
+import type { Behaviour } from "./behaviour.js";
+import { type Credentials, isAllowed, type StoredCredential } from "./credentials.js";
+import { Failure, type FailureReason } from "./facts.js";
+import type { Reseller, World } from "./world.js";
+
+export const PREFIX = "/api/v1";
+
+const FIXED_ROUTES = new Set([
+  "POST /domains/check",
+  "POST /pricing",
+  "GET /domains",
+  "GET /account/balance",
+  "GET /account/tier",
+]);
+
+export interface Gate {
+  readonly admit: RequestHandler;
+  /** The reseller that an admitted request speaks for. */
+  reseller(res: Response): Reseller;
+  /** Requests that named no known key. */
+  readonly strangers: () => number;
+}
+
+/** The documented route, or "other": a name in a path never becomes a label. */
+function routeLabel(method: string, path: string): string {
+  const asked = `${method} ${path}`;
+  if (FIXED_ROUTES.has(asked)) return `${method} ${PREFIX}${path}`;
+  return /^GET \/domains\/[^/]+$/.test(asked) && path !== "/domains/check"
+    ? `GET ${PREFIX}/domains/{domain}`
+    : "other";
+}
+
+/** Counted against the known key, so that hammering after a refusal shows in the statistics. */
+function refusal(credential: StoredCredential, reason: FailureReason, message: string): Failure {
+  credential.usage.refused += 1;
+  return new Failure(reason, message);
+}
+
+export function createGate(
+  world: World,
+  credentials: Credentials,
+  behaviour: Behaviour,
+  now: () => number,
+): Gate {
+  const resellers = new WeakMap<Response, Reseller>();
+  let strangers = 0;
+
+  const authenticate = (key: string | undefined, secret: string | undefined): StoredCredential => {
+    const verification = credentials.verify(key, secret);
+    switch (verification.outcome) {
+      case "valid":
+        return verification.credential;
+      case "missing":
+        strangers += 1;
+        throw new Failure("missing_credentials", "X-Service-Key and X-Service-Secret are required");
+      case "unknown":
+        strangers += 1;
+        throw new Failure("invalid_credentials", "The credentials are not valid");
+      case "wrong_secret":
+        throw refusal(verification.credential, "invalid_credentials", "The credentials are not valid");
+      case "revoked":
+        throw refusal(verification.credential, "revoked_credentials", "The credentials are revoked");
+      default:
+        return verification satisfies never;
+    }
+  };
+
+  return {
+    admit: async (req, res, next) => {
+      await behaviour.delay("beforeMs");
+      const credential = authenticate(req.get("X-Service-Key"), req.get("X-Service-Secret"));
+      const reseller = world.reseller(credential.resellerId);
+      if (reseller?.apiAccess !== true) {
+        throw refusal(credential, "api_access_disabled", "API access is not enabled on this account");
+      }
+      if (!isAllowed(credential.allowlist, req.socket.remoteAddress ?? "")) {
+        throw refusal(credential, "ip_not_allowed", "This address is not on the credential's allowlist");
+      }
+      const at = now();
+      const admission = credential.window.admit(at, behaviour.rateLimit);
+      credential.usage.record({ at, route: routeLabel(req.method, req.path), accepted: admission.admitted });
+      if (!admission.admitted) {
+        throw new Failure("rate_limited", "Too many requests with this credential", {
+          retryAfterSeconds: admission.retryAfterSeconds,
+        });
+      }
+      resellers.set(res, reseller);
+      await behaviour.delay("afterMs");
+      next();
+    },
+    reseller: (res) => {
+      const reseller = resellers.get(res);
+      if (reseller === undefined) throw new Failure("internal", "Something went wrong");
+      return reseller;
+    },
+    strangers: () => strangers,
+  };
+}

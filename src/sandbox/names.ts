@@ -1,0 +1,45 @@
+/** Names are LDH, fully qualified and lower case from here on, and split into label and TLD in one place. */
+import { createHash } from "node:crypto";
+import { Failure } from "./facts.js";
+
+// Spelt out without the `i` flag: case folding would let a non-ASCII letter (KELVIN SIGN) through.
+const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+const LONGEST_NAME = 253;
+
+/** The lower-case name, or undefined when it is no fully qualified LDH name. */
+export function asName(text: string): string | undefined {
+  if (text.length > LONGEST_NAME) return undefined;
+  const labels = text.split(".");
+  if (labels.length < 2 || !labels.every((label) => LABEL.test(label))) return undefined;
+  return /^[0-9]+$/.test(labels.at(-1) ?? "") ? undefined : text.toLowerCase();
+}
+
+export function parseName(text: string): string {
+  const name = asName(text);
+  if (name === undefined) throw new Failure("invalid_domain", "domain: not a fully qualified domain name");
+  return name;
+}
+
+export function isTld(text: string): boolean {
+  return text.length <= LONGEST_NAME && /^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/.test(text);
+}
+
+/** The TLD of a name that can be registered under one of `priced`; TLDs only known are there to be refused. */
+export function tldOf(name: string, priced: ReadonlySet<string>, unpriced: ReadonlySet<string>): string {
+  if (priced.has(`.${name}`) || unpriced.has(`.${name}`)) {
+    throw new Failure("invalid_domain", "domain: this is a TLD, not a name under one");
+  }
+  const longest = [...priced, ...unpriced]
+    .filter((tld) => name.endsWith(tld))
+    .reduce((best, tld) => (tld.length > best.length ? tld : best), "");
+  if (!priced.has(longest)) throw new Failure("tld_not_supported", "domain: this TLD is not sold");
+  if (name.slice(0, -longest.length).includes(".")) {
+    throw new Failure("invalid_domain", "domain: only names directly under a TLD can be registered");
+  }
+  return longest;
+}
+
+/** The same answer for the same name on every start: about `percent` of all names look taken. */
+export function looksTaken(name: string, percent: number): boolean {
+  return createHash("sha256").update(name).digest().readUInt32BE(0) % 100 < percent;
+}

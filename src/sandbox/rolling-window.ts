@@ -1,0 +1,35 @@
+/**
+ * A strict sliding log: at most `limit` admissions in any window of `windowMs`, both ends included, so an admission
+ * leaves the window only when it is older than `windowMs`. Refusals leave no trace in it.
+ */
+export interface RateLimit {
+  readonly limit: number;
+  readonly windowMs: number;
+}
+
+export type Admission =
+  { readonly admitted: true } | { readonly admitted: false; readonly retryAfterSeconds: number };
+
+export class RollingWindow {
+  #admitted: number[] = [];
+  #largest = 0;
+
+  /** The largest number of admissions that any window has held. */
+  get largest(): number {
+    return this.#largest;
+  }
+
+  admit(at: number, { limit, windowMs }: RateLimit): Admission {
+    const firstInside = this.#admitted.findIndex((earlier) => earlier >= at - windowMs);
+    if (firstInside === -1) this.#admitted = [];
+    else if (firstInside > 0) this.#admitted = this.#admitted.slice(firstInside);
+    const blocker = this.#admitted.at(-limit);
+    if (this.#admitted.length >= limit && blocker !== undefined) {
+      // A whole second more on an exact multiple: at that very instant the blocker still counts.
+      return { admitted: false, retryAfterSeconds: Math.floor((blocker + windowMs - at) / 1000) + 1 };
+    }
+    this.#admitted.push(at);
+    this.#largest = Math.max(this.#largest, this.#admitted.length);
+    return { admitted: true };
+  }
+}

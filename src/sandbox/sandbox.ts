@@ -1,0 +1,95 @@
+/** The upstream as its document describes it, started as one thing: the API, the portal side, and handles on both. */
+import { fileURLToPath } from "node:url";
+import { createApi } from "./api.js";
+import { Behaviour, type LatencyChange } from "./behaviour.js";
+import { readConfig } from "./config.js";
+import { createControlApp } from "./control.js";
+import { type Credential, Credentials } from "./credentials.js";
+import { Failure } from "./facts.js";
+import { createGate } from "./gate.js";
+import { listen } from "./listener.js";
+import { type Control, createPortal, type Stats } from "./portal.js";
+import type { RateLimit } from "./rolling-window.js";
+import { plainShapes, type Shapes } from "./shapes.js";
+import { World } from "./world.js";
+
+export type { LatencyChange } from "./behaviour.js";
+export type { Credential } from "./credentials.js";
+export type { Control, CredentialStats, Stats } from "./portal.js";
+export type { RateLimit } from "./rolling-window.js";
+export type { Shapes } from "./shapes.js";
+
+export interface SandboxOptions {
+  /** Default: config/sandbox.yaml of this package. */
+  readonly configFile?: string | undefined;
+  /** 0 (the default) = a free port. */
+  readonly port?: number | undefined;
+  /** 0 = a free port; null (the default) = no control server. It listens on 127.0.0.1 whatever `host` says. */
+  readonly controlPort?: number | null | undefined;
+  /** Default: 127.0.0.1. */
+  readonly host?: string | undefined;
+  /** Default: what the configuration says. */
+  readonly rateLimit?: RateLimit | undefined;
+  /** Monotonic ms, read for the rate limit and the statistics only; latency is always real time. */
+  readonly now?: (() => number) | undefined;
+  readonly latency?: LatencyChange | undefined;
+  readonly shapes?: Shapes | undefined;
+}
+
+export interface Sandbox {
+  /** Host root of the API, without a trailing slash. */
+  readonly url: string;
+  readonly controlUrl: string | null;
+  readonly control: Control;
+  /** The first credential that the reseller had at the start; without an id, of the first reseller. */
+  credential(resellerId?: string): Credential;
+  stats(): Stats;
+  close(): Promise<void>;
+}
+
+const DEFAULT_CONFIG = fileURLToPath(new URL("../../config/sandbox.yaml", import.meta.url));
+
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const config = readConfig(options.configFile ?? DEFAULT_CONFIG);
+  const host = options.host ?? "127.0.0.1";
+  const world = new World(config, new Date());
+  const behaviour = new Behaviour(options.rateLimit ?? config.rateLimit, options.latency ?? {});
+  const credentials = new Credentials();
+  const first = new Map<string, Credential>();
+  for (const { id, credentials: given = [undefined] } of config.resellers) {
+    const [issued] = given.map((one) => credentials.create(id, one));
+    if (issued !== undefined) first.set(id, issued);
+  }
+  const gate = createGate(world, credentials, behaviour, options.now ?? (() => performance.now()));
+  const control = createPortal(world, credentials, behaviour, gate.strangers);
+
+  const shapes = options.shapes ?? plainShapes;
+  const unreadable = shapes.failure(new Failure("malformed_request", "The request is malformed")).body;
+  const api = await listen(createApi(world, gate, shapes), options.port ?? 0, host, unreadable);
+  const controlPort = options.controlPort ?? null;
+  const portal =
+    controlPort === null
+      ? null
+      : await listen(createControlApp(control), controlPort, "127.0.0.1", {
+          error: "the request is malformed",
+        }).catch(async (error: unknown) => {
+          await api.close();
+          throw error;
+        });
+
+  return {
+    url: api.url,
+    controlUrl: portal?.url ?? null,
+    control,
+    credential: (resellerId = config.resellers[0]?.id ?? "") => {
+      const credential = first.get(resellerId);
+      if (credential === undefined) throw new Error(`there is no reseller ${resellerId}`);
+      return credential;
+    },
+    stats: () => control.stats(),
+    close: async () => {
+      behaviour.stop();
+      await Promise.all([api.close(), portal?.close()]);
+    },
+  };
+}

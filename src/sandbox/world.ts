@@ -1,0 +1,182 @@
+/** The resellers and the names as they are at this moment: what the API reads and the portal side changes. */
+import type { Config, DomainConfig, ResellerConfig } from "./config.js";
+import type { Action, Availability, Balance, DomainRecord, Quote, TierStanding } from "./facts.js";
+import { Failure } from "./facts.js";
+import { looksTaken, tldOf } from "./names.js";
+import { overrideKey, type PriceKey, Prices } from "./prices.js";
+
+const LIST_CAP = 100;
+
+export interface Reseller {
+  readonly id: string;
+  readonly accountNumber: string;
+  readonly currency: string;
+  readonly balanceCents: number;
+  readonly creditLimitCents: number;
+  readonly domains: ReadonlyMap<string, DomainRecord>;
+  readonly overrides: Map<string, number>;
+  tier: string;
+  apiAccess: boolean;
+}
+
+function midnight(date: string): Date {
+  return new Date(`${date}T00:00:00Z`);
+}
+
+/** An anniversary of `registered`: the first one ahead of `today` for a name that is alive, else the last one behind. */
+function anniversary(registered: Date, today: Date, ahead: boolean): Date {
+  const inYear = (years: number): Date =>
+    new Date(
+      Date.UTC(registered.getUTCFullYear() + years, registered.getUTCMonth(), registered.getUTCDate()),
+    );
+  let years = 1;
+  while (inYear(years) <= today) years += 1;
+  return inYear(ahead ? years : Math.max(years - 1, 1));
+}
+
+function record(domain: DomainConfig, nameservers: readonly string[], today: Date): DomainRecord {
+  const registeredAt = midnight(domain.registered);
+  const ahead = domain.status !== "expired" && domain.status !== "redemption";
+  return {
+    domain: domain.name,
+    status: domain.status,
+    registeredAt,
+    expiresAt:
+      domain.expires === undefined ? anniversary(registeredAt, today, ahead) : midnight(domain.expires),
+    autoRenew: domain.autoRenew,
+    nameservers: domain.nameservers ?? nameservers,
+  };
+}
+
+function generated({ generate }: ResellerConfig): DomainConfig[] {
+  if (generate === undefined) return [];
+  const { count, name, registered } = generate;
+  const width = String(count).length;
+  return Array.from({ length: count }, (_, index) => ({
+    name: name.replace("{n}", String(index + 1).padStart(width, "0")),
+    registered,
+    status: "active" as const,
+    autoRenew: index % 2 === 0,
+  }));
+}
+
+export class World {
+  readonly #config: Config;
+  readonly #prices: Prices;
+  readonly #resellers: ReadonlyMap<string, Reseller>;
+  readonly #unpriced: ReadonlySet<string>;
+  readonly #taken: Map<string, boolean>;
+
+  constructor(config: Config, today: Date) {
+    this.#config = config;
+    this.#prices = new Prices(config);
+    this.#unpriced = new Set(config.unpricedTlds);
+    this.#resellers = new Map(
+      config.resellers.map((one) => {
+        const domains = [...one.domains, ...generated(one)].map((own) =>
+          record(own, config.nameservers, today),
+        );
+        return [
+          one.id,
+          {
+            id: one.id,
+            accountNumber: one.accountNumber,
+            currency: one.currency,
+            balanceCents: one.balance,
+            creditLimitCents: one.creditLimit,
+            domains: new Map(domains.map((own) => [own.domain, own])),
+            overrides: new Map(),
+            tier: one.tier,
+            apiAccess: one.apiAccess,
+          },
+        ];
+      }),
+    );
+    const owned = [...this.#resellers.values()].flatMap(({ domains }) => Array.from(domains.keys()));
+    this.#taken = new Map([
+      ...[...config.names.available, ...config.names.premium.keys()].map((name) => [name, false] as const),
+      ...[...config.names.taken, ...owned].map((name) => [name, true] as const),
+    ]);
+  }
+
+  reseller(id: string): Reseller | undefined {
+    return this.#resellers.get(id);
+  }
+
+  hasTier(name: string): boolean {
+    return this.#config.tiers.some((tier) => tier.name === name);
+  }
+
+  sells(reseller: Reseller, tld: string): boolean {
+    return this.#config.priceLists.get(reseller.currency)?.has(tld) === true;
+  }
+
+  setTaken(name: string, taken: boolean): void {
+    this.#taken.set(name, taken);
+  }
+
+  setPrice(reseller: Reseller, key: PriceKey, cents: number): void {
+    reseller.overrides.set(overrideKey(key), cents);
+  }
+
+  check(reseller: Reseller, name: string, years: number): Availability {
+    const priced = new Set(this.#config.priceLists.get(reseller.currency)?.keys());
+    const tld = tldOf(name, priced, this.#unpriced);
+    const taken = this.#taken.get(name) ?? looksTaken(name, this.#config.names.takenPercent);
+    if (taken) return { domain: name, available: false, price: null };
+    return {
+      domain: name,
+      available: true,
+      price: this.#prices.registration(this.#account(reseller), name, tld, years),
+    };
+  }
+
+  quote(reseller: Reseller, tld: string, action: Action, years: number): Quote {
+    return { tld, action, years, price: this.#prices.quote(this.#account(reseller), { tld, action, years }) };
+  }
+
+  list(reseller: Reseller): DomainRecord[] {
+    return [...reseller.domains.values()].slice(0, LIST_CAP);
+  }
+
+  domain(reseller: Reseller, name: string): DomainRecord {
+    const found = reseller.domains.get(name);
+    if (found === undefined)
+      throw new Failure("domain_not_found", "No such domain is managed by this account");
+    return found;
+  }
+
+  balance(reseller: Reseller): Balance {
+    const { currency } = reseller;
+    return {
+      accountNumber: reseller.accountNumber,
+      balance: { cents: reseller.balanceCents, currency },
+      creditLimit: { cents: reseller.creditLimitCents, currency },
+      activeDomains: this.#activeDomains(reseller),
+    };
+  }
+
+  tier(reseller: Reseller): TierStanding {
+    const position = this.#config.tiers.findIndex((tier) => tier.name === reseller.tier);
+    const next = this.#config.tiers[position + 1];
+    if (next === undefined) return { current: reseller.tier, next: null, domainsNeeded: 0 };
+    return {
+      current: reseller.tier,
+      next: next.name,
+      domainsNeeded: Math.max(next.fromDomains - this.#activeDomains(reseller), 0),
+    };
+  }
+
+  #activeDomains(reseller: Reseller): number {
+    return [...reseller.domains.values()].filter(({ status }) => status === "active").length;
+  }
+
+  #account(reseller: Reseller) {
+    const tier = this.#config.tiers.find(({ name }) => name === reseller.tier);
+    return {
+      currency: reseller.currency,
+      discountPercent: tier?.discountPercent ?? 0,
+      overrides: reseller.overrides,
+    };
+  }
+}
