@@ -1,0 +1,338 @@
+/** The environment and the two YAML files, read into one frozen Config, or every fault at once, each naming its setting. */
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse as parseYaml } from "yaml";
+import { z } from "zod";
+import type { Clock } from "./clock.js";
+import { LOG_LEVELS, type LogLevel } from "./logger.js";
+import { parseRetailConfig, type RetailConfig } from "./retail/retail-config.js";
+import { fileSecret, fixedSecret, type Secret } from "./secret.js";
+import type { CredentialSource } from "./upstream/credentials.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface StaffToken {
+  readonly name: string;
+  readonly sha256: string;
+  readonly scopes: readonly Scope[];
+}
+
+export const SCOPES = ["read", "operate", "metrics"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export interface Config {
+  readonly listen: { readonly port: number; readonly host: string };
+  /** Null: the embedded sandbox. */
+  readonly upstream: {
+    readonly baseUrl: string;
+    readonly active: CredentialSource;
+    readonly standby: CredentialSource | null;
+  } | null;
+  readonly upstreamTimeoutMs: number;
+  readonly quota: {
+    readonly limit: number;
+    readonly headroom: number;
+    readonly windowMs: number;
+    readonly maxWaitMs: number;
+    readonly coldStart: "assume-spent" | "assume-free";
+    readonly replicasMax: number;
+    readonly redisConfigured: boolean;
+  };
+  readonly stateDir: string;
+  readonly retail: RetailConfig;
+  readonly cache: CacheConfig;
+  readonly staffTokens: Secret | null;
+  readonly corsOrigins: readonly string[];
+  readonly trustProxyHops: number;
+  readonly clientPerMinute: number;
+  readonly clientColdPerMinute: number;
+  readonly logLevel: LogLevel;
+  readonly shutdownGraceMs: number;
+  readonly sandboxConfigFile: string;
+}
+
+export type ConfigResult =
+  { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly string[] };
+
+const ms = z
+  .int()
+  .min(0)
+  .max(30 * 24 * 3_600_000);
+const entries = z.int().min(1).max(1_000_000);
+const times = { freshMs: ms, usableMs: ms };
+const pool = z.strictObject({ entries, ...times, failureMs: ms });
+const cacheSchema = z.strictObject({
+  availability: z.strictObject({
+    entries,
+    available: z.strictObject({
+      freshMs: ms,
+      usableMs: ms.max(60_000, "must be at most 60000: available is never shown beyond 60 s"),
+    }),
+    taken: z.strictObject(times),
+    failureMs: ms,
+  }),
+  prices: pool,
+  tier: pool,
+  account: pool,
+});
+export type CacheConfig = Readonly<z.infer<typeof cacheSchema>>;
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+
+/** Reads settings one by one and collects what is wrong with them. */
+class Settings {
+  readonly faults: string[] = [];
+  readonly #env: Environment;
+  readonly #clock: Clock;
+
+  constructor(env: Environment, clock: Clock) {
+    this.#env = env;
+    this.#clock = clock;
+  }
+
+  fault(name: string, problem: string): void {
+    this.faults.push(`${name}: ${problem}`);
+  }
+
+  text(name: string): string | null {
+    const value = this.#env[name]?.trim();
+    return value === undefined || value === "" ? null : value;
+  }
+
+  integer(name: string, standard: number, least: number, most: number): number {
+    const text = this.text(name);
+    if (text === null) return standard;
+    const value = Number(text);
+    if (/^\d{1,12}$/.test(text) && value >= least && value <= most) return value;
+    this.fault(name, `must be a whole number from ${least} to ${most}`);
+    return standard;
+  }
+
+  oneOf<T extends string>(name: string, standard: T, allowed: readonly T[]): T {
+    const text = this.text(name);
+    const found = text === null ? standard : allowed.find((word) => word === text);
+    if (found === undefined) this.fault(name, `must be one of ${allowed.join(", ")}`);
+    return found ?? standard;
+  }
+
+  /** The secret given as `name` or as a file in `name_FILE`; null when neither is set. */
+  secret(name: string): Secret | null {
+    const value = this.#env[name];
+    const path = this.text(`${name}_FILE`);
+    if (value !== undefined && value !== "" && path !== null) {
+      this.fault(name, `is set twice, directly and as ${name}_FILE: keep one`);
+      return null;
+    }
+    if (path !== null) {
+      try {
+        return fileSecret(path, this.#clock);
+      } catch {
+        this.fault(`${name}_FILE`, "names a file that cannot be read or is empty");
+        return null;
+      }
+    }
+    return value === undefined || value === "" ? null : fixedSecret(value);
+  }
+
+  /** A key and a secret that come together; null when neither is set. */
+  credential(keyName: string, secretName: string): CredentialSource | null {
+    const given = (name: string): boolean => this.text(name) !== null || this.text(`${name}_FILE`) !== null;
+    const key = this.secret(keyName);
+    const secret = this.secret(secretName);
+    if (key && secret) {
+      for (const [name, part] of [
+        [keyName, key],
+        [secretName, secret],
+      ] as const) {
+        if (!/^[\x21-\x7e]{1,512}$/.test(part.current()))
+          this.fault(name, "must be 1 to 512 printable characters without white space");
+      }
+      return { key, secret };
+    }
+    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: it comes with ${keyName}`);
+    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: it comes with ${secretName}`);
+    return null;
+  }
+}
+
+/** Reads the environment. Paths that are given are taken from the working folder, standard ones from the package. */
+export function readConfig(env: Environment, clock: Clock): ConfigResult {
+  const settings = new Settings(env, clock);
+  const production = settings.text("NODE_ENV") === "production";
+  const upstream = readUpstream(settings, production);
+  const limit = settings.integer("UPSTREAM_RATE_LIMIT", 60, 1, 100_000);
+  const headroom = settings.integer("UPSTREAM_RATE_HEADROOM", Math.min(3, limit - 1), 0, 100_000);
+  if (headroom >= limit) settings.fault("UPSTREAM_RATE_HEADROOM", "must be less than UPSTREAM_RATE_LIMIT");
+  const replicasMax = settings.integer("REPLICAS_MAX", 1, 1, 1000);
+  if (headroom < limit && replicasMax > limit - headroom) {
+    settings.fault(
+      "REPLICAS_MAX",
+      "must not be more than the budget (UPSTREAM_RATE_LIMIT - UPSTREAM_RATE_HEADROOM)",
+    );
+  }
+  const redisUrl = settings.secret("REDIS_URL");
+  if (redisUrl && !/^rediss?:\/\/|^unix:\/\/|^\//.test(redisUrl.current())) {
+    settings.fault("REDIS_URL", "must begin with redis:// or rediss://");
+  }
+  const config = {
+    listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: settings.text("HOST") ?? "0.0.0.0" },
+    upstream,
+    upstreamTimeoutMs: settings.integer("UPSTREAM_TIMEOUT_MS", 5000, 1, 600_000),
+    quota: {
+      limit,
+      headroom,
+      windowMs: settings.integer("UPSTREAM_RATE_WINDOW_MS", 60_000, 10, 86_400_000),
+      maxWaitMs: settings.integer("QUOTA_MAX_WAIT_MS", 8000, 0, 600_000),
+      coldStart: settings.oneOf("QUOTA_COLD_START", "assume-spent", ["assume-spent", "assume-free"]),
+      replicasMax,
+      redisConfigured: redisUrl !== null,
+    },
+    stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
+    retail: readRetail(settings),
+    cache: readCache(settings),
+    staffTokens: readStaffTokens(settings),
+    corsOrigins: readOrigins(settings),
+    trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
+    clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
+    clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
+    logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
+    shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
+    sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
+  };
+  const { retail, cache } = config;
+  if (settings.faults.length > 0 || retail === null || cache === null)
+    return { ok: false, faults: settings.faults };
+  return { ok: true, config: Object.freeze({ ...config, retail, cache }) };
+}
+
+function readUpstream(settings: Settings, production: boolean): Config["upstream"] {
+  const active = settings.credential("UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET");
+  const standby = settings.credential("UPSTREAM_STANDBY_KEY", "UPSTREAM_STANDBY_SECRET");
+  const text = settings.text("UPSTREAM_BASE_URL");
+  if (text === null) {
+    if (!production) return null;
+    settings.fault("UPSTREAM_BASE_URL", "is missing: the host root of the upstream, https://…");
+  }
+  const missing = (name: string): boolean =>
+    settings.text(name) === null && settings.text(`${name}_FILE`) === null;
+  if (active === null) {
+    for (const name of ["UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]) {
+      const told = settings.faults.some((fault) => fault.startsWith(`${name}:`));
+      if (missing(name) && !told) settings.fault(name, `is missing (or ${name}_FILE, a file that holds it)`);
+    }
+  }
+  const baseUrl = text === null ? null : originOf(settings, text, production);
+  return baseUrl === null || active === null ? null : { baseUrl, active, standby };
+}
+
+function originOf(settings: Settings, text: string, production: boolean): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    settings.fault("UPSTREAM_BASE_URL", "must be an http or https address");
+  } else if (
+    url.pathname !== "/" ||
+    url.search !== "" ||
+    url.hash !== "" ||
+    url.username !== "" ||
+    url.password !== ""
+  ) {
+    settings.fault("UPSTREAM_BASE_URL", "must be a host root alone: no path, no query, no user");
+  } else if (production && url.protocol !== "https:" && !LOOPBACK.test(url.hostname)) {
+    settings.fault("UPSTREAM_BASE_URL", "must be https in production, unless the host is loopback");
+  } else {
+    return url.origin;
+  }
+  return null;
+}
+
+function readRetail(settings: Settings): RetailConfig | null {
+  const text = readText(settings, "RETAIL_CONFIG", "config/retail.yaml");
+  if (text === null) return null;
+  const result = parseRetailConfig(text);
+  if (result.ok) return result.config;
+  for (const fault of result.faults) settings.fault("RETAIL_CONFIG", fault);
+  return null;
+}
+
+function readCache(settings: Settings): CacheConfig | null {
+  const text = readText(settings, "CACHE_CONFIG", "config/cache.yaml");
+  if (text === null) return null;
+  let raw: unknown;
+  try {
+    raw = parseYaml(text);
+  } catch {
+    settings.fault("CACHE_CONFIG", "is not valid YAML");
+    return null;
+  }
+  const result = cacheSchema.safeParse(raw);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues)
+    settings.fault("CACHE_CONFIG", `${issue.path.join(".")}: ${issue.message}`);
+  return null;
+}
+
+function fileOf(settings: Settings, name: string, standard: string): string {
+  const given = settings.text(name);
+  return given === null ? fileURLToPath(new URL(`../${standard}`, import.meta.url)) : resolve(given);
+}
+
+function readText(settings: Settings, name: string, standard: string): string | null {
+  const path = fileOf(settings, name, standard);
+  if (!existsSync(path)) {
+    settings.fault(name, "names a file that does not exist");
+    return null;
+  }
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    settings.fault(name, "names a file that cannot be read");
+    return null;
+  }
+}
+
+function readStaffTokens(settings: Settings): Secret | null {
+  const secret = settings.secret("STAFF_TOKENS");
+  if (secret === null) return null;
+  const { problems } = parseStaffTokens(secret.current());
+  for (const problem of problems) settings.fault("STAFF_TOKENS", problem);
+  return secret;
+}
+
+/** Reads `name:sha256hex:scope+scope` entries, separated by commas; what is malformed is told by its position, never quoted. */
+export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems: string[] } {
+  const tokens: StaffToken[] = [];
+  const problems: string[] = [];
+  text.split(",").forEach((entry, index) => {
+    const [name = "", sha256 = "", scopeWords = "", ...rest] = entry.trim().split(":");
+    const words = scopeWords.split("+");
+    const scopes = SCOPES.filter((scope) => words.includes(scope));
+    const good =
+      /^[\w.-]{1,64}$/.test(name) &&
+      /^[0-9a-f]{64}$/i.test(sha256) &&
+      scopes.length === words.length &&
+      rest.length === 0;
+    if (good) tokens.push({ name, sha256: sha256.toLowerCase(), scopes });
+    else
+      problems.push(
+        `entry ${index + 1} must be name:sha256hex:scope+scope with scopes of ${SCOPES.join(", ")}`,
+      );
+  });
+  return { tokens, problems };
+}
+
+function readOrigins(settings: Settings): string[] {
+  const origins = (settings.text("CORS_ORIGINS") ?? "")
+    .split(",")
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== "");
+  for (const origin of origins) {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+      settings.fault(
+        "CORS_ORIGINS",
+        "must be exact origins such as https://www.example.af, separated by commas",
+      );
+    }
+  }
+  return origins;
+}

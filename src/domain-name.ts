@@ -1,0 +1,178 @@
+/**
+ * The one canonicaliser of domain names. A DomainName can only be made here, and its `ascii` is always a valid
+ * registrable name under a TLD that is sold: safe as cache key, path segment and body value.
+ */
+import { toASCII, toUnicode } from "tr46";
+import { invalidField } from "./errors.js";
+
+const canonical = Symbol("canonical domain name");
+
+/** One label under one TLD, canonical. */
+export interface DomainName {
+  /** A-labels, lower case, no trailing dot: `kabul.af`. */
+  readonly ascii: string;
+  /** The same for people's eyes. */
+  readonly unicode: string;
+  /** The A-label left of the TLD. */
+  readonly label: string;
+  /** With a leading dot: `.com.af`. */
+  readonly tld: string;
+  readonly [canonical]: true;
+}
+
+/** What a visitor searches for: a label to be tried under every TLD, and the name itself if a whole one was given. */
+export interface SearchTerm {
+  readonly label: string;
+  readonly exact: DomainName | null;
+}
+
+// Public suffixes are never names of their own. From the Public Suffix List (MPL-2.0), section "af",
+// https://publicsuffix.org/list/public_suffix_list.dat
+const AF_SUFFIXES: ReadonlySet<string> = new Set(["af", "com.af", "edu.af", "gov.af", "net.af", "org.af"]);
+
+const MAX_INPUT_LENGTH = 2048;
+// Longer than any spelling of a name of 253 characters that a person has, short enough for tr46's slowest paths.
+const MAX_HOST_LENGTH = 1024;
+
+const STRICT = {
+  checkHyphens: true,
+  checkBidi: true,
+  checkJoiners: true,
+  useSTD3ASCIIRules: true,
+  verifyDNSLength: true,
+  transitionalProcessing: false,
+  ignoreInvalidPunycode: false,
+} as const;
+
+// Without the `u` flag `i` folds ASCII alone, so KELVIN SIGN is no `k` here.
+const SCHEME = /^(?:[a-z][a-z\d+.-]*:)?\/\//i;
+const USER_INFO = /^[\w.~!$&'()*+,;=:%-]*$/;
+const PORT = /:\d{0,5}$/;
+// UTS 46 maps the ideographic and full-width stops to a dot; the root's dot may be any of them.
+const ROOT_DOT = /[.\u3002\uFF0E\uFF61]$/u;
+
+const TOO_LONG = "is too long: each part may have up to 63 characters, the whole name up to 253";
+const BAD_CHARACTERS =
+  "is not a valid domain name: a name has letters, digits and hyphens, in one writing direction";
+
+type Outcome<T> = ({ readonly ok: true } & T) | { readonly ok: false; readonly reason: string };
+
+function refused(reason: string): { readonly ok: false; readonly reason: string } {
+  return { ok: false, reason };
+}
+
+/** Takes away what surrounds the host in a pasted address. */
+function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
+  if (text.length > MAX_INPUT_LENGTH) return refused(TOO_LONG);
+  const trimmed = text.trim();
+  const scheme = SCHEME.exec(trimmed)?.[0] ?? "";
+  let host = trimmed.slice(scheme.length);
+  const end = host.search(/[/?#]/);
+  if (end !== -1) host = host.slice(0, end);
+  const at = scheme === "" ? -1 : host.lastIndexOf("@");
+  if (at !== -1) {
+    // Browsers end the host at a backslash: what stands before the @ must not be a host in disguise.
+    if (!USER_INFO.test(host.slice(0, at))) return refused(BAD_CHARACTERS);
+    host = host.slice(at + 1);
+  }
+  host = host.replace(PORT, "");
+  if (host.includes("@")) return refused("must be a domain name, not an e-mail address");
+  const isBare = host === trimmed;
+  host = host.replace(ROOT_DOT, "");
+  if (host === "") return refused("is empty: give a domain name");
+  if (host.length > MAX_HOST_LENGTH) return refused(TOO_LONG);
+  return { ok: true, host, isBare };
+}
+
+function whyInvalid(host: string): string {
+  const relaxed = toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
+  if (relaxed === null) return BAD_CHARACTERS;
+  const labels = relaxed.split(".");
+  if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at its start";
+  if (relaxed.length > 253 || labels.some(({ length }) => length > 63)) return TOO_LONG;
+  return "has a hyphen where none may stand: at the start or end of a part, or as its third and fourth character";
+}
+
+function make(label: string, tld: string): DomainName {
+  const ascii = label + tld;
+  const unicode = ascii.includes("xn--") ? toUnicode(ascii, STRICT).domain : ascii;
+  return Object.freeze({ ascii, unicode, label, tld, [canonical]: true as const });
+}
+
+function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
+  return AF_SUFFIXES.has(ascii) || soldTlds.includes(`.${ascii}`);
+}
+
+/** Splits a canonical host into one label and a TLD sold, without a leading `www.` that is not the name itself. */
+function registrable(ascii: string, soldTlds: readonly string[]): Outcome<{ name: DomainName }> {
+  const sold = `names are sold under ${soldTlds.join(", ")}`;
+  if (isSuffix(ascii, soldTlds)) return refused("is only an ending: put a name before it");
+  let tld = "";
+  for (const candidate of soldTlds) {
+    if (candidate.length > tld.length && ascii.endsWith(candidate)) tld = candidate;
+  }
+  if (tld === "") {
+    return refused(
+      ascii.includes(".") ? `has an ending that is not sold here; ${sold}` : `needs an ending; ${sold}`,
+    );
+  }
+  const labels = ascii.slice(0, -tld.length).split(".");
+  if (AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
+    return refused(`has an ending that is not sold here; ${sold}`);
+  if (labels.length === 2 && labels[0] === "www") labels.shift();
+  const [label = "", ...below] = labels;
+  if (below.length > 0) return refused("must be one name directly before its ending, with no dot in it");
+  return { ok: true, name: make(label, tld) };
+}
+
+/**
+ * Reads a name as people write or paste it: any case, Unicode, white space around it, trailing dot, `www.`, whole URLs.
+ * Throws `invalid_request` for anything that is not exactly one label under a TLD sold.
+ */
+export function parseDomainName(text: string, soldTlds: readonly string[], field: string): DomainName {
+  return registrableOf(canonicalInput(text, field).ascii, soldTlds, field);
+}
+
+/** Reads what was typed into a search box: a bare label, or anything that `parseDomainName` accepts. */
+export function parseSearchTerm(text: string, soldTlds: readonly string[], field: string): SearchTerm {
+  const { ascii, isBare } = canonicalInput(text, field);
+  if (isBare && !ascii.includes(".")) return { label: ascii, exact: null };
+  const exact = registrableOf(ascii, soldTlds, field);
+  return { label: exact.label, exact };
+}
+
+function canonicalInput(text: string, field: string): { ascii: string; isBare: boolean } {
+  const input = hostIn(text);
+  if (!input.ok) throw invalidField(field, input.reason);
+  // UTS 46 maps case by itself; lower-casing before it would let more pass.
+  const ascii = toASCII(input.host, STRICT);
+  if (ascii === null) throw invalidField(field, whyInvalid(input.host));
+  return { ascii, isBare: input.isBare };
+}
+
+function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
+  const found = registrable(ascii, soldTlds);
+  if (!found.ok) throw invalidField(field, found.reason);
+  return found.name;
+}
+
+/** A canonical label under a TLD, or null where the two make no name: too long, or a public suffix such as `com.af`. */
+export function domainNameUnder(label: string, tld: string): DomainName | null {
+  const ascii = label + tld;
+  if (label.includes(".") || AF_SUFFIXES.has(ascii)) return null;
+  return toASCII(ascii, STRICT) === ascii ? make(label, tld) : null;
+}
+
+/**
+ * Any full host name in lower-case A-labels without a trailing dot, or null: for names that the upstream sends.
+ * Hyphens in third and fourth place pass, because hosts with them exist.
+ */
+export function canonicalHost(text: string): string | null {
+  if (text.length > MAX_HOST_LENGTH) return null;
+  const ascii = toASCII(text.trim().replace(ROOT_DOT, ""), { ...STRICT, checkHyphens: false });
+  if (ascii === null) return null;
+  const labels = toUnicode(ascii, { ...STRICT, checkHyphens: false }).domain.split(".");
+  if (labels.some((label) => label.startsWith("-") || label.endsWith("-"))) return null;
+  // A numeric last label makes it an IP address.
+  return labels.length > 1 && !/\.\d+$/.test(ascii) ? ascii : null;
+}

@@ -1,0 +1,54 @@
+/** Liveness, readiness and health (contract section 7): coarse states without numbers that tell business; none asks the upstream. */
+import { Router } from "express";
+import { route } from "./routes.js";
+
+export type CheckStatus = "pass" | "warn" | "fail";
+
+export interface HealthCheck {
+  readonly status: CheckStatus;
+  readonly output?: string;
+}
+
+export interface HealthParts {
+  readonly version: string;
+  /** What the service answers from, in plain words. */
+  readonly description: string;
+  readonly phase: () => "starting" | "ready" | "draining";
+  readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;
+}
+
+export function healthRoutes({ version, description, phase, checks }: HealthParts): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  route(router, "/livez", {
+    GET: (_request, response) => {
+      response.set("Cache-Control", "no-store").json({ status: "live" });
+    },
+  });
+  route(router, "/readyz", {
+    GET: (_request, response) => {
+      const now = phase();
+      response
+        .set("Cache-Control", "no-store")
+        .status(now === "ready" ? 200 : 503)
+        .json({ status: now });
+    },
+  });
+  route(router, "/health", {
+    GET: (_request, response) => {
+      const states = checks();
+      const worst = worstOf(Object.values(states));
+      const listed = Object.fromEntries(Object.entries(states).map(([name, check]) => [name, [check]]));
+      response
+        .set("Cache-Control", "no-store")
+        .status(worst === "fail" ? 503 : 200)
+        .type("application/health+json")
+        .send(JSON.stringify({ status: worst, version, description, checks: listed }));
+    },
+  });
+  return router;
+}
+
+function worstOf(checks: readonly HealthCheck[]): CheckStatus {
+  const statuses = new Set(checks.map(({ status }) => status));
+  return statuses.has("fail") ? "fail" : statuses.has("warn") ? "warn" : "pass";
+}

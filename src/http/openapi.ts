@@ -1,0 +1,53 @@
+/** The whole outward interface as one OpenAPI 3.1 document. What it says of shapes, statuses and fields is what the tests hold answers to. */
+import { problemResponses } from "./openapi/problems.js";
+import { type JsonObject, namedSchemas } from "./openapi/schemas.js";
+import { SERVICE_PATHS } from "./openapi/service-paths.js";
+import { STAFF_PATHS } from "./openapi/staff-paths.js";
+import { VISITOR_PATHS } from "./openapi/visitor-paths.js";
+
+export interface OpenApiDocument extends JsonObject {
+  readonly openapi: string;
+  readonly paths: JsonObject;
+  readonly components: JsonObject;
+}
+
+const DESCRIPTION = `Availability and retail prices of domain names for visitors; account data for the reseller's staff.
+
+Times are RFC 3339 in UTC. Money is a decimal string with its currency. Errors are RFC 9457 problems with a \`code\`
+from a closed list. Unknown parameters and fields are refused. A method that a path does not have is answered with 405.`;
+
+const STAFF_TOKEN = {
+  type: "http",
+  scheme: "bearer",
+  description: [
+    "A staff token. Each one has scopes:",
+    "",
+    "- `read`: the account's domains, credit, tier, prices and the overview",
+    "- `operate`: purge the cache",
+    "- `metrics`: the Prometheus figures",
+  ].join("\n"),
+};
+
+export function openApiDocument({ version }: { readonly version: string }): OpenApiDocument {
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Storefront service",
+      version,
+      description: DESCRIPTION,
+      license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
+    },
+    servers: [{ url: "/", description: "Where this document came from." }],
+    tags: [
+      { name: "visitors", description: "Open to everyone, within a rate limit for each client." },
+      { name: "staff", description: "For the reseller's people and machines." },
+      { name: "service", description: "For those who run it." },
+    ],
+    paths: { ...VISITOR_PATHS, ...STAFF_PATHS, ...SERVICE_PATHS },
+    components: {
+      schemas: namedSchemas(),
+      responses: problemResponses(),
+      securitySchemes: { staffToken: STAFF_TOKEN },
+    },
+  };
+}

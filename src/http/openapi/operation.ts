@@ -1,0 +1,84 @@
+/** One operation of the document from its few facts, so that all of them carry the same fields and list their problems alike. */
+import { NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
+import { problemRefs, type ProblemResponse } from "./problems.js";
+import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
+
+export type Scope = "read" | "operate" | "metrics";
+
+export interface OperationFacts {
+  readonly id: string;
+  readonly tag: "visitors" | "staff" | "service";
+  readonly summary: string;
+  readonly description?: string;
+  /** Absent: open to everyone. */
+  readonly scope?: Scope;
+  readonly parameters?: readonly JsonObject[];
+  readonly body?: { readonly schema: SchemaName; readonly example: unknown };
+  /** By status code. */
+  readonly answers: JsonObject;
+  readonly problems: readonly ProblemResponse[];
+}
+
+export function operation(facts: OperationFacts): JsonObject {
+  const { scope, description, parameters, body } = facts;
+  return {
+    operationId: facts.id,
+    tags: [facts.tag],
+    summary: facts.summary,
+    ...(description !== undefined && { description }),
+    security: scope === undefined ? [] : [{ staffToken: [scope] }],
+    ...(parameters !== undefined && { parameters }),
+    ...(body !== undefined && {
+      requestBody: {
+        required: true,
+        content: { "application/json": { schema: schemaRef(body.schema), example: body.example } },
+      },
+    }),
+    responses: { ...facts.answers, ...problemRefs(facts.problems) },
+  };
+}
+
+export interface AnswerFacts {
+  readonly description: string;
+  /** Absent: an answer without a body. */
+  readonly content?: { readonly type?: string; readonly schema: JsonObject; readonly example?: unknown };
+  readonly cache?: JsonObject;
+  readonly headers?: JsonObject;
+}
+
+/** An answer outside /v1, where clients are not counted. */
+export function answer({ description, content, cache, headers }: AnswerFacts): JsonObject {
+  return {
+    description,
+    headers: { "x-request-id": REQUEST_ID, "Cache-Control": cache ?? NO_STORE, ...headers },
+    ...(content !== undefined && {
+      content: {
+        [content.type ?? "application/json"]: {
+          schema: content.schema,
+          ...(content.example !== undefined && { example: content.example }),
+        },
+      },
+    }),
+  };
+}
+
+/** An answer under /v1. */
+export function countedAnswer(facts: AnswerFacts): JsonObject {
+  return answer({
+    ...facts,
+    headers: { RateLimit: RATE_LIMIT, "RateLimit-Policy": RATE_LIMIT_POLICY, ...facts.headers },
+  });
+}
+
+export function query(
+  name: string,
+  description: string,
+  schema: JsonObject,
+  rest: JsonObject = {},
+): JsonObject {
+  return { name, in: "query", description, schema, ...rest };
+}
+
+export function inPath(name: string, description: string, schema: JsonObject, example: string): JsonObject {
+  return { name, in: "path", required: true, description, schema, example };
+}

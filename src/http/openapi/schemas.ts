@@ -1,0 +1,59 @@
+/** The named schemas of the document, made from the same zod shapes that requests and tests are checked with. */
+import { z } from "zod";
+import * as service from "./service-shapes.js";
+import * as staff from "./staff-shapes.js";
+import * as visitor from "./visitor-shapes.js";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const SHAPES = {
+  Money: visitor.moneyShape,
+  SignedMoney: staff.signedMoneyShape,
+  Promotion: visitor.promotionShape,
+  Availability: visitor.availabilityShape,
+  Search: visitor.searchShape,
+  Price: visitor.priceShape,
+  PriceList: visitor.priceListShape,
+  Quote: visitor.quoteShape,
+  QuoteRequest: visitor.quoteRequestShape,
+  QuoteLine: visitor.quoteLineShape,
+  Quotes: visitor.quotesShape,
+  DomainRecord: staff.domainRecordShape,
+  StaffDomain: staff.staffDomainShape,
+  StaffDomains: staff.staffDomainsShape,
+  Balance: staff.balanceShape,
+  Tier: staff.tierShape,
+  StaffPrice: staff.staffPriceShape,
+  StaffPrices: staff.staffPricesShape,
+  Lane: staff.laneShape,
+  CachePool: staff.cachePoolShape,
+  Overview: staff.overviewShape,
+  PurgeRequest: staff.purgeRequestShape,
+  Purged: staff.purgedShape,
+  Problem: service.problemShape,
+  ProblemKind: service.problemKindShape,
+  Status: service.statusShape,
+  Health: service.healthShape,
+} as const;
+
+export type SchemaName = keyof typeof SHAPES;
+
+export function schemaRef(name: SchemaName): JsonObject {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+export function namedSchemas(): JsonObject {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, shape] of Object.entries(SHAPES)) registry.add(shape, { id });
+  const { schemas } = z.toJSONSchema(registry, {
+    uri: (id) => `#/components/schemas/${id}`,
+    override: ({ jsonSchema }) => {
+      // A generator's reader gains nothing from the calendar as a pattern, nor from the bounds of a double.
+      if (jsonSchema.format === "date-time") jsonSchema.pattern = "Z$";
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return Object.fromEntries(
+    Object.entries(schemas).map(([id, { $id: _id, $schema: _schema, ...schema }]) => [id, schema]),
+  );
+}

@@ -1,0 +1,127 @@
+/** What machines ask: metrics, health, the meaning of problems, this document (contract sections 3, 6 and 7). */
+import { answer, inPath, operation } from "./operation.js";
+import { problemKind } from "./problems.js";
+import { type JsonObject, schemaRef } from "./schemas.js";
+import { ERROR_CODES } from "./service-shapes.js";
+
+const HEALTH = {
+  status: "pass",
+  version: "1.0.0",
+  description: "Storefront service, against the upstream",
+  checks: {
+    upstream: [{ status: "pass" }],
+    quota: [{ status: "pass" }],
+    redis: [{ status: "pass" }],
+    prices: [{ status: "pass" }],
+  },
+};
+
+function state(description: string, word: string): JsonObject {
+  return answer({ description, content: { schema: schemaRef("Status"), example: { status: word } } });
+}
+
+function health(description: string, statuses: readonly string[], example: unknown): JsonObject {
+  const schema = {
+    type: "object",
+    allOf: [schemaRef("Health")],
+    properties: { status: { enum: statuses } },
+  };
+  return answer({ description, content: { type: "application/health+json", schema, example } });
+}
+
+const metrics = operation({
+  id: "getMetrics",
+  tag: "service",
+  summary: "Figures for Prometheus.",
+  scope: "metrics",
+  answers: {
+    200: answer({
+      description: "The Prometheus text format.",
+      content: {
+        type: "text/plain",
+        schema: { type: "string" },
+        example: "# TYPE process_uptime_seconds gauge\nprocess_uptime_seconds 42\n",
+      },
+    }),
+  },
+  problems: ["Unauthenticated", "Forbidden", "Internal", "ShuttingDown"],
+});
+
+const live = operation({
+  id: "getLiveness",
+  tag: "service",
+  summary: "Does the process run?",
+  answers: { 200: state("It runs.", "live") },
+  problems: ["Internal"],
+});
+
+const ready = operation({
+  id: "getReadiness",
+  tag: "service",
+  summary: "Can it serve?",
+  description: "Costs no quota.",
+  answers: { 200: state("It can.", "ready"), 503: state("It is starting or draining.", "draining") },
+  problems: ["Internal"],
+});
+
+const healthy = operation({
+  id: "getHealth",
+  tag: "service",
+  summary: "How are the service and what it leans on?",
+  description: "Costs no quota.",
+  answers: {
+    200: health("It serves, perhaps with less than all.", ["pass", "warn"], HEALTH),
+    503: health("It cannot serve.", ["fail"], {
+      ...HEALTH,
+      status: "fail",
+      checks: { ...HEALTH.checks, prices: [{ status: "fail", output: "no price is known" }] },
+    }),
+  },
+  problems: ["Internal"],
+});
+
+const problem = operation({
+  id: "getProblemKind",
+  tag: "service",
+  summary: "What does a problem's code mean?",
+  parameters: [inPath("code", "The code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
+  answers: {
+    200: answer({
+      description: "Its meaning.",
+      content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
+    }),
+  },
+  problems: ["NotFound", "Internal", "ShuttingDown"],
+});
+
+const document = operation({
+  id: "getOpenApiDocument",
+  tag: "service",
+  summary: "This document.",
+  answers: {
+    200: answer({
+      description: "An OpenAPI 3.1 document.",
+      content: {
+        schema: {
+          type: "object",
+          properties: {
+            openapi: { type: "string" },
+            info: { type: "object" },
+            paths: { type: "object" },
+          },
+          required: ["openapi", "info", "paths"],
+        },
+      },
+    }),
+  },
+  problems: ["Internal", "ShuttingDown"],
+});
+
+export const SERVICE_PATHS: JsonObject = {
+  "/metrics": { get: metrics },
+  "/livez": { get: live },
+  "/readyz": { get: ready },
+  "/health": { get: healthy },
+  "/problems/{code}": { get: problem },
+  "/openapi.json": { get: document },
+};

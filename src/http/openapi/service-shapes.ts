@@ -1,0 +1,57 @@
+/** The shapes of problems (RFC 9457) and of health (contract sections 3 and 7). */
+import { z } from "zod";
+import { type ErrorCode, PROBLEMS } from "../../errors.js";
+
+function isErrorCode(name: string): name is ErrorCode {
+  return Object.hasOwn(PROBLEMS, name);
+}
+
+export const ERROR_CODES: readonly ErrorCode[] = Object.keys(PROBLEMS).filter(isErrorCode);
+
+const named = { title: z.string(), status: z.int().min(400).max(599), code: z.enum(ERROR_CODES) };
+
+export const problemShape = z
+  .strictObject({
+    type: z.string().regex(/^\/problems\/[a-z_]+$/),
+    ...named,
+    detail: z.string(),
+    requestId: z.string().meta({ description: "The same as the x-request-id field." }),
+    errors: z
+      .array(z.strictObject({ field: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: "Each field at fault." }),
+    retryAfter: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({ description: "Whole seconds, the same as the Retry-After field." }),
+  })
+  .meta({ description: "What went wrong. Its code is one of a closed list." });
+
+export const problemKindShape = z
+  .strictObject({ ...named, explanation: z.string() })
+  .meta({ description: "What a problem's code means and what to do about it." });
+
+export const statusShape = z
+  .strictObject({ status: z.string() })
+  .meta({ description: "A state in one word." });
+
+const grade = z.enum(["pass", "warn", "fail"]);
+const check = z
+  .array(z.strictObject({ status: grade, output: z.string().optional() }))
+  .min(1)
+  .meta({ description: "Coarse on purpose: no figures." });
+
+export const healthShape = z
+  .strictObject({
+    status: grade,
+    version: z.string(),
+    description: z.string(),
+    checks: z.strictObject({
+      upstream: check,
+      quota: check,
+      redis: check,
+      prices: check,
+    }),
+  })
+  .meta({ description: "The state of the service and of what it leans on." });

@@ -1,0 +1,158 @@
+/** What the reseller's own people may ask with a bearer token (contract section 6). */
+import { countedAnswer, inPath, operation } from "./operation.js";
+import type { ProblemResponse } from "./problems.js";
+import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
+
+const AS_OF = "2026-03-01T09:30:00.000Z";
+const LEARNED = { asOf: AS_OF, source: "cache" };
+const RECORD = {
+  domain: "kabul.af",
+  status: "active",
+  registeredAt: "2024-05-02T00:00:00.000Z",
+  expiresAt: "2027-05-02T00:00:00.000Z",
+  autoRenew: true,
+  nameservers: ["ns1.example.net", "ns2.example.net"],
+};
+const WHOLESALE = { amount: "18.00", currency: "USD" };
+const RETAIL = { amount: "24.99", currency: "USD" };
+const LANE = { queued: 0, served: 12, refused: 0, left: 0, waitedMsTotal: 340, longestWaitMs: 120 };
+const POOL = {
+  entries: 40,
+  bound: 5000,
+  inflight: 0,
+  counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0 },
+};
+const OVERVIEW = {
+  mode: "upstream",
+  quota: {
+    used: 21,
+    budget: 57,
+    limit: 60,
+    windowMs: 60000,
+    largestWindowToday: 48,
+    pausedForMs: 0,
+    lanes: { checkout: LANE, exact: LANE, search: LANE, account: LANE, refresh: LANE },
+  },
+  caches: { availability: POOL, prices: POOL, tier: POOL, account: POOL },
+  upstream: { lastSuccessAt: AS_OF, lastFailureAt: null },
+  credentials: [{ role: "active", fingerprint: "5d41402abc4b", refused: false }],
+  saved: { cache: 310, coalesced: 4, refusedLocally: 0 },
+};
+
+const LOCAL = [
+  "InvalidRequest",
+  "Unauthenticated",
+  "Forbidden",
+  "NotAcceptable",
+  "RateLimited",
+  "Internal",
+] as const;
+const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
+
+interface Reading {
+  readonly id: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly schema: SchemaName;
+  readonly example: unknown;
+  readonly problems: readonly ProblemResponse[];
+  readonly parameters?: readonly JsonObject[];
+}
+
+function reading({ schema, example, ...facts }: Reading): JsonObject {
+  const content = { schema: schemaRef(schema), example };
+  return {
+    get: operation({
+      ...facts,
+      tag: "staff",
+      scope: "read",
+      answers: { 200: countedAnswer({ description: "As known at the time told.", content }) },
+    }),
+  };
+}
+
+const purge = operation({
+  id: "purgeCache",
+  tag: "staff",
+  summary: "Forget what is remembered.",
+  description: "The next ask goes to the upstream and costs quota.",
+  scope: "operate",
+  body: { schema: "PurgeRequest", example: { what: "prices" } },
+  answers: {
+    200: countedAnswer({
+      description: "How many entries were forgotten, by kind.",
+      content: { schema: schemaRef("Purged"), example: { purged: { prices: 40 } } },
+    }),
+  },
+  problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+});
+
+export const STAFF_PATHS: JsonObject = {
+  "/v1/staff/domains": reading({
+    id: "listManagedDomains",
+    summary: "The domains that the reseller manages.",
+    schema: "StaffDomains",
+    example: { domains: [RECORD], ...LEARNED },
+    problems: ASKING,
+  }),
+  "/v1/staff/domains/{domain}": reading({
+    id: "getManagedDomain",
+    summary: "One domain that the reseller manages.",
+    schema: "StaffDomain",
+    example: { ...RECORD, ...LEARNED },
+    problems: [...ASKING, "NotFound"],
+    parameters: [inPath("domain", "The name.", { type: "string", minLength: 1 }, "kabul.af")],
+  }),
+  "/v1/staff/balance": reading({
+    id: "getBalance",
+    summary: "The reseller's credit.",
+    schema: "Balance",
+    example: {
+      accountNumber: "R-10042",
+      balance: "812.50",
+      currency: "USD",
+      creditLimit: "1000.00",
+      activeDomains: 37,
+      ...LEARNED,
+    },
+    problems: ASKING,
+  }),
+  "/v1/staff/tier": reading({
+    id: "getTier",
+    summary: "The pricing tier.",
+    schema: "Tier",
+    example: { currentTier: "silver", nextTier: "gold", domainsNeeded: 13, ...LEARNED },
+    problems: ASKING,
+  }),
+  "/v1/staff/prices": reading({
+    id: "listStaffPrices",
+    summary: "Wholesale, retail and margin of everything sold.",
+    schema: "StaffPrices",
+    example: {
+      asOf: AS_OF,
+      prices: [
+        {
+          tld: ".af",
+          action: "registration",
+          years: 1,
+          wholesale: WHOLESALE,
+          retail: RETAIL,
+          margin: { amount: "6.99", currency: "USD" },
+          rule: "1",
+          asOf: AS_OF,
+        },
+      ],
+      warnings: [],
+    },
+    problems: [...LOCAL, "ShuttingDown"],
+  }),
+  "/v1/staff/overview": reading({
+    id: "getOverview",
+    summary: "How the service stands with the upstream.",
+    description: "Costs no quota.",
+    schema: "Overview",
+    example: OVERVIEW,
+    problems: [...LOCAL, "ShuttingDown"],
+  }),
+  "/v1/staff/cache/purge": { post: purge },
+};

@@ -1,0 +1,159 @@
+/** The shapes of what staff are told (contract section 6), the only ones that hold wholesale amounts. */
+import { z } from "zod";
+import {
+  action,
+  count,
+  currency,
+  dateTime,
+  moneyShape,
+  promotionShape,
+  tld,
+  years,
+} from "./visitor-shapes.js";
+
+const learned = {
+  asOf: dateTime,
+  source: z
+    .enum(["upstream", "cache", "stale"])
+    .meta({ description: "Asked for just now, remembered, or past its freshness." }),
+};
+const record = {
+  domain: z.string(),
+  status: z.string().nullable(),
+  registeredAt: dateTime.nullable(),
+  expiresAt: dateTime.nullable(),
+  autoRenew: z.boolean().nullable(),
+  nameservers: z.array(z.string()),
+};
+const signedAmount = z.string().regex(/^-?\d+(?:\.\d+)?$/);
+
+export const signedMoneyShape = z
+  .strictObject({ amount: signedAmount, currency })
+  .meta({ description: "An exact amount that may be below zero." });
+
+export const domainRecordShape = z
+  .strictObject(record)
+  .meta({ description: "A domain that the reseller manages; null is what the upstream does not tell." });
+
+export const staffDomainShape = z
+  .strictObject({ ...record, ...learned })
+  .meta({ description: "One managed domain, with its age." });
+
+export const staffDomainsShape = z
+  .strictObject({
+    domains: z.array(domainRecordShape),
+    truncated: z.literal(true).optional().meta({ description: "The account has more than the list shows." }),
+    ...learned,
+  })
+  .meta({ description: "The managed domains, at most 100." });
+
+export const balanceShape = z
+  .strictObject({
+    accountNumber: z.string(),
+    balance: signedAmount,
+    currency,
+    creditLimit: signedAmount,
+    activeDomains: count,
+    ...learned,
+  })
+  .meta({ description: "The reseller's credit." });
+
+export const tierShape = z
+  .strictObject({
+    currentTier: z.string(),
+    nextTier: z.string().nullable(),
+    domainsNeeded: count.nullable(),
+    ...learned,
+  })
+  .meta({ description: "The pricing tier, and what the next one needs." });
+
+export const staffPriceShape = z
+  .strictObject({
+    tld,
+    action,
+    years,
+    wholesale: moneyShape,
+    retail: z.union([moneyShape, z.null()]),
+    margin: z.union([signedMoneyShape, z.null()]),
+    rule: z.string().nullable().meta({ description: "The price rule that made the retail price." }),
+    promotion: promotionShape.optional(),
+    asOf: dateTime,
+    warning: z.string().optional(),
+  })
+  .meta({ description: "What one term costs the reseller and the visitor." });
+
+export const staffPricesShape = z
+  .strictObject({ asOf: dateTime, prices: z.array(staffPriceShape), warnings: z.array(z.string()) })
+  .meta({ description: "The price of everything sold, with what is behind it." });
+
+export const laneShape = z
+  .strictObject({
+    queued: count,
+    served: count,
+    refused: count,
+    left: count.meta({ description: "Gone before their turn came." }),
+    waitedMsTotal: z.number().min(0),
+    longestWaitMs: z.number().min(0),
+  })
+  .meta({ description: "One lane of the queue for quota." });
+
+export const cachePoolShape = z
+  .strictObject({
+    entries: count,
+    bound: count,
+    inflight: count,
+    counts: z.strictObject({ hit: count, inflight: count, miss: count, stale: count, failed: count }),
+  })
+  .meta({ description: "One pool of the cache." });
+
+export const overviewShape = z
+  .strictObject({
+    mode: z.enum(["sandbox", "upstream"]),
+    quota: z.strictObject({
+      used: count,
+      budget: count,
+      limit: count,
+      windowMs: count,
+      largestWindowToday: count,
+      pausedForMs: z.number().min(0),
+      lanes: z.strictObject({
+        checkout: laneShape,
+        exact: laneShape,
+        search: laneShape,
+        account: laneShape,
+        refresh: laneShape,
+      }),
+    }),
+    caches: z.strictObject({
+      availability: cachePoolShape,
+      prices: cachePoolShape,
+      tier: cachePoolShape,
+      account: cachePoolShape,
+    }),
+    upstream: z.strictObject({ lastSuccessAt: dateTime.nullable(), lastFailureAt: dateTime.nullable() }),
+    credentials: z.array(
+      z.strictObject({
+        role: z.enum(["active", "standby"]),
+        fingerprint: z.string(),
+        refused: z.boolean().meta({ description: "The upstream has refused it lately." }),
+      }),
+    ),
+    saved: z
+      .strictObject({ cache: count, coalesced: count, refusedLocally: count })
+      .meta({ description: "Upstream calls that were not needed." }),
+  })
+  .meta({ description: "How the service stands with the upstream." });
+
+export const purgeRequestShape = z
+  .strictObject({ what: z.enum(["prices", "availability", "account", "all"]) })
+  .meta({ description: "What is to be forgotten." });
+
+export const purgedShape = z
+  .strictObject({
+    purged: z.strictObject({
+      prices: count.optional(),
+      availability: count.optional(),
+      account: count.optional(),
+    }),
+  })
+  .meta({ description: "How much was forgotten." });

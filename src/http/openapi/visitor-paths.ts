@@ -1,0 +1,189 @@
+/** What everyone may ask: availability, search, prices and quotes (contract section 4). */
+import { ACTIONS } from "../../retail/retail-config.js";
+import { cacheControl, ETAG } from "./headers.js";
+import { countedAnswer, operation, query } from "./operation.js";
+import { type JsonObject, schemaRef } from "./schemas.js";
+
+const AS_OF = "2026-03-01T09:30:00.000Z";
+const PRICE = { amount: "24.99", currency: "USD" };
+const AVAILABLE = {
+  domain: "kabul.af",
+  unicodeName: "kabul.af",
+  tld: ".af",
+  status: "available",
+  available: true,
+  premium: false,
+  years: 1,
+  price: PRICE,
+  asOf: AS_OF,
+  stale: false,
+};
+const UNKNOWN = {
+  ...AVAILABLE,
+  domain: "kabul.com.af",
+  unicodeName: "kabul.com.af",
+  tld: ".com.af",
+  status: "unknown",
+  available: false,
+  price: null,
+  asOf: null,
+  retryAfter: 5,
+};
+const QUOTED = { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } };
+const PROMOTED = {
+  tld: ".af",
+  action: "registration",
+  years: 1,
+  price: { amount: "22.50", currency: "USD" },
+  promotion: { id: "nowruz", regular: PRICE, until: "2026-03-27T00:00:00.000Z" },
+};
+
+const TLD: JsonObject = { type: "string" };
+const YEARS: JsonObject = { type: "integer", minimum: 1, maximum: 10 };
+const ACTION: JsonObject = { type: "string", enum: ACTIONS };
+const yearsWanted = query("years", "The term. The shortest one sold, unless given.", YEARS, { example: 1 });
+const required = { required: true };
+
+const LOCAL = ["InvalidRequest", "NotAcceptable", "RateLimited", "Internal"] as const;
+const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
+
+const availability = operation({
+  id: "getAvailability",
+  tag: "visitors",
+  summary: "Can this name be registered, and for how much?",
+  description:
+    "A taken name is a success. The name may be written as people paste it: any case, Unicode, a whole URL.",
+  parameters: [
+    query("domain", "The name.", { type: "string", minLength: 1 }, { ...required, example: "kabul.af" }),
+    yearsWanted,
+  ],
+  answers: {
+    200: countedAnswer({
+      description: "What is known of the name.",
+      content: { schema: schemaRef("Availability"), example: AVAILABLE },
+      cache: cacheControl("private, max-age=5"),
+    }),
+  },
+  problems: ASKING,
+});
+
+const search = operation({
+  id: "search",
+  tag: "visitors",
+  summary: "Look for a name under several TLDs.",
+  description: "What cannot be had in time is told as unknown, with the seconds after which to ask again.",
+  parameters: [
+    query(
+      "q",
+      "A label, or a whole name.",
+      { type: "string", minLength: 1 },
+      { ...required, example: "kabul" },
+    ),
+    query(
+      "tlds",
+      "Where to look; everything sold, unless given.",
+      { type: "array", items: TLD, minItems: 1 },
+      { style: "form", explode: false, example: [".af", ".com.af"] },
+    ),
+    yearsWanted,
+  ],
+  answers: {
+    200: countedAnswer({
+      description: "One result for each TLD, the exact name first.",
+      content: {
+        schema: schemaRef("Search"),
+        example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
+      },
+    }),
+  },
+  problems: [...LOCAL, "ShuttingDown"],
+});
+
+const pricesCache = cacheControl("public, max-age=300, stale-while-revalidate=3600");
+const prices = operation({
+  id: "listPrices",
+  tag: "visitors",
+  summary: "The price of everything sold.",
+  parameters: [
+    query("tld", "Only this TLD.", TLD, { example: ".af" }),
+    query("action", "Only this action.", ACTION, { example: "registration" }),
+    query("years", "Only this term.", YEARS, { example: 1 }),
+    {
+      name: "If-None-Match",
+      in: "header",
+      description: "The ETag of a list already held.",
+      schema: { type: "string" },
+    },
+  ],
+  answers: {
+    200: countedAnswer({
+      description: "The prices.",
+      content: { schema: schemaRef("PriceList"), example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
+      cache: pricesCache,
+      headers: { ETag: ETAG },
+    }),
+    304: countedAnswer({
+      description: "The list already held is still the right one.",
+      cache: pricesCache,
+      headers: { ETag: ETAG },
+    }),
+  },
+  problems: [...LOCAL, "Unavailable"],
+});
+
+const quote = operation({
+  id: "getQuote",
+  tag: "visitors",
+  summary: "The price of one action.",
+  parameters: [
+    query("tld", "The TLD.", TLD, { ...required, example: ".af" }),
+    query("action", "What is to be done.", ACTION, { ...required, example: "renewal" }),
+    { ...yearsWanted, example: 2 },
+  ],
+  answers: {
+    200: countedAnswer({
+      description: "The price.",
+      content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF } },
+    }),
+  },
+  problems: ASKING,
+});
+
+const quotes = operation({
+  id: "quoteBasket",
+  tag: "visitors",
+  summary: "Price a basket, and check anew what is to be registered.",
+  body: {
+    schema: "QuoteRequest",
+    example: { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
+  },
+  answers: {
+    200: countedAnswer({
+      description: "The priced basket, line by line in the order asked.",
+      content: {
+        schema: schemaRef("Quotes"),
+        example: {
+          items: [
+            {
+              domain: "kabul.af",
+              tld: ".af",
+              action: "registration",
+              years: 1,
+              price: PRICE,
+              status: "available",
+            },
+          ],
+          total: [PRICE],
+        },
+      },
+    }),
+  },
+  problems: [...ASKING, "PayloadTooLarge", "UnsupportedMediaType"],
+});
+
+export const VISITOR_PATHS: JsonObject = {
+  "/v1/availability": { get: availability },
+  "/v1/search": { get: search },
+  "/v1/prices": { get: prices },
+  "/v1/quotes": { get: quote, post: quotes },
+};

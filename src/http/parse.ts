@@ -1,0 +1,149 @@
+/** Requests, parsed: every parameter known, given once and of the right form, or one error that names the field. */
+import type { Request } from "express";
+import { z } from "zod";
+import { type DomainName, parseDomainName } from "../domain-name.js";
+import { type FieldError, invalidField, ServiceError } from "../errors.js";
+import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
+import type { QuoteItem } from "../storefront/quotes.js";
+
+export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
+
+/** The query's parameters, each given at most once and none unknown. */
+export function readQuery<K extends string>(request: Request, allowed: readonly K[]): Query<K> {
+  const read: Partial<Record<K, string>> = {};
+  const errors: FieldError[] = [];
+  for (const [name, value] of Object.entries(request.query)) {
+    const known = allowed.find((candidate) => candidate === name);
+    if (known === undefined) {
+      errors.push({
+        field: nameForPeople(name),
+        message: `is not a parameter here; known are ${allowed.join(", ") || "none"}`,
+      });
+    } else if (typeof value !== "string") {
+      errors.push({ field: known, message: "must be given once" });
+    } else {
+      read[known] = value;
+    }
+  }
+  if (errors.length > 0) throw invalid(errors);
+  return read;
+}
+
+/** Hostile parameter names are not echoed. */
+function nameForPeople(name: string): string {
+  return /^[\w.-]{1,40}$/.test(name) ? name : "query";
+}
+
+export function required(value: string | undefined, field: string): string {
+  if (value === undefined || value === "") throw invalidField(field, "is missing");
+  return value;
+}
+
+export function readYears(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (!/^[1-9]\d?$/.test(value)) throw invalidField("years", "must be a whole number of years");
+  return Number(value);
+}
+
+/** A TLD sold, with its leading dot, in any case. */
+export function readTld(value: string, policy: RetailPolicy, field: string): string {
+  const tld = /^[\x21-\x7e]{1,64}$/.test(value) ? value.toLowerCase() : "";
+  if (!policy.soldTlds.includes(tld))
+    throw invalidField(field, `must be one of ${policy.soldTlds.join(", ")}`);
+  return tld;
+}
+
+export function readAction(value: string): Action {
+  const action = ACTIONS.find((known) => known === value);
+  if (action === undefined) throw invalidField("action", `must be one of ${ACTIONS.join(", ")}`);
+  return action;
+}
+
+/** The term wanted, or the shortest one sold. */
+export function termOf(
+  years: number | undefined,
+  what: { readonly tld: string; readonly action: Action },
+  policy: RetailPolicy,
+  fields: { readonly subject: string; readonly years: string },
+): number {
+  const { tld, action } = what;
+  const sold = policy.yearsSold(tld, action);
+  const [shortest] = sold;
+  if (shortest === undefined) throw invalidField(fields.subject, `${action} is not sold under ${tld}`);
+  if (years !== undefined && !sold.includes(years)) {
+    throw invalidField(fields.years, `must be one of ${sold.join(", ")} for ${action} under ${tld}`);
+  }
+  return years ?? shortest;
+}
+
+const cartSchema = z.strictObject({
+  items: z
+    .array(
+      z.strictObject({
+        domain: z.string("must be text"),
+        action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(", ")}`),
+        years: z
+          .int("must be a whole number of years")
+          .min(1, "must be at least 1")
+          .max(99, "must be at most 99")
+          .optional(),
+      }),
+      "must be a list",
+    )
+    .min(1, "must have 1 to 20 items")
+    .max(20, "must have 1 to 20 items"),
+});
+
+/** The cart of `POST /v1/quotes`: every fault of every item at once. */
+export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
+  const result = cartSchema.safeParse(body);
+  if (!result.success) {
+    throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
+  }
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  const items = result.data.items.flatMap(({ domain, action, years }, index): QuoteItem[] => {
+    try {
+      const name: DomainName = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
+      if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "is in the list twice");
+      seen.add(name.ascii);
+      const fields = { subject: `items[${index}].action`, years: `items[${index}].years` };
+      return [{ name, action, years: termOf(years, { tld: name.tld, action }, policy, fields) }];
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      errors.push(...error.errors);
+      return [];
+    }
+  });
+  if (errors.length > 0) throw invalid(errors);
+  return items;
+}
+
+const purgeSchema = z.strictObject({
+  what: z.enum(["prices", "availability", "account", "all"], "must be prices, availability, account or all"),
+});
+export type PurgeWish = z.infer<typeof purgeSchema>["what"];
+
+export function readPurge(body: unknown): PurgeWish {
+  const result = purgeSchema.safeParse(body);
+  if (result.success) return result.data.what;
+  throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
+}
+
+function fieldName(path: readonly PropertyKey[]): string {
+  const name = path.reduce<string>(
+    (text, key) =>
+      typeof key === "number" ? `${text}[${key}]` : `${text}${text === "" ? "" : "."}${String(key)}`,
+    "",
+  );
+  return name === "" ? "body" : name;
+}
+
+function invalid(errors: readonly FieldError[]): ServiceError {
+  const [first] = errors;
+  return new ServiceError(
+    "invalid_request",
+    first ? `${first.field}: ${first.message}` : "The request is not valid.",
+    { errors },
+  );
+}

@@ -1,0 +1,137 @@
+/** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
+import type { Known } from "../cache/cache.js";
+import { type Money, presentRetail, presentWholesaleToStaff, sumRetail } from "../money.js";
+import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import type { PriceFact } from "../retail/price-list.js";
+import type { Availability } from "../storefront/availability.js";
+import type { QuotedItem, TermQuote } from "../storefront/quotes.js";
+import type { Unknown } from "../storefront/search.js";
+import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
+import { retryAfterSeconds } from "./problems.js";
+
+export function presentAvailability(found: Availability | Unknown) {
+  const { name, years } = found;
+  const subject = { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
+  if (found.status === "unknown") {
+    return {
+      ...subject,
+      status: "unknown",
+      available: false,
+      premium: false,
+      years,
+      price: null,
+      asOf: null,
+      stale: false,
+      retryAfter: retryAfterSeconds(found.retryAfterMs),
+    };
+  }
+  return {
+    ...subject,
+    status: found.status,
+    available: found.status === "available",
+    premium: found.premium,
+    years,
+    price: found.price && presentRetail(found.price),
+    asOf: instant(found.asOfMs),
+    stale: found.stale,
+  };
+}
+
+/** The retail prices of what is known; a price that cannot be formed is left out. */
+export function presentPrices(facts: readonly PriceFact[], policy: RetailPolicy, atMs: number) {
+  const prices = facts.flatMap(({ tld, action, years, wholesale }) => {
+    const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+    return priced.ok
+      ? [{ tld, action, years, price: presentRetail(priced.price), ...presentPromotion(priced.promotion) }]
+      : [];
+  });
+  return { asOf: instant(oldest(facts, atMs)), prices };
+}
+
+export function presentTermQuote(tld: string, action: string, years: number, quote: TermQuote) {
+  return {
+    tld,
+    action,
+    years,
+    price: presentRetail(quote.price),
+    ...presentPromotion(quote.promotion),
+    asOf: instant(quote.asOfMs),
+  };
+}
+
+export function presentCart(items: readonly QuotedItem[]) {
+  return {
+    items: items.map(({ name, action, years, price, status }) => ({
+      domain: name.ascii,
+      tld: name.tld,
+      action,
+      years,
+      price: price && presentRetail(price),
+      status,
+    })),
+    total: sumRetail(items.flatMap(({ price }) => price ?? [])),
+  };
+}
+
+function presentPromotion(promotion: AppliedPromotion | undefined) {
+  if (promotion === undefined) return {};
+  return {
+    promotion: { id: promotion.id, regular: presentRetail(promotion.regular), until: promotion.until },
+  };
+}
+
+export function presentDomain(record: DomainRecord) {
+  const { domain, status, registeredAt, expiresAt, autoRenew, nameservers } = record;
+  return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
+}
+
+export function presentBalance({ accountNumber, balance, currency, creditLimit, activeDomains }: Balance) {
+  return { accountNumber, balance, currency, creditLimit, activeDomains };
+}
+
+export function presentTier({ currentTier, nextTier, domainsNeeded }: Tier) {
+  return { currentTier, nextTier, domainsNeeded };
+}
+
+/** How old a staff answer is and where it came from. */
+export function presentOrigin({ asOfMs, source }: Known<unknown>) {
+  const origin = source === "stale" ? "stale" : source === "hit" ? "cache" : "upstream";
+  return { asOf: instant(asOfMs), source: origin };
+}
+
+/** Staff only: wholesale, retail and margin side by side, the rule that made the price, and what is wrong with it. */
+export function presentStaffPrices(facts: readonly PriceFact[], policy: RetailPolicy, atMs: number) {
+  const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
+  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale }) => {
+    const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+    const warnings: string[] = stale ? ["The upstream has not confirmed this price lately."] : [];
+    if (!priced.ok) warnings.push(`No retail price can be formed: ${priced.reason}.`);
+    else catalogue.push({ wholesale, retail: priced.price });
+    const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
+    return {
+      tld,
+      action,
+      years,
+      wholesale: presentWholesaleToStaff(wholesale),
+      retail: priced.ok ? presentRetail(priced.price) : null,
+      margin,
+      rule: priced.ok ? priced.rule : null,
+      ...presentPromotion(priced.ok ? priced.promotion : undefined),
+      asOf: instant(asOfMs),
+      ...(warnings.length > 0 && { warning: warnings.join(" ") }),
+    };
+  });
+  const missing = policy.combinations().length - facts.length;
+  const warnings = marginWarnings(catalogue);
+  if (missing > 0)
+    warnings.push(`${missing} of ${policy.combinations().length} prices are not known yet or any more.`);
+  return { asOf: instant(oldest(facts, atMs)), prices, warnings };
+}
+
+export function instant(atMs: number): string {
+  return new Date(atMs).toISOString();
+}
+
+function oldest(facts: readonly PriceFact[], otherwise: number): number {
+  return facts.reduce((least, { asOfMs }) => Math.min(least, asOfMs), otherwise);
+}

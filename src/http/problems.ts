@@ -1,0 +1,112 @@
+/** Anything that goes wrong, as an RFC 9457 problem in our own words; what is our own fault is logged whole and told in one sentence. */
+import type { ErrorRequestHandler, Request, Response } from "express";
+import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
+import type { Log } from "../logger.js";
+import { contextOf } from "./context.js";
+
+/** Whole seconds, rounded up, so that a retry at that second is not too early. */
+export function retryAfterSeconds(retryAfterMs: number): number {
+  return Math.max(1, Math.ceil(retryAfterMs / 1000));
+}
+
+/** The last middleware: every error becomes a problem. */
+export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): ErrorRequestHandler {
+  return (error: unknown, request: Request, response: Response, next) => {
+    const problem = serviceErrorOf(error);
+    const context = contextOf(request);
+    context.code = problem.code;
+    onProblem(problem.code);
+    if (problem.code === "internal" && !context.signal.aborted) {
+      log.error("internal", { requestId: context.id, route: context.route, ...whole(error) });
+    }
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
+    sendProblem(response, problem, context.id);
+  };
+}
+
+function sendProblem(response: Response, error: ServiceError, requestId: string): void {
+  const { status, title } = PROBLEMS[error.code];
+  const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
+  response.status(status).set({ "Cache-Control": "no-store", ...error.headers });
+  response.removeHeader("ETag");
+  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
+  response.type("application/problem+json").send(
+    JSON.stringify({
+      type: `/problems/${error.code}`,
+      title,
+      status,
+      detail: error.detail,
+      code: error.code,
+      requestId,
+      ...(error.errors.length > 0 && { errors: error.errors }),
+      ...(retryAfter !== undefined && { retryAfter }),
+    }),
+  );
+}
+
+/** What body-parser and Express say of a bad request, by the `type` or status that they document; the rest is our own fault. */
+function serviceErrorOf(error: unknown): ServiceError {
+  if (error instanceof ServiceError) {
+    return error.code === "internal"
+      ? new ServiceError("internal", "Something went wrong on our side.")
+      : error;
+  }
+  const type = property(error, "type");
+  const status = property(error, "status");
+  if (type === "entity.too.large")
+    return new ServiceError("payload_too_large", "The body may have up to 32 kB.");
+  if (type === "encoding.unsupported" || type === "charset.unsupported") {
+    return new ServiceError("unsupported_media_type", "The body must be JSON in UTF-8.");
+  }
+  if (error instanceof URIError || (typeof status === "number" && status >= 400 && status < 500)) {
+    return new ServiceError(
+      "invalid_request",
+      "The request could not be read: its path or its JSON body is malformed.",
+    );
+  }
+  return new ServiceError("internal", "Something went wrong on our side.");
+}
+
+function property(error: unknown, name: "type" | "status"): unknown {
+  return typeof error === "object" && error !== null
+    ? Object.getOwnPropertyDescriptor(error, name)?.value
+    : undefined;
+}
+
+function whole(error: unknown): { reason: string; stack?: string } {
+  return error instanceof Error
+    ? { reason: error.message, stack: error.stack ?? "" }
+    : { reason: "not an Error" };
+}
+
+const EXPLANATIONS: Record<ErrorCode, string> = {
+  invalid_request:
+    "A parameter, name, TLD or term is malformed, unknown or not sold here; `errors` names each field. Nothing was asked of the registry. Correct it before trying again.",
+  unauthenticated: "The request needs `Authorization: Bearer …` with a valid token.",
+  forbidden: "The token is valid but lacks the scope that this needs.",
+  not_found: "There is nothing under this address.",
+  method_not_allowed: "The address exists, but not for this method; `Allow` lists those that do.",
+  not_acceptable: "The answer is JSON; the request's Accept header excludes it.",
+  payload_too_large: "The request's body is larger than is accepted.",
+  unsupported_media_type: "The request's body must be sent as application/json in UTF-8.",
+  rate_limited: "This client has asked more than its share. A retry after `Retry-After` seconds is answered.",
+  internal: "A fault of ours; it has been logged under the request id.",
+  upstream_failed:
+    "The registry service could not be reached or refused to answer, and nothing remembered may be shown.",
+  upstream_contract: "The registry service gave an answer that cannot be trusted, so none is shown.",
+  quota_exhausted:
+    "The registry service may be asked only so often, and this question cannot be asked in time. A retry after `Retry-After` seconds is served.",
+  shutting_down: "This process is stopping. Try again at once: another one answers.",
+  upstream_timeout: "The registry service did not answer in time, and nothing remembered may be shown.",
+};
+
+/** `GET /problems/{code}`: what a code means and what to do about it. */
+export function explainProblem(request: Request, response: Response): void {
+  const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
+  if (code === undefined) throw new ServiceError("not_found", "There is no problem of this name.");
+  const { status, title } = PROBLEMS[code];
+  response.set("Cache-Control", "no-store").json({ code, status, title, explanation: EXPLANATIONS[code] });
+}

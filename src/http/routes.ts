@@ -1,0 +1,62 @@
+/** Adds a path with its methods: HEAD goes with GET, OPTIONS and every other method are answered here, with `Allow`. */
+import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
+import { ServiceError } from "../errors.js";
+import { contextOf } from "./context.js";
+
+export type Handler = (request: Request, response: Response) => unknown;
+
+export interface Methods {
+  readonly GET?: Handler;
+  /** Receives its body as parsed JSON. */
+  readonly POST?: Handler;
+  /** Runs before any of them, OPTIONS left aside. */
+  readonly before?: readonly RequestHandler[];
+}
+
+export function route(router: IRouter, path: string, { before = [], ...methods }: Methods): void {
+  const allowed = [
+    ...(methods.GET ? ["GET", "HEAD"] : []),
+    ...(methods.POST ? ["POST"] : []),
+    "OPTIONS",
+  ].join(", ");
+  const at = router.route(path);
+  at.all((request, _response, next) => {
+    contextOf(request).route = path;
+    next();
+  });
+  at.options((_request, response) => {
+    response.set({ Allow: allowed, "Cache-Control": "no-store" }).status(204).end();
+  });
+  if (methods.GET) at.get(...before, methods.GET);
+  if (methods.POST) at.post(...before, jsonBody, methods.POST);
+  at.all(() => {
+    throw new ServiceError("method_not_allowed", `Allowed here: ${allowed}.`, {
+      headers: { Allow: allowed },
+    });
+  });
+}
+
+/** Refuses requests whose Accept header leaves no room for JSON. */
+export const answersJson: RequestHandler = (request, _response, next) => {
+  if (request.accepts(["application/json", "application/problem+json"]) === false) {
+    throw new ServiceError("not_acceptable", "The answer is application/json.");
+  }
+  next();
+};
+
+const parseJson = express.json({ limit: "32kb", type: "application/json" });
+
+/** Reads a JSON body of up to 32 kB and refuses every other kind. */
+const jsonBody: RequestHandler = (request, response, next) => {
+  if (!request.is("application/json")) {
+    throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
+  }
+  parseJson(request, response, next);
+};
+
+/** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */
+export function endedByHead(request: Request, response: Response): boolean {
+  if (request.method !== "HEAD") return false;
+  response.type("application/json").status(200).end();
+  return true;
+}

@@ -1,0 +1,149 @@
+/** What the reseller's staff may ask, by scope (contract section 6). The only routes that show wholesale. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { type Request, type RequestHandler, Router } from "express";
+import type { Account } from "../account/account.js";
+import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
+import { parseDomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
+import type { Metrics } from "../metrics.js";
+import type { Lane } from "../quota/quota.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { Secret } from "../secret.js";
+import type { VisitorAsk } from "../storefront/availability.js";
+import { type PurgeWish, readPurge, readQuery } from "./parse.js";
+import {
+  presentBalance,
+  presentDomain,
+  presentOrigin,
+  presentStaffPrices,
+  presentTier,
+} from "./presenters.js";
+import { answersJson, endedByHead, route } from "./routes.js";
+
+export interface StaffParts {
+  readonly tokens: Secret | null;
+  readonly account: Account;
+  readonly policy: RetailPolicy;
+  readonly prices: PriceList;
+  readonly metrics: Metrics;
+  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly overview: () => object;
+  readonly purge: (what: PurgeWish) => Readonly<Record<string, number>>;
+  readonly now: () => number;
+}
+
+/** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
+export function requireScope(tokens: Secret | null, scope: Scope): RequestHandler {
+  return (request, response, next) => {
+    response.set("Cache-Control", "no-store");
+    const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
+    const token =
+      bearer === undefined || tokens === null
+        ? null
+        : holderOf(bearer, parseStaffTokens(tokens.current()).tokens);
+    if (token === null) {
+      throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
+        headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
+      });
+    }
+    if (!token.scopes.includes(scope)) {
+      throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
+        headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
+      });
+    }
+    next();
+  };
+}
+
+function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | null {
+  const digest = createHash("sha256").update(bearer).digest();
+  return tokens.find(({ sha256 }) => timingSafeEqual(Buffer.from(sha256, "hex"), digest)) ?? null;
+}
+
+export function staffRoutes(parts: StaffParts): Router {
+  const { account, policy, prices, metrics, ask, now } = parts;
+  const router = Router({ caseSensitive: true, strict: true });
+  const read = [requireScope(parts.tokens, "read"), answersJson];
+  const operate = [requireScope(parts.tokens, "operate"), answersJson];
+
+  route(router, "/v1/staff/domains", {
+    before: read,
+    GET: async (request, response) => {
+      readQuery(request, []);
+      if (endedByHead(request, response)) return;
+      const known = await account.domains(ask(request, "account"));
+      response.json({
+        domains: known.value.map(presentDomain),
+        ...(known.truncated && { truncated: true }),
+        ...presentOrigin(known),
+      });
+    },
+  });
+
+  route(router, "/v1/staff/domains/:domain", {
+    before: read,
+    GET: async (request, response) => {
+      readQuery(request, []);
+      const { domain } = request.params;
+      const name = parseDomainName(typeof domain === "string" ? domain : "", policy.soldTlds, "domain");
+      if (endedByHead(request, response)) return;
+      const known = await account.domain(ask(request, "account"), name);
+      if (known.value === null)
+        throw new ServiceError("not_found", "The reseller does not manage this domain.");
+      response.json({ ...presentDomain(known.value), ...presentOrigin(known) });
+    },
+  });
+
+  route(router, "/v1/staff/balance", {
+    before: read,
+    GET: async (request, response) => {
+      readQuery(request, []);
+      if (endedByHead(request, response)) return;
+      const known = await account.balance(ask(request, "account"));
+      response.json({ ...presentBalance(known.value), ...presentOrigin(known) });
+    },
+  });
+
+  route(router, "/v1/staff/tier", {
+    before: read,
+    GET: async (request, response) => {
+      readQuery(request, []);
+      if (endedByHead(request, response)) return;
+      const known = await account.tier(ask(request, "account"));
+      response.json({ ...presentTier(known.value), ...presentOrigin(known) });
+    },
+  });
+
+  route(router, "/v1/staff/prices", {
+    before: read,
+    GET: (request, response) => {
+      readQuery(request, []);
+      response.json(presentStaffPrices(prices.facts(), policy, now()));
+    },
+  });
+
+  route(router, "/v1/staff/overview", {
+    before: read,
+    GET: (request, response) => {
+      readQuery(request, []);
+      response.json(parts.overview());
+    },
+  });
+
+  route(router, "/v1/staff/cache/purge", {
+    before: operate,
+    POST: (request, response) => {
+      readQuery(request, []);
+      response.json({ purged: parts.purge(readPurge(request.body)) });
+    },
+  });
+
+  route(router, "/metrics", {
+    before: [requireScope(parts.tokens, "metrics")],
+    GET: async (_request, response) => {
+      response.type(metrics.contentType).send(await metrics.text());
+    },
+  });
+  return router;
+}

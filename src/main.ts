@@ -1,0 +1,119 @@
+/** The process: environment, start, signals, exit code. The only reader of process.env. */
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { AddressInfo, Server } from "node:net";
+import { createApp } from "./app.js";
+import { systemClock } from "./clock.js";
+import { type Config, readConfig } from "./config.js";
+import { createLog, type Log } from "./logger.js";
+import { startSandbox } from "./sandbox/sandbox.js";
+import { fixedSecret, type Secret } from "./secret.js";
+
+const CLOSE_IDLE_EVERY_MS = 100;
+
+const result = readConfig(process.env, systemClock);
+if (result.ok) {
+  const log = createLog(result.config.logLevel);
+  try {
+    await run(result.config, log);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : "The service could not start.");
+    process.exit(1);
+  }
+} else {
+  for (const fault of result.faults) console.error(fault);
+  process.exit(1);
+}
+
+async function run(config: Config, log: Log): Promise<void> {
+  const version = versionOf(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const sandbox =
+    config.upstream === null
+      ? await startSandbox({
+          configFile: config.sandboxConfigFile,
+          rateLimit: { limit: config.quota.limit, windowMs: config.quota.windowMs },
+        })
+      : null;
+  const mode = sandbox === null ? "upstream" : "sandbox";
+  const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
+  const upstream = config.upstream ?? sandboxUpstream(sandbox);
+  const app = createApp({ config, version, mode, upstream, staffTokens, clock: systemClock, log });
+  await app.start();
+  const { port, address } = await listen(app.server, config.listen);
+  if (config.quota.redisConfigured) {
+    log.warn("redis.not_shared", {
+      note: "this version does not share through Redis; the quota is divided by REPLICAS_MAX",
+    });
+  }
+  log.info("server.listening", {
+    note: `listening on port ${port}`,
+    port,
+    address,
+    version,
+    mode,
+    upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
+  });
+
+  let stopping = false;
+  const stop = (signal: string): void => {
+    if (stopping) return;
+    stopping = true;
+    void shutDown(signal);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+
+  async function shutDown(signal: string): Promise<void> {
+    log.info("server.stopping", { signal });
+    app.drain();
+    const idle = setInterval(() => {
+      app.server.closeIdleConnections();
+    }, CLOSE_IDLE_EVERY_MS);
+    const deadline = setTimeout(() => {
+      app.server.closeAllConnections();
+    }, config.shutdownGraceMs);
+    await new Promise((closed) => app.server.close(closed));
+    clearInterval(idle);
+    clearTimeout(deadline);
+    await Promise.race([app.close(), new Promise((late) => setTimeout(late, config.upstreamTimeoutMs))]);
+    await sandbox?.close();
+    log.info("server.stopped");
+    await log.flush();
+    process.exit(0);
+  }
+}
+
+function listen(server: Server, { port, host }: { port: number; host: string }): Promise<AddressInfo> {
+  return new Promise((done, failed) => {
+    server.once("error", failed);
+    server.listen(port, host, () => {
+      const address = server.address();
+      if (typeof address === "object" && address !== null) done(address);
+      else failed(new Error("The server has no port."));
+    });
+  });
+}
+
+function sandboxUpstream(sandbox: Awaited<ReturnType<typeof startSandbox>> | null) {
+  if (sandbox === null) throw new Error("There is neither an upstream nor a sandbox.");
+  const { key, secret } = sandbox.credential();
+  return {
+    baseUrl: sandbox.url,
+    active: { key: fixedSecret(key), secret: fixedSecret(secret) },
+    standby: null,
+  };
+}
+
+/** The sandbox has no staff of its own: one token with every scope, told in the log. */
+function randomStaffToken(log: Log): Secret {
+  const token = randomBytes(24).toString("base64url");
+  log.info("staff.token", { note: "sandbox mode: this token is valid until the process ends", token });
+  return fixedSecret(`sandbox:${createHash("sha256").update(token).digest("hex")}:read+operate+metrics`);
+}
+
+function versionOf(packageJson: string): string {
+  const parsed: unknown = JSON.parse(packageJson);
+  const version =
+    typeof parsed === "object" && parsed !== null && "version" in parsed ? parsed.version : undefined;
+  return typeof version === "string" ? version : "0";
+}

@@ -1,0 +1,121 @@
+/**
+ * Exact money: decimal strings outside, big.js in strict mode (which refuses floats) inside, and no division.
+ * Wholesale and Retail are different types, and neither is a Money, so that presenting wholesale to a visitor does not compile.
+ */
+import { Big } from "big.js";
+import { code as recordOf } from "currency-codes";
+
+const Exact = Big();
+Exact.strict = true;
+
+export type Decimal = Big;
+
+/** What the reseller pays. Never leaves the service except to staff. */
+export interface Wholesale {
+  readonly kind: "wholesale";
+  /** Two fraction digits, as the upstream writes it. */
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** What a visitor pays. */
+export interface Retail {
+  readonly kind: "retail";
+  /** With exactly the currency's ISO 4217 fraction digits. */
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** Money as it is shown. */
+export interface Money {
+  readonly amount: string;
+  readonly currency: string;
+  // Keeps Wholesale and Retail from being a Money by their shape.
+  readonly kind?: never;
+}
+
+// The package writes 0 digits where ISO 4217 says "N.A.": nobody is paid in these.
+const WITHOUT_MINOR_UNIT: ReadonlySet<string> = new Set(
+  "XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX".split(" "),
+);
+// In ISO 4217 since 2025, not yet in the package.
+const NEWER_DIGITS: ReadonlyMap<string, number> = new Map([["XCG", 2]]);
+
+/** The fraction digits of a currency by ISO 4217 (CLDR, and so Intl, has other ones: 0 for AFN), or null if unknown. */
+export function currencyDigits(currency: string): number | null {
+  if (!/^[A-Z]{3}$/.test(currency) || WITHOUT_MINOR_UNIT.has(currency)) return null;
+  return NEWER_DIGITS.get(currency) ?? recordOf(currency)?.digits ?? null;
+}
+
+function digitsOf(currency: string): number {
+  const digits = currencyDigits(currency);
+  if (digits === null) throw new RangeError("a currency unknown to ISO 4217");
+  return digits;
+}
+
+/** A decimal from a plain decimal string. Throws on anything else: callers check what comes from outside. */
+export function decimal(text: string): Decimal {
+  if (!/^-?\d+(?:\.\d+)?$/.test(text)) throw new TypeError("not a plain decimal");
+  return new Exact(text);
+}
+
+/** Whether that many fraction digits suffice to write the amount. */
+export function hasDigits(amount: Decimal, digits: number): boolean {
+  return amount.round(digits, Exact.roundDown).eq(amount);
+}
+
+/** The smallest amount with that many fraction digits that is not below `amount`, which must not be negative. */
+export function ceilToDigits(amount: Decimal, digits: number): Decimal {
+  return amount.round(digits, Exact.roundUp);
+}
+
+/** The smallest amount ≥ `amount` that is `remainder` plus a multiple of `modulus`; 0 ≤ remainder < modulus. */
+export function ceilToResidue(amount: Decimal, modulus: Decimal, remainder: Decimal): Decimal {
+  if (amount.lte(remainder)) return remainder;
+  const over = amount.minus(remainder).mod(modulus);
+  return over.eq("0") ? amount : amount.minus(over).plus(modulus);
+}
+
+/** Reads an upstream price: two fraction digits, positive, up to nine digits before them. Null for anything else. */
+export function parseWholesale(amount: unknown, currency: unknown): Wholesale | null {
+  if (typeof amount !== "string" || typeof currency !== "string") return null;
+  if (!/^(?:0|[1-9]\d{0,8})\.\d{2}$/.test(amount) || amount === "0.00") return null;
+  if (!/^[A-Z]{3}$/.test(currency)) return null;
+  return Object.freeze({ kind: "wholesale", amount, currency });
+}
+
+/** Whether two upstream prices are the same; a check's price that differs from the quote makes a name premium. */
+export function sameWholesale(a: Wholesale, b: Wholesale): boolean {
+  return a.currency === b.currency && decimal(a.amount).eq(b.amount);
+}
+
+/** Makes a retail amount, rounded up to the currency's digits. Only the retail policy has a reason to call this. */
+export function retailOf(amount: Decimal, currency: string): Retail {
+  const digits = digitsOf(currency);
+  return Object.freeze({ kind: "retail", amount: ceilToDigits(amount, digits).toFixed(digits), currency });
+}
+
+/** For visitors: the amount with its currency's ISO 4217 digits. */
+export function presentRetail(retail: Retail): Money {
+  return { amount: decimal(retail.amount).toFixed(digitsOf(retail.currency)), currency: retail.currency };
+}
+
+/** For staff answers only. */
+export function presentWholesaleToStaff(wholesale: Wholesale): Money {
+  return { amount: wholesale.amount, currency: wholesale.currency };
+}
+
+/** -1, 0 or 1 as `a` is below, equal to or above `b`. Throws on different currencies. */
+export function compareRetail(a: Retail, b: Retail): -1 | 0 | 1 {
+  if (a.currency !== b.currency) throw new RangeError("amounts of different currencies do not compare");
+  return decimal(a.amount).cmp(b.amount);
+}
+
+/** The totals by currency, in the order in which the currencies first occur. */
+export function sumRetail(list: readonly Retail[]): Money[] {
+  const totals = new Map<string, Decimal>();
+  for (const { amount, currency } of list) {
+    totals.set(currency, (totals.get(currency) ?? new Exact("0")).plus(amount));
+  }
+  return [...totals].map(([currency, total]) => ({ amount: total.toFixed(digitsOf(currency)), currency }));
+}

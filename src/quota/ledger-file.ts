@@ -1,0 +1,169 @@
+/**
+ * The ledger that a kill -9 cannot make forget: each call is in the file before it leaves, and what the file does not tell counts as spent.
+ *
+ * Nothing is synced to the disk: what was written survives the death of the process. A power cut may lose writes, but after a reboot no
+ * time in the file is believed (the uptime does not fit), so every slot ever used counts from the new start and nothing is lost by it.
+ */
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../clock.js";
+import { SlotTable } from "./budget.js";
+import type { Ledger, SlotId } from "./ledger.js";
+import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./ledger-memory.js";
+import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./ledger-record.js";
+import { claimLock } from "./lock.js";
+import { systemCodeOf } from "./system-error.js";
+
+export interface FileLedgerSettings extends BudgetSettings {
+  readonly directory: string;
+  /** Names the credential without telling it: letters, digits, `_` and `-`. */
+  readonly fingerprint: string;
+  readonly coldStart: "assume-spent" | "assume-free";
+  readonly clock: Clock;
+  readonly onFault: (what: string, error: unknown) => void;
+  /** Since the machine started. */
+  readonly uptimeMs?: () => number;
+  readonly claim?: (path: string) => Promise<() => Promise<void>>;
+}
+
+/** The same for every process of this machine until it starts again; where it is not, every record counts as spent, which is safe. */
+function machineUptimeMs(): number {
+  return Number(process.hrtime.bigint() / 1000n) / 1000;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Writes the whole file beside itself and swaps it in, so that a kill leaves the old one or the new one. */
+function replaceFile(path: string, text: string): number {
+  const beside = `${path}.new`;
+  rmSync(beside, { force: true });
+  const file = openSync(beside, "wx+", 0o600);
+  try {
+    if (writeSync(file, text, 0, "latin1") !== text.length)
+      throw new Error("the quota ledger was written in part");
+    renameSync(beside, path);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
+
+class FileJournal implements Journal {
+  readonly #path: string;
+  readonly #table: SlotTable;
+  readonly #moment: () => Moment;
+  readonly #release: () => Promise<void>;
+  #pausedUntilMs: number;
+  #file: number;
+
+  constructor(
+    path: string,
+    table: SlotTable,
+    pausedUntilMs: number,
+    moment: () => Moment,
+    release: () => Promise<void>,
+  ) {
+    this.#path = path;
+    this.#table = table;
+    this.#pausedUntilMs = pausedUntilMs;
+    this.#moment = moment;
+    this.#release = release;
+    this.#file = replaceFile(path, this.#whole());
+  }
+
+  slot(id: SlotId, lastArrivalAt: number): void {
+    this.#stayOwner();
+    this.#write(id + 2, slotLine(lastArrivalAt, this.#moment()));
+  }
+
+  pause(untilMs: number): void {
+    this.#pausedUntilMs = untilMs;
+    this.#stayOwner();
+    this.#write(1, pauseLine(untilMs, this.#moment()));
+  }
+
+  close(): Promise<void> {
+    closeSync(this.#file);
+    return this.#release();
+  }
+
+  #whole(): string {
+    const at = this.#moment();
+    const { size, windowMs } = this.#table;
+    const slots = this.#table.lastArrivals().map((lastArrivalAt) => slotLine(lastArrivalAt, at));
+    return [headerLine(size, windowMs), pauseLine(this.#pausedUntilMs, at), ...slots].join("");
+  }
+
+  #write(index: number, line: string): void {
+    const written = writeSync(this.#file, line, index * LINE_BYTES, "latin1");
+    if (written !== LINE_BYTES) throw new Error("the quota ledger was written in part");
+  }
+
+  /** Every start swaps the file, so a swapped file means another owner, whatever the lock said; a deleted one is written anew. */
+  #stayOwner(): void {
+    let there: number;
+    try {
+      there = statSync(this.#path).ino;
+    } catch (error) {
+      if (systemCodeOf(error) !== "ENOENT") throw error;
+      const file = replaceFile(this.#path, this.#whole());
+      closeSync(this.#file);
+      this.#file = file;
+      return;
+    }
+    if (there !== fstatSync(this.#file).ino)
+      throw new Error("another process has taken over the quota ledger");
+  }
+}
+
+/** Opens the ledger of one credential; rejects with InUseError while another process holds it. */
+export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledger> {
+  const { directory, fingerprint, limit, headroom, windowMs, clock, onFault } = settings;
+  if (!/^[\w-]{1,64}$/.test(fingerprint))
+    throw new Error("a ledger's fingerprint is 1 to 64 of [A-Za-z0-9_-]");
+  const uptimeMs = settings.uptimeMs ?? machineUptimeMs;
+  const moment = (): Moment => ({
+    monotonicMs: clock.monotonic(),
+    wallMs: clock.now(),
+    uptimeMs: uptimeMs(),
+  });
+
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const path = join(directory, `quota-${fingerprint}.ledger`);
+  const release = await (settings.claim ?? claimLock)(path);
+  try {
+    const budget = limit - headroom;
+    const at = moment();
+    const recalled = recall(
+      readIfThere(path),
+      { budget, headroom, windowMs, coldStart: settings.coldStart },
+      at,
+    );
+    const table = new SlotTable(budget, windowMs);
+    for (const [id, slot] of recalled.slots.entries()) table.restore(id, slot.lastArrivalAt, slot.assumed);
+    const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + LONGEST_PAUSE_MS);
+    const journal = new FileJournal(path, table, pausedUntilMs, moment, release);
+    return tableLedger({ limit, table, clock, journal, onFault, pausedUntilMs });
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}

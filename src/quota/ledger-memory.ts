@@ -1,0 +1,137 @@
+/** The slot table as a ledger, written down before every call when it is given a journal; without one it forgets with the process. */
+import type { Clock } from "../clock.js";
+import { graceMsOf, SlotTable } from "./budget.js";
+import type { Ending, Ledger, SlotId, Taken } from "./ledger.js";
+
+/** An upstream that asks for more is asked again after this. */
+export const LONGEST_PAUSE_MS = 300_000;
+
+const DAY_MS = 86_400_000;
+
+/** Where the table is written down. Every method may throw. */
+export interface Journal {
+  /** Infinity = in flight. */
+  slot(id: SlotId, lastArrivalAt: number): void;
+  pause(untilMs: number): void;
+  close(): Promise<void>;
+}
+
+export interface TableLedgerSettings {
+  readonly limit: number;
+  readonly table: SlotTable;
+  readonly clock: Clock;
+  /** Monotonic. */
+  readonly pausedUntilMs?: number;
+  readonly journal?: Journal;
+  /** Told when something could not be written down that does not forbid to go on. */
+  readonly onFault?: (what: string, error: unknown) => void;
+}
+
+/** A ledger over `table`, which must not be changed by anyone else from here on. */
+export function tableLedger(settings: TableLedgerSettings): Ledger {
+  const { limit, table, clock, journal } = settings;
+  const { windowMs, occupiedMs } = table;
+  const graceMs = graceMsOf(windowMs);
+  let pausedUntilMs = settings.pausedUntilMs ?? -Infinity;
+  let day = -1;
+  let largest = 0;
+  let closed = false;
+
+  function largestToday(now: number): number {
+    const today = Math.floor(clock.now() / DAY_MS);
+    if (today !== day) {
+      day = today;
+      largest = 0;
+    }
+    largest = Math.max(largest, table.busy(now).real);
+    return largest;
+  }
+
+  function write(what: string, act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      settings.onFault?.(what, error);
+    }
+  }
+
+  async function take(): Promise<Taken> {
+    if (closed) throw new Error("the quota ledger is closed");
+    const now = clock.monotonic();
+    if (pausedUntilMs > now) return { retryInMs: pausedUntilMs - now };
+    const slot = table.take(now);
+    if (slot === undefined) return { retryInMs: Math.min(windowMs, ...table.usableInMs(now)) };
+    try {
+      journal?.slot(slot, Infinity);
+    } catch (error) {
+      table.putBack(slot);
+      throw error;
+    }
+    largestToday(now);
+    return { slot };
+  }
+
+  async function settle(slot: SlotId, ending: Ending): Promise<void> {
+    if (!table.inFlight(slot)) return;
+    const now = clock.monotonic();
+    const lastArrivalAt =
+      ending === "unsent"
+        ? table.putBack(slot)
+        : table.settle(slot, ending === "abandoned" ? now + graceMs : now);
+    if (closed) return;
+    // What could not be written stays recorded as in flight, which costs a little after a restart and harms nobody.
+    write("a settled call could not be written to the quota ledger", () => {
+      journal?.slot(slot, lastArrivalAt);
+    });
+  }
+
+  async function pause(forMs: number): Promise<void> {
+    const untilMs = clock.monotonic() + Math.min(Math.max(forMs, 0), LONGEST_PAUSE_MS);
+    if (!(untilMs > pausedUntilMs)) return;
+    pausedUntilMs = untilMs;
+    write("a pause could not be written to the quota ledger", () => {
+      journal?.pause(untilMs);
+    });
+  }
+
+  return {
+    limit,
+    budget: table.size,
+    windowMs,
+    take,
+    settle,
+    pause,
+    forecast: () => {
+      const now = clock.monotonic();
+      return {
+        usableInMs: table.usableInMs(now),
+        inFlightForMs: table.inFlightForMs(now),
+        pausedForMs: Math.max(0, pausedUntilMs - now),
+        occupiedMs,
+      };
+    },
+    usage: () => {
+      const now = clock.monotonic();
+      return { used: table.busy(now).all, largestWindowToday: largestToday(now) };
+    },
+    close: async () => {
+      if (closed) return;
+      closed = true;
+      await journal?.close();
+    },
+  };
+}
+
+export interface BudgetSettings {
+  /** Calls per window that the upstream allows. */
+  readonly limit: number;
+  /** Of these, calls that are left unused. */
+  readonly headroom: number;
+  readonly windowMs: number;
+}
+
+/** A ledger that starts free and forgets with the process: for an upstream that starts together with us, and for tests. */
+export function memoryLedger(settings: BudgetSettings & { readonly clock: Clock }): Ledger {
+  const { limit, headroom, windowMs, clock } = settings;
+  return tableLedger({ limit, table: new SlotTable(limit - headroom, windowMs), clock });
+}

@@ -1,0 +1,136 @@
+/**
+ * What a ledger file says. Lines of 64 bytes with a check sum, so that each is written in place in one piece and can be read with `cat`.
+ * Whatever cannot be believed counts as spent now: reading can cost calls, never add some.
+ */
+import { graceMsOf } from "./budget.js";
+
+export const LINE_BYTES = 64;
+const SUM_DIGITS = 8;
+const BODY_CHARS = LINE_BYTES - SUM_DIGITS - 2;
+const VERSION = 1;
+/** A wall clock that was set by more than this, or a reboot, shows; of a smaller difference the safe side is taken. */
+const CLOCKS_AGREE_MS = 2000;
+
+/** The moment at which a file is read or written, on every clock that matters. */
+export interface Moment {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+  /** Since the machine started. */
+  readonly uptimeMs: number;
+}
+
+export interface Recalled {
+  /** One for each slot, monotonic; -Infinity = never used. */
+  readonly slots: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[];
+  readonly pausedUntilMs: number;
+}
+
+/** FNV-1a: against torn and foreign bytes, not against anyone who means harm. */
+function sum(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(SUM_DIGITS, "0");
+}
+
+function line(body: string): string {
+  const padded = body.padEnd(BODY_CHARS);
+  return `${padded} ${sum(padded)}\n`;
+}
+
+function bodyOf(text: string, index: number): string | undefined {
+  const whole = text.slice(index * LINE_BYTES, (index + 1) * LINE_BYTES);
+  const padded = whole.slice(0, BODY_CHARS);
+  return whole.length === LINE_BYTES && whole === line(padded) ? padded.trimEnd() : undefined;
+}
+
+export function headerLine(slots: number, windowMs: number): string {
+  return line(`quota-ledger ${VERSION} slots ${slots} windowMs ${windowMs}`);
+}
+
+export function pauseLine(untilMs: number, at: Moment): string {
+  return line(untilMs === -Infinity ? "pause none" : `pause ${stamp(untilMs, at)}`);
+}
+
+/** Infinity = in flight, -Infinity = never used. */
+export function slotLine(lastArrivalAt: number, at: Moment): string {
+  if (lastArrivalAt === Infinity) return line("sent");
+  return line(lastArrivalAt === -Infinity ? "free" : `done ${stamp(lastArrivalAt, at)}`);
+}
+
+function stamp(whenMs: number, at: Moment): string {
+  const ahead = whenMs - at.monotonicMs;
+  // Rounded up: a slot that looks a millisecond younger is safe, one that looks older is not.
+  return `${Math.ceil(at.wallMs + ahead)} ${Math.ceil(at.uptimeMs + ahead)}`;
+}
+
+function decodeStamp(
+  body: string | undefined,
+  word: string,
+): { wallMs: number; uptimeMs: number } | undefined {
+  const found = body === undefined ? null : /^(\w+) (\d{1,16}) (-?\d{1,16})$/.exec(body);
+  return found !== null && found[1] === word
+    ? { wallMs: Number(found[2]), uptimeMs: Number(found[3]) }
+    : undefined;
+}
+
+/** The last arrival of one recorded slot, or undefined when it must count as spent now. */
+function arrivalOf(body: string | undefined, windowMs: number, at: Moment): number | undefined {
+  if (body === "free") return -Infinity;
+  const stamped = decodeStamp(body, "done");
+  if (stamped === undefined) return undefined;
+  const wallAge = at.wallMs - stamped.wallMs;
+  const uptimeAge = at.uptimeMs - stamped.uptimeMs;
+  const age = Math.min(wallAge, uptimeAge);
+  if (Math.abs(wallAge - uptimeAge) > CLOCKS_AGREE_MS || age < -graceMsOf(windowMs) - 1) return undefined;
+  return at.monotonicMs - age;
+}
+
+export interface RecallSettings {
+  readonly budget: number;
+  readonly headroom: number;
+  readonly windowMs: number;
+  readonly coldStart: "assume-spent" | "assume-free";
+}
+
+/** Turns a file's text (undefined = there is no file) into a table for `budget` slots that never forgets a call. */
+export function recall(text: string | undefined, settings: RecallSettings, at: Moment): Recalled {
+  const { budget, headroom, windowMs } = settings;
+  const spentNow = { lastArrivalAt: at.monotonicMs + graceMsOf(windowMs), assumed: true };
+  const free = { lastArrivalAt: -Infinity, assumed: false };
+  const header = text === undefined ? undefined : bodyOf(text, 0);
+  const found =
+    header === undefined ? null : /^quota-ledger 1 slots (\d{1,9}) windowMs (\d{1,12})$/.exec(header);
+  if (text === undefined || found === null) {
+    if (text === undefined && settings.coldStart === "assume-free")
+      return { slots: Array.from({ length: budget }, () => free), pausedUntilMs: -Infinity };
+    // Whoever called before us made at most `budget` calls, so `headroom` more stay within the limit until theirs are past.
+    const slots = Array.from({ length: budget }, (_, index) => (index < headroom ? free : spentNow));
+    return { slots, pausedUntilMs: -Infinity };
+  }
+
+  const recorded = Number(found[1]);
+  const pausedUntilMs = pauseOf(bodyOf(text, 1), at);
+  // Under a shorter window slots were used again while their earlier calls still count in ours.
+  if (Number(found[2]) < windowMs)
+    return { slots: Array.from({ length: budget }, () => spentNow), pausedUntilMs };
+  const slots: { lastArrivalAt: number; assumed: boolean }[] = [];
+  for (let index = 0; index < Math.min(recorded, 1_000_000); index += 1) {
+    const lastArrivalAt = arrivalOf(bodyOf(text, index + 2), Number(found[2]), at);
+    slots.push(lastArrivalAt === undefined ? spentNow : { lastArrivalAt, assumed: false });
+  }
+  // With fewer slots than before, those that become free last are the ones that bind.
+  slots.sort((a, b) =>
+    a.lastArrivalAt === b.lastArrivalAt ? 0 : b.lastArrivalAt > a.lastArrivalAt ? 1 : -1,
+  );
+  while (slots.length < budget) slots.push(free);
+  return { slots: slots.slice(0, budget), pausedUntilMs };
+}
+
+/** A pause can only be too long by a clock that was set, and never longer than what the ledger allows at all. */
+function pauseOf(body: string | undefined, at: Moment): number {
+  const stamped = decodeStamp(body, "pause");
+  if (stamped === undefined) return -Infinity;
+  const leftMs = stamped.wallMs - at.wallMs;
+  return leftMs > 0 ? at.monotonicMs + leftMs : -Infinity;
+}

@@ -1,0 +1,37 @@
+/** What was spent, behind one small interface: in memory, in a file, or shared by replicas. It decides how many calls, never whose. */
+export type SlotId = number;
+
+/** How a call ended: answered, given up while it may still arrive, or never sent at all. */
+export type Ending = "answered" | "abandoned" | "unsent";
+
+export type Taken = { readonly slot: SlotId } | { readonly retryInMs: number };
+
+/** When slots can be used, as far as is known now. */
+export interface Forecast {
+  /** For each slot that is not in flight, the ms until it can be used, a pause left aside; 0 = now. */
+  readonly usableInMs: readonly number[];
+  /** For each slot in flight, the ms since it was taken. */
+  readonly inFlightForMs: readonly number[];
+  readonly pausedForMs: number;
+  /** How long a slot stays unusable once its call is settled. */
+  readonly occupiedMs: number;
+}
+
+export interface Usage {
+  readonly used: number;
+  readonly largestWindowToday: number;
+}
+
+export interface Ledger {
+  readonly limit: number;
+  readonly budget: number;
+  readonly windowMs: number;
+  /** Records one call before it leaves. A rejection means that nothing could be recorded, so nothing may be sent. */
+  take(): Promise<Taken>;
+  /** Ends a taken slot; the second time for the same slot does nothing. */
+  settle(slot: SlotId, ending: Ending): Promise<void>;
+  pause(forMs: number): Promise<void>;
+  forecast(): Forecast;
+  usage(): Usage;
+  close(): Promise<void>;
+}

@@ -1,0 +1,93 @@
+/**
+ * One owner for one file: a socket beside it on which the owner listens. The kernel closes it with the process, so kill -9 leaves nothing
+ * that looks alive, no process id can be mistaken for another's, and containers that share a volume see each other.
+ */
+import { createHash } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { systemCodeOf } from "./system-error.js";
+
+/** Longer socket paths do not fit into the system's address. */
+const LONGEST_SOCKET_PATH = 100;
+const ATTEMPTS = 5;
+const START_MS = 25;
+
+export class InUseError extends Error {
+  constructor(path: string) {
+    super(
+      `${path} is in use by another running process: give each process its own STATE_DIR, or share the quota through REDIS_URL`,
+    );
+    this.name = "InUseError";
+  }
+}
+
+function listen(address: string): Promise<Server> {
+  return new Promise((done, failed) => {
+    const server = createServer((socket) => {
+      socket.destroy();
+    });
+    server.once("error", failed);
+    server.listen(address, () => {
+      server.unref();
+      done(server);
+    });
+  });
+}
+
+/** Only a refused connection or a missing socket proves that nobody owns it. */
+function answers(address: string): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(address);
+    socket.once("connect", () => {
+      socket.destroy();
+      done(true);
+    });
+    socket.once("error", (error) => {
+      done(!["ECONNREFUSED", "ENOENT"].includes(systemCodeOf(error)));
+    });
+  });
+}
+
+function addressElsewhere(path: string): string {
+  const name = `quota-${createHash("sha256").update(resolve(path)).digest("hex").slice(0, 24)}.lock`;
+  return process.platform === "win32" ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name);
+}
+
+async function claimAt(address: string, path: string): Promise<Server> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    try {
+      return await listen(address);
+    } catch (error) {
+      if (systemCodeOf(error) !== "EADDRINUSE") throw error;
+    }
+    if (await answers(address)) throw new InUseError(path);
+    // Whoever is just starting is bound to its socket a moment before it listens.
+    await sleep(START_MS);
+    if (await answers(address)) throw new InUseError(path);
+    await rm(address, { force: true });
+  }
+  throw new InUseError(path);
+}
+
+/** Owns `path` until the answer is called or the process ends; rejects with InUseError while somebody else does. */
+export async function claimLock(path: string): Promise<() => Promise<void>> {
+  const beside = `${path}.lock`;
+  const short = process.platform !== "win32" && Buffer.byteLength(beside) <= LONGEST_SOCKET_PATH;
+  let server: Server;
+  try {
+    server = await claimAt(short ? beside : addressElsewhere(path), path);
+  } catch (error) {
+    // Some shared file systems cannot hold sockets; then at least this machine's processes see each other.
+    if (error instanceof InUseError || !short) throw error;
+    server = await claimAt(addressElsewhere(path), path);
+  }
+  return () =>
+    new Promise((done) => {
+      server.close(() => {
+        done();
+      });
+    });
+}

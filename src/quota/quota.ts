@@ -1,0 +1,53 @@
+/** The quota as its callers see it: a call runs inside the upstream budget, in time, or is refused with a true time to retry. */
+export const LANES = ["checkout", "exact", "search", "account", "refresh"] as const;
+
+/** What a call is for, most urgent first. */
+export type Lane = (typeof LANES)[number];
+
+/** Who asks for a call, and how long the answer is worth waiting for. */
+export interface Ask {
+  /** May be a getter: a waiting ask can become more urgent. */
+  readonly lane: Lane;
+  /** Opaque key of who asks. */
+  readonly client: string;
+  /** Infinity for work that nobody waits for. */
+  readonly maxWaitMs: number;
+  /** Aborted when nobody waits any more: the place is given back and nothing is spent. */
+  readonly signal: AbortSignal;
+}
+
+/** What one lane has seen since the start. */
+export interface LaneFigures {
+  readonly queued: number;
+  readonly served: number;
+  readonly refused: number;
+  /** Asks that left the queue because nobody waited any more. */
+  readonly left: number;
+  readonly waitedMsTotal: number;
+  readonly longestWaitMs: number;
+}
+
+export interface QuotaSnapshot {
+  /** Slots that cannot be used now, those assumed spent at the start included. */
+  readonly used: number;
+  readonly budget: number;
+  readonly limit: number;
+  readonly windowMs: number;
+  /** The most calls that can have fallen into one rolling window today (UTC). */
+  readonly largestWindowToday: number;
+  readonly pausedForMs: number;
+  readonly lanes: Readonly<Record<Lane, LaneFigures>>;
+}
+
+export interface Quota {
+  /**
+   * Runs `call` in a slot, or rejects with `quota_exhausted` and a true `retryAfterMs`. `call` says `answered` as soon as the upstream's
+   * answer begins; one that rejects without having said so was given up and may still arrive, so its slot is held for a grace longer.
+   */
+  run<T>(ask: Ask, call: (answered: () => void) => Promise<T>): Promise<T>;
+  /** The upstream said 429: nothing is sent for that long. */
+  pause(forMs: number): Promise<void>;
+  snapshot(): QuotaSnapshot;
+  /** Refuses everyone who waits, lets calls in flight settle, and lets the ledger go. */
+  close(): Promise<void>;
+}

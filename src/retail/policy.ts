@@ -1,0 +1,221 @@
+/**
+ * The only place where wholesale becomes retail: pure and exact, never below wholesale × rate + minMargin.
+ */
+import {
+  ceilToDigits,
+  ceilToResidue,
+  compareRetail,
+  currencyDigits,
+  type Decimal,
+  decimal,
+  type Money,
+  type Retail,
+  retailOf,
+  type Wholesale,
+} from "../money.js";
+import {
+  type Action,
+  type Combination,
+  combinationsOf,
+  firstMatching,
+  type Match,
+  type Pricing,
+  type RetailConfig,
+} from "./retail-config.js";
+
+export { type Action, ACTIONS, type Combination } from "./retail-config.js";
+
+export interface AppliedPromotion {
+  readonly id: string;
+  /** The price without it. */
+  readonly regular: Retail;
+  /** The instant from which it no longer holds, RFC 3339 UTC. */
+  readonly until: string;
+}
+
+export type PriceResult =
+  | {
+      readonly ok: true;
+      readonly price: Retail;
+      /** "rule 1" for the first rule of the config, or "premium". */
+      readonly rule: string;
+      readonly promotion?: AppliedPromotion;
+      /** What no promotion goes below. For staff: it is close to wholesale. */
+      readonly floor: Retail;
+    }
+  | { readonly ok: false; readonly reason: "not_sold" | "currency_without_rate" };
+
+export interface RetailPolicy {
+  readonly soldTlds: readonly string[];
+  /** Shown to visitors. */
+  readonly currency: string;
+  /** From short to long; empty when the TLD or the action is not sold. */
+  yearsSold(tld: string, action: Action): readonly number[];
+  combinations(): readonly Combination[];
+  price(
+    wholesale: Wholesale,
+    what: Combination,
+    options: { readonly premium: boolean; readonly atMs: number },
+  ): PriceResult;
+  /** What is left of a retail price after the wholesale one, in the shown currency, rounded down; for staff. */
+  margin(wholesale: Wholesale, retail: Retail): Money | null;
+}
+
+interface PriceRule {
+  readonly name: string;
+  /** 1 + markupPercent / 100 */
+  readonly factor: Decimal;
+  readonly addFixed: Decimal;
+  readonly minMargin: Decimal;
+  readonly modulus: Decimal;
+  readonly remainder: Decimal;
+}
+
+interface Lowered {
+  readonly price: Retail;
+  readonly promotion: AppliedPromotion;
+}
+
+const ZERO = decimal("0");
+const ONE = decimal("1");
+const TEN = decimal("10");
+const PERCENT = decimal("0.01");
+
+/** The smallest power of ten, at least 1, that is greater than the ending. */
+function endingModulus(ending: Decimal): Decimal {
+  let modulus = ONE;
+  while (modulus.lte(ending)) modulus = modulus.times(TEN);
+  return modulus;
+}
+
+function compile(pricing: Pricing, name: string, digits: number): PriceRule {
+  const remainder = pricing.ending === undefined ? ZERO : decimal(pricing.ending);
+  const cent = decimal(digits === 0 ? "1" : `0.${"1".padStart(digits, "0")}`);
+  const step = pricing.step === undefined ? cent : decimal(pricing.step);
+  return {
+    name,
+    factor: decimal(pricing.markupPercent).times(PERCENT).plus(ONE),
+    addFixed: decimal(pricing.addFixed),
+    minMargin: decimal(pricing.minMargin),
+    modulus: pricing.ending === undefined ? step : endingModulus(remainder),
+    remainder,
+  };
+}
+
+function larger(a: Decimal, b: Decimal): Decimal {
+  return a.gte(b) ? a : b;
+}
+
+/** Makes the policy of a config that `parseRetailConfig` has accepted. */
+export function createRetailPolicy(config: RetailConfig): RetailPolicy {
+  const { currency } = config;
+  const digits = currencyDigits(currency);
+  if (digits === null) throw new RangeError("the shown currency is unknown to ISO 4217");
+  const rates = new Map(Object.entries(config.rates).map(([code, rate]) => [code, decimal(rate)]));
+  if (!rates.has(currency)) rates.set(currency, ONE);
+  const rules: { match: Match; rule: PriceRule }[] = config.rules.map((rule, index) => ({
+    match: rule.match,
+    rule: compile(rule, `rule ${index + 1}`, digits),
+  }));
+  const premiumRule = config.premium === null ? null : compile(config.premium, "premium", digits);
+  const promotions = config.promotions.map(({ id, match, percentOff, fromMs, toMs }) => ({
+    id,
+    match,
+    factor: ONE.minus(decimal(percentOff).times(PERCENT)),
+    fromMs,
+    toMs,
+    until: new Date(toMs).toISOString(),
+  }));
+  const combinations = Object.freeze(combinationsOf(config.catalog).map((what) => Object.freeze(what)));
+  const soldTlds = Object.freeze(config.catalog.map(({ tld }) => tld));
+
+  const sold = new Map<string, readonly number[]>();
+  for (const { tld, action, years } of combinations) {
+    sold.set(`${tld} ${action}`, [...(sold.get(`${tld} ${action}`) ?? []), years]);
+  }
+  const yearsSold = (tld: string, action: Action) => sold.get(`${tld} ${action}`) ?? [];
+
+  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail): Lowered | null {
+    const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
+    const promotion = firstMatching(active, what);
+    if (promotion === undefined) return null;
+    const reduced = decimal(regular.amount).times(promotion.factor);
+    const price = retailOf(larger(reduced, decimal(floor.amount)), currency);
+    if (compareRetail(price, regular) >= 0) return null;
+    return { price, promotion: { id: promotion.id, regular, until: promotion.until } };
+  }
+
+  return {
+    soldTlds,
+    currency,
+    yearsSold,
+    combinations: () => combinations,
+
+    price(wholesale, what, { premium, atMs }) {
+      if (!yearsSold(what.tld, what.action).includes(what.years)) return { ok: false, reason: "not_sold" };
+      const ordinary = firstMatching(rules, what)?.rule;
+      const rule = premium ? (premiumRule ?? ordinary) : ordinary;
+      if (rule === undefined) return { ok: false, reason: "not_sold" };
+      const rate = rates.get(wholesale.currency);
+      if (rate === undefined) return { ok: false, reason: "currency_without_rate" };
+
+      const cost = decimal(wholesale.amount).times(rate);
+      const lowest = cost.plus(rule.minMargin);
+      const wanted = larger(cost.times(rule.factor).plus(rule.addFixed), lowest);
+      const regular = retailOf(ceilToResidue(wanted, rule.modulus, rule.remainder), currency);
+      const floor = retailOf(lowest, currency);
+      const lowered = promoted(what, atMs, regular, floor);
+      return { ok: true, price: regular, rule: rule.name, floor, ...lowered };
+    },
+
+    margin(wholesale, retail) {
+      const rate = rates.get(wholesale.currency);
+      if (rate === undefined || retail.currency !== currency) return null;
+      const cost = ceilToDigits(decimal(wholesale.amount).times(rate), digits);
+      return { amount: decimal(retail.amount).minus(cost).toFixed(digits), currency };
+    },
+  };
+}
+
+interface CatalogRow {
+  readonly wholesale: Wholesale;
+  readonly retail: Retail;
+}
+
+/**
+ * Warnings for staff about a catalogue whose retail prices are everywhere nearly the same multiple of wholesale
+ * (within 1 %, over three rows or more): anyone who learns one wholesale price can then divide back to all.
+ */
+export function marginWarnings(rows: readonly CatalogRow[]): string[] {
+  const groups = new Map<string, CatalogRow[]>();
+  for (const row of rows) {
+    const currencies = `${row.wholesale.currency} to ${row.retail.currency}`;
+    groups.set(currencies, [...(groups.get(currencies) ?? []), row]);
+  }
+  return [...groups]
+    .filter(([, group]) => group.length >= 3 && isNearlyConstant(group))
+    .map(
+      ([currencies, { length }]) =>
+        `Retail is nearly the same multiple of wholesale in all ${length} prices (${currencies}), so that anyone can divide back to wholesale. Vary the mark-up or add fixed amounts.`,
+    );
+}
+
+function isNearlyConstant(rows: readonly CatalogRow[]): boolean {
+  const ratios = rows.map(({ wholesale, retail }) => ({
+    over: decimal(retail.amount),
+    under: decimal(wholesale.amount),
+  }));
+  const highest = ratios.reduce((a, b) => (isAbove(b, a) ? b : a));
+  const lowest = ratios.reduce((a, b) => (isAbove(a, b) ? b : a));
+  return highest.over.times(lowest.under).lt(lowest.over.times(highest.under).times("1.01"));
+}
+
+interface Ratio {
+  readonly over: Decimal;
+  readonly under: Decimal;
+}
+
+// Crosswise, because a division would round.
+function isAbove(a: Ratio, b: Ratio): boolean {
+  return a.over.times(b.under).gt(b.over.times(a.under));
+}

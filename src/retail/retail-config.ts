@@ -1,0 +1,398 @@
+/**
+ * What is sold and by which price rules, read from YAML: either a config without a contradiction, or every fault at
+ * once, each with its path. Unknown keys, bare numbers as amounts and combinations without a rule are faults.
+ */
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
+
+export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
+export type Action = (typeof ACTIONS)[number];
+
+export interface Combination {
+  readonly tld: string;
+  readonly action: Action;
+  readonly years: number;
+}
+
+/** A key that is absent matches everything. */
+export interface Match {
+  readonly tld?: string | undefined;
+  readonly action?: Action | undefined;
+  readonly years?: number | undefined;
+}
+
+/** All amounts are plain decimal strings in the shown currency; at most one of `ending` and `step` is there. */
+export interface Pricing {
+  readonly markupPercent: string;
+  readonly addFixed: string;
+  readonly minMargin: string;
+  readonly ending?: string | undefined;
+  readonly step?: string | undefined;
+}
+
+export interface Rule extends Pricing {
+  readonly match: Match;
+}
+
+export interface Promotion {
+  readonly id: string;
+  readonly match: Match;
+  readonly percentOff: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export interface CatalogEntry {
+  readonly tld: string;
+  readonly years: { readonly [A in Action]?: readonly number[] | undefined };
+}
+
+export interface RetailConfig {
+  /** Shown to visitors. */
+  readonly currency: string;
+  /** Upstream currency → shown currency. */
+  readonly rates: Readonly<Record<string, string>>;
+  readonly catalog: readonly CatalogEntry[];
+  readonly rules: readonly Rule[];
+  /** Null: premium names follow the ordinary rules. */
+  readonly premium: Pricing | null;
+  readonly promotions: readonly Promotion[];
+}
+
+export type RetailConfigResult =
+  { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
+
+const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
+
+function decimalText(problem: (value: Decimal) => string | null) {
+  return z.unknown().transform((value, context): string => {
+    const message = typeof value === "string" ? decimalProblem(value, problem) : notText(value);
+    if (message === null && typeof value === "string") return value;
+    context.addIssue({ code: "custom", message: message ?? "" });
+    return z.NEVER;
+  });
+}
+
+function notText(value: unknown): string {
+  if (value === undefined) return "is missing";
+  if (typeof value === "number") {
+    if (value < 0) return "must not be negative";
+    return `is a bare number; put it in quotes, such as "${value}", so that it stays exact`;
+  }
+  return 'must be a decimal in quotes, such as "1.25"';
+}
+
+function decimalProblem(text: string, problem: (value: Decimal) => string | null): string | null {
+  if (text.startsWith("-")) return "must not be negative";
+  if (text.length > 24 || !PLAIN_DECIMAL.test(text)) return 'must be a plain decimal such as "1.25"';
+  return problem(decimal(text));
+}
+
+function within(max: string, options: { positive: boolean }): (value: Decimal) => string | null {
+  return (value) => {
+    if (options.positive && value.eq("0")) return "must be more than 0";
+    return value.gt(max) ? `is absurdly high: at most ${max}` : null;
+  };
+}
+
+const MAX_AMOUNT = "1000000000";
+const percent = (max: string, options: { positive: boolean }) => decimalText(within(max, options));
+const amount = decimalText(within(MAX_AMOUNT, { positive: false }));
+
+const tld = z
+  .string()
+  .regex(/^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/, 'must be a TLD with a leading dot, such as ".af"');
+const action = z.enum(ACTIONS);
+// Not z.int(), whose fault would keep a list's own checks from running.
+const years = z.number().refine(Number.isInteger, "must be a whole number").min(1).max(10);
+const currency = z
+  .string()
+  .refine((code) => currencyDigits(code) !== null, "is not a currency of ISO 4217, such as USD");
+const instant = z.iso
+  .datetime({
+    offset: true,
+    error: ({ input }) =>
+      input === undefined ? "is missing" : 'must be an RFC 3339 time, such as "2026-03-20T00:00:00Z"',
+  })
+  .transform((text) => Date.parse(text));
+
+const match = z.strictObject({ tld: tld.optional(), action: action.optional(), years: years.optional() });
+const yearsList = z
+  .array(years)
+  .min(1, "must list at least one term")
+  .refine((list) => new Set(list).size === list.length, {
+    error: "lists a term twice",
+    when: ({ value }) => Array.isArray(value),
+  });
+const pricing = {
+  markupPercent: percent("1000", { positive: false }).optional().default("0"),
+  addFixed: amount.optional().default("0"),
+  minMargin: amount.optional().default("0"),
+  ending: amount.optional(),
+  step: decimalText(within(MAX_AMOUNT, { positive: true })).optional(),
+};
+
+const SCHEMAS = {
+  top: z.strictObject({
+    currency: z.unknown().optional(),
+    rates: z.unknown().optional(),
+    catalog: z.unknown().optional(),
+    rules: z.unknown().optional(),
+    premium: z.unknown().optional(),
+    promotions: z.unknown().optional(),
+  }),
+  currency,
+  tld,
+  rate: decimalText(within("100000000", { positive: true })),
+  catalogEntry: z.strictObject({
+    tld,
+    years: z
+      .strictObject({
+        registration: yearsList.optional(),
+        renewal: yearsList.optional(),
+        transfer: yearsList.optional(),
+        restore: yearsList.optional(),
+      })
+      .refine((sold) => Object.keys(sold).length > 0, "sells nothing"),
+  }),
+  match,
+  rule: z.strictObject({ match, ...pricing }),
+  premium: z.strictObject(pricing),
+  promotion: z.strictObject({
+    id: z.string().regex(/^[\w.-]{1,64}$/, "must be 1 to 64 letters, digits, dots, hyphens or underscores"),
+    match,
+    percentOff: percent("100", { positive: true }),
+    from: instant,
+    to: instant,
+  }),
+};
+
+/** Collects faults section by section, so that one fault does not hide another. */
+class Reader {
+  readonly faults: string[] = [];
+
+  fault(path: string, message: string): void {
+    this.faults.push(`${path === "" ? "the file" : path}: ${message}`);
+  }
+
+  /** The value in its proper shape, or undefined after telling all that is wrong with it. */
+  read<T>(schema: z.ZodType<T>, value: unknown, path: string): T | undefined {
+    const result = schema.safeParse(value, { error: plainWords });
+    if (result.success) return result.data;
+    for (const issue of result.error.issues) {
+      const at = issue.path.reduce<string>(
+        (text, key) => (typeof key === "number" ? `${text}[${key}]` : join(text, String(key))),
+        path,
+      );
+      if (issue.code === "unrecognized_keys") {
+        for (const key of issue.keys) this.fault(join(at, key), "is not known here");
+      } else {
+        this.fault(at, issue.message);
+      }
+    }
+    return undefined;
+  }
+
+  list(value: unknown, path: string): readonly unknown[] {
+    if (Array.isArray(value)) return value;
+    this.fault(path, value === undefined || value === null ? "is missing" : "must be a list");
+    return [];
+  }
+
+  record(value: unknown, path: string): Readonly<Record<string, unknown>> {
+    if (isRecord(value)) return value;
+    this.fault(path, "must be a mapping");
+    return {};
+  }
+}
+
+function join(path: string, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const plainWords: z.core.$ZodErrorMap = (issue) => {
+  if (issue.code === "invalid_type" || issue.code === "invalid_value") {
+    if (issue.input === undefined) return "is missing";
+  }
+  if (issue.code === "invalid_type") {
+    return (
+      { string: "must be text", array: "must be a list", object: "must be a mapping" }[
+        String(issue.expected)
+      ] ?? "must be a whole number"
+    );
+  }
+  if (issue.code === "invalid_value") return `must be one of ${issue.values.map(String).join(", ")}`;
+  if (issue.code === "too_small") return `must be at least ${issue.minimum}`;
+  if (issue.code === "too_big") return `must be at most ${issue.maximum}`;
+  return undefined;
+};
+
+function matches(match: Match, what: Combination): boolean {
+  return (
+    (match.tld === undefined || match.tld === what.tld) &&
+    (match.action === undefined || match.action === what.action) &&
+    (match.years === undefined || match.years === what.years)
+  );
+}
+
+/** The first whose match holds. */
+export function firstMatching<T extends { readonly match: Match }>(
+  list: readonly T[],
+  what: Combination,
+): T | undefined {
+  return list.find(({ match }) => matches(match, what));
+}
+
+/** Every combination that the catalogue sells, in its order, terms from short to long. */
+export function combinationsOf(catalog: readonly CatalogEntry[]): Combination[] {
+  return catalog.flatMap(({ tld, years }) =>
+    ACTIONS.flatMap((action) =>
+      [...(years[action] ?? [])].sort((a, b) => a - b).map((years) => ({ tld, action, years })),
+    ),
+  );
+}
+
+function readPricingLimits(reader: Reader, raw: unknown, path: string, digits: number | null): void {
+  if (!isRecord(raw)) return;
+  if (raw["ending"] !== undefined && raw["step"] !== undefined) {
+    reader.fault(path, "has both ending and step; give one of them or neither");
+  }
+  if (["markupPercent", "addFixed", "minMargin"].every((key) => raw[key] === undefined)) {
+    reader.fault(path, 'adds nothing to the wholesale price; write markupPercent: "0" if that is meant');
+  }
+  for (const key of ["addFixed", "minMargin", "ending", "step"]) {
+    const text = raw[key];
+    if (digits === null || typeof text !== "string" || !PLAIN_DECIMAL.test(text)) continue;
+    if (!hasDigits(decimal(text), digits)) {
+      reader.fault(join(path, key), `has more fraction digits than the currency, which has ${digits}`);
+    }
+  }
+}
+
+function readRates(reader: Reader, raw: unknown): Record<string, string> {
+  const rates: Record<string, string> = {};
+  if (raw === undefined || raw === null) return rates;
+  for (const [code, text] of Object.entries(reader.record(raw, "rates"))) {
+    const path = join("rates", code);
+    reader.read(SCHEMAS.currency, code, path);
+    const rate = reader.read(SCHEMAS.rate, text, path);
+    if (rate !== undefined) rates[code] = rate;
+  }
+  return rates;
+}
+
+function readCatalog(reader: Reader, raw: unknown): { entries: CatalogEntry[]; tlds: ReadonlySet<unknown> } {
+  const list = reader.list(raw, "catalog");
+  if (Array.isArray(raw) && raw.length === 0) reader.fault("catalog", "sells nothing");
+  const entries: CatalogEntry[] = [];
+  const tlds = new Set<unknown>();
+  for (const [index, item] of list.entries()) {
+    const path = `catalog[${index}]`;
+    const entry = reader.read(SCHEMAS.catalogEntry, item, path);
+    if (entry !== undefined) entries.push(entry);
+    const tld = isRecord(item) ? item["tld"] : undefined;
+    if (tld === undefined) continue;
+    if (tlds.has(tld)) reader.fault(`${path}.tld`, "is there twice");
+    tlds.add(tld);
+  }
+  return { entries, tlds };
+}
+
+function readMatch(reader: Reader, raw: unknown, path: string, tlds: ReadonlySet<unknown>): Match | null {
+  const match = isRecord(raw) ? raw["match"] : undefined;
+  const named = SCHEMAS.tld.safeParse(isRecord(match) ? match["tld"] : undefined);
+  if (named.success && !tlds.has(named.data)) reader.fault(`${path}.match.tld`, "is not in the catalog");
+  return SCHEMAS.match.safeParse(match).data ?? null;
+}
+
+function readRules(
+  reader: Reader,
+  raw: unknown,
+  catalog: { entries: readonly CatalogEntry[]; tlds: ReadonlySet<unknown> },
+  digits: number | null,
+): Rule[] {
+  const rules: Rule[] = [];
+  const found: { match: Match }[] = [];
+  for (const [index, item] of reader.list(raw, "rules").entries()) {
+    const path = `rules[${index}]`;
+    const rule = reader.read(SCHEMAS.rule, item, path);
+    if (rule !== undefined) rules.push(rule);
+    readPricingLimits(reader, item, path, digits);
+    // A rule whose match cannot be read might have been meant for anything: it is told, and counts as holding.
+    found.push({ match: readMatch(reader, item, path, catalog.tlds) ?? {} });
+  }
+  for (const what of combinationsOf(catalog.entries)) {
+    if (firstMatching(found, what) === undefined) {
+      reader.fault("rules", `no rule holds for ${what.tld} ${what.action} for ${what.years} year(s)`);
+    }
+  }
+  return rules;
+}
+
+function readPromotions(reader: Reader, raw: unknown, tlds: ReadonlySet<unknown>): Promotion[] {
+  const promotions: Promotion[] = [];
+  const ids = new Set<unknown>();
+  if (raw === undefined || raw === null) return promotions;
+  for (const [index, item] of reader.list(raw, "promotions").entries()) {
+    const path = `promotions[${index}]`;
+    const read = reader.read(SCHEMAS.promotion, item, path);
+    readMatch(reader, item, path, tlds);
+    if (!isRecord(item)) continue;
+    const { id } = item;
+    if (id !== undefined && ids.has(id)) reader.fault(`${path}.id`, "is there twice");
+    ids.add(id);
+    const from = instant.safeParse(item["from"]);
+    const to = instant.safeParse(item["to"]);
+    if (from.success && to.success && from.data >= to.data) reader.fault(path, "must end after it begins");
+    if (read !== undefined) {
+      const { id, match, percentOff, from: fromMs, to: toMs } = read;
+      promotions.push({ id, match, percentOff, fromMs, toMs });
+    }
+  }
+  return promotions;
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(deepFreeze);
+  return value;
+}
+
+/** Reads the YAML text of `RETAIL_CONFIG`. */
+export function parseRetailConfig(yamlText: string): RetailConfigResult {
+  const document = parseDocument(yamlText);
+  if (document.errors.length > 0) {
+    return {
+      ok: false,
+      faults: document.errors.map(({ message }) => `the file: ${message.split("\n")[0]?.replace(/:$/, "")}`),
+    };
+  }
+  const reader = new Reader();
+  let raw: unknown;
+  try {
+    raw = document.toJS();
+  } catch {
+    return { ok: false, faults: ["the file: has an alias that cannot be resolved"] };
+  }
+  if (!isRecord(raw))
+    return { ok: false, faults: ["the file: must be a mapping with currency, catalog and rules"] };
+  reader.read(SCHEMAS.top, raw, "");
+  const currency = reader.read(SCHEMAS.currency, raw["currency"], "currency");
+  const digits = currency === undefined ? null : currencyDigits(currency);
+  const rates = readRates(reader, raw["rates"]);
+  const catalog = readCatalog(reader, raw["catalog"]);
+  const rules = readRules(reader, raw["rules"], catalog, digits);
+  let premium: Pricing | undefined;
+  if (raw["premium"] !== undefined && raw["premium"] !== null) {
+    premium = reader.read(SCHEMAS.premium, raw["premium"], "premium");
+    readPricingLimits(reader, raw["premium"], "premium", digits);
+  }
+  const promotions = readPromotions(reader, raw["promotions"], catalog.tlds);
+  if (reader.faults.length > 0 || currency === undefined) return { ok: false, faults: reader.faults };
+  const config = { currency, rates, catalog: catalog.entries, rules, premium: premium ?? null, promotions };
+  return { ok: true, config: deepFreeze(config) };
+}

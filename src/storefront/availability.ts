@@ -1,0 +1,114 @@
+/**
+ * Whether a name is free and what it costs a visitor. Never "available" without the upstream having said so within the last minute,
+ * never a price that the retail policy did not form from the upstream's price for this name.
+ */
+import type { GetOptions, Known, Pool } from "../cache/cache.js";
+import type { Clock } from "../clock.js";
+import type { DomainName } from "../domain-name.js";
+import type { Log } from "../logger.js";
+import { type Retail, sameWholesale, type Wholesale } from "../money.js";
+import type { Ask } from "../quota/quota.js";
+import { sharedAsk } from "../quota/shared-ask.js";
+import type { Combination, RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { Check } from "../upstream/contract.js";
+
+/** A visitor's ask: `spend` is called once before anything is asked of the upstream, and may refuse. */
+export interface VisitorAsk extends Ask {
+  spend(): void;
+}
+
+export interface Availability {
+  readonly name: DomainName;
+  readonly years: number;
+  readonly status: "available" | "taken";
+  readonly premium: boolean;
+  /** The registration price; null unless available, and where no price can be formed. */
+  readonly price: Retail | null;
+  readonly asOfMs: number;
+  readonly stale: boolean;
+}
+
+export interface AvailabilityDesk {
+  /** Rejects with a ServiceError when it cannot be known in time. `maxAgeMs`: for what has to be known anew. */
+  lookUp(ask: VisitorAsk, name: DomainName, years: number, options?: GetOptions): Promise<Availability>;
+}
+
+export interface AvailabilitySettings {
+  readonly policy: RetailPolicy;
+  readonly prices: PriceList;
+  readonly pool: Pool<Check, VisitorAsk>;
+  readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Check>;
+  /** When the upstream last listed the name among the reseller's own domains, or null. */
+  readonly ownedSinceMs: (ascii: string) => number | null;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A quote younger than this is not doubted when a check's price differs from it: the name is premium. */
+const QUOTE_BELIEVED_MS = 300_000;
+
+export function createAvailabilityDesk(settings: AvailabilitySettings): AvailabilityDesk {
+  const { policy, prices, pool, clock } = settings;
+
+  /** What is known to be taken is taken for every term, so it is kept under the bare name. */
+  async function check(
+    ask: VisitorAsk,
+    name: DomainName,
+    years: number,
+    options: GetOptions,
+  ): Promise<Known<Check>> {
+    if (options.maxAgeMs === undefined) {
+      const taken = pool.peek(name.ascii);
+      if (taken?.source === "hit") return taken;
+    }
+    const known = await pool.get(
+      `${name.ascii} ${years}`,
+      ask,
+      async ({ askers, signal }) => {
+        ask.spend();
+        const found = await settings.check(sharedAsk(askers, ask, signal), name, years);
+        if (found.status === "available") pool.forget(name.ascii);
+        return found;
+      },
+      options,
+    );
+    if (known.value.status === "taken" && known.source === "miss")
+      pool.put(name.ascii, known.value, known.asOfMs);
+    return known;
+  }
+
+  /** The price of the name is compared with the quote for its TLD and term; an old quote is asked for again before it is believed. */
+  async function isPremium(ask: VisitorAsk, what: Combination, wholesale: Wholesale): Promise<boolean> {
+    const quote = await prices.quote(ask, what);
+    if (sameWholesale(quote.value, wholesale)) return false;
+    if (clock.now() - quote.asOfMs < QUOTE_BELIEVED_MS) return true;
+    return !sameWholesale((await prices.quote(ask, what, QUOTE_BELIEVED_MS)).value, wholesale);
+  }
+
+  return {
+    async lookUp(ask, name, years, options = {}) {
+      const ownedSinceMs = settings.ownedSinceMs(name.ascii);
+      if (ownedSinceMs !== null) {
+        return {
+          name,
+          years,
+          status: "taken",
+          premium: false,
+          price: null,
+          asOfMs: ownedSinceMs,
+          stale: false,
+        };
+      }
+      const what: Combination = { tld: name.tld, action: "registration", years };
+      const known = await check(ask, name, years, options);
+      const answer = { name, years, asOfMs: known.asOfMs, stale: known.source === "stale" };
+      if (known.value.status === "taken") return { ...answer, status: "taken", premium: false, price: null };
+      const { wholesale } = known.value;
+      const premium = await isPremium(ask, what, wholesale);
+      const priced = policy.price(wholesale, what, { premium, atMs: clock.now() });
+      if (!priced.ok) settings.log.warn("price.not.formed", { tld: name.tld, years, reason: priced.reason });
+      return { ...answer, status: "available", premium, price: priced.ok ? priced.price : null };
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** Prices for a cart: what is to be registered is checked anew in the checkout lane; everything is answered, or nothing is. */
+import type { DomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
+import type { Retail } from "../money.js";
+import type { Ask } from "../quota/quota.js";
+import type { Action, AppliedPromotion, RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { AvailabilityDesk, VisitorAsk } from "./availability.js";
+
+export interface QuoteItem {
+  readonly name: DomainName;
+  readonly action: Action;
+  readonly years: number;
+}
+
+export interface QuotedItem extends QuoteItem {
+  readonly price: Retail | null;
+  readonly status: "available" | "taken" | "not_checked";
+}
+
+export interface TermQuote {
+  readonly price: Retail;
+  readonly promotion: AppliedPromotion | undefined;
+  readonly asOfMs: number;
+}
+
+/** A double click on "order" need not be checked twice. */
+const CHECKED_JUST_NOW_MS = 5_000;
+
+export function createQuoteDesk(
+  policy: RetailPolicy,
+  prices: PriceList,
+  desk: AvailabilityDesk,
+  now: () => number,
+) {
+  /** The retail price of a term sold. */
+  async function term(ask: Ask, what: { tld: string; action: Action; years: number }): Promise<TermQuote> {
+    const known = await prices.quote(ask, what);
+    const priced = policy.price(known.value, what, { premium: false, atMs: now() });
+    if (!priced.ok)
+      throw new ServiceError("upstream_contract", "No price can be formed for this term at the moment.");
+    return { price: priced.price, promotion: priced.promotion, asOfMs: known.asOfMs };
+  }
+
+  async function item(ask: VisitorAsk, wanted: QuoteItem): Promise<QuotedItem> {
+    const { name, action, years } = wanted;
+    if (action !== "registration") {
+      return {
+        ...wanted,
+        price: (await term(ask, { tld: name.tld, action, years })).price,
+        status: "not_checked",
+      };
+    }
+    const { status, price } = await desk.lookUp(ask, name, years, { maxAgeMs: CHECKED_JUST_NOW_MS });
+    if (status === "available" && price === null) {
+      throw new ServiceError("upstream_contract", "No price can be formed for this name at the moment.");
+    }
+    return { ...wanted, price, status };
+  }
+
+  return {
+    term,
+    /** Rejects whole when one item cannot be had in time. */
+    cart: (ask: VisitorAsk, items: readonly QuoteItem[]): Promise<QuotedItem[]> =>
+      Promise.all(items.map((wanted) => item(ask, wanted))),
+  };
+}
+
+export type QuoteDesk = ReturnType<typeof createQuoteDesk>;

@@ -1,0 +1,232 @@
+/**
+ * The quota under saturation with real timers, a real ledger file and real kills, counted strictly where the calls arrive.
+ * A safe policy cannot know when within a call it was counted, so a slot rests one window after the call's end; the most that any safe
+ * policy reaches is therefore window / (window + mean latency), and the tables give the use against that bound too.
+ */
+import { fork } from "node:child_process";
+import { setMaxListeners } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../../src/clock.js";
+import { ServiceError } from "../../src/errors.js";
+import { createQuota } from "../../src/quota/lanes.js";
+import { openFileLedger } from "../../src/quota/ledger-file.js";
+import type { Quota } from "../../src/quota/quota.js";
+
+const WINDOW_MS = 1000;
+const LIMIT = 60;
+const HEADROOM = 3;
+const BUDGET = LIMIT - HEADROOM;
+const WINDOWS = 10;
+const KILLS = 20;
+const CALLERS = 2 * BUDGET;
+const CHILD = "quota-bench-child";
+
+/** One way of being slow: a whole latency in ms, of which a random part passes before the call is counted. */
+interface Jitter {
+  readonly name: string;
+  readonly draw: () => number;
+}
+
+const JITTERS: readonly Jitter[] = [
+  { name: "none", draw: () => 0 },
+  {
+    // Mean 2 % of the window, cut off at half a window.
+    name: "small, tail to half a window",
+    draw: () => Math.min(-Math.log(1 - Math.random()) * 0.02 * WINDOW_MS, WINDOW_MS / 2),
+  },
+  { name: "uniform to half a window", draw: () => (Math.random() * WINDOW_MS) / 2 },
+];
+
+/** An upstream that counts strictly: a call over the limit in the window that ends with it is a 429. */
+class Receiver {
+  readonly arrivals: number[] = [];
+  refused = 0;
+  latencySumMs = 0;
+  readonly #server: Server;
+
+  constructor(jitter: Jitter) {
+    this.#server = createServer((_, res) => {
+      const latencyMs = jitter.draw();
+      const beforeMs = latencyMs * Math.random();
+      this.latencySumMs += latencyMs;
+      after(beforeMs, () => {
+        this.#count();
+        after(latencyMs - beforeMs, () => res.end("{}"));
+      });
+    });
+    this.#server.keepAliveTimeout = 60_000;
+  }
+
+  async listen(): Promise<number> {
+    await new Promise<void>((done) => {
+      this.#server.listen(0, "127.0.0.1", done);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    return address.port;
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  get worst(): number {
+    let first = 0;
+    let worst = 0;
+    for (const [index, at] of this.arrivals.entries()) {
+      while (at - (this.arrivals[first] ?? at) >= WINDOW_MS) first += 1;
+      worst = Math.max(worst, index - first + 1);
+    }
+    return worst;
+  }
+
+  #count(): void {
+    const now = performance.now();
+    this.arrivals.push(now);
+    const recent = this.arrivals.slice(-LIMIT - 1).filter((at) => now - at < WINDOW_MS);
+    if (recent.length > LIMIT) this.refused += 1;
+  }
+}
+
+function after(ms: number, run: () => void): void {
+  if (ms < 0.5) run();
+  else setTimeout(run, ms);
+}
+
+function ask(port: number, answered: () => void): Promise<void> {
+  return new Promise((done, failed) => {
+    request({ host: "127.0.0.1", port, timeout: 5000 }, (response) => {
+      answered();
+      response.resume().once("end", done).once("error", failed);
+    })
+      .once("error", failed)
+      .end();
+  });
+}
+
+function onFault(what: string, error: unknown): void {
+  console.error(what, error);
+}
+
+async function openQuota(directory: string): Promise<Quota> {
+  const ledger = await openFileLedger({
+    directory,
+    fingerprint: "bench",
+    limit: LIMIT,
+    headroom: HEADROOM,
+    windowMs: WINDOW_MS,
+    coldStart: "assume-free",
+    clock: systemClock,
+    onFault,
+  });
+  return createQuota({ ledger, clock: systemClock, onFault });
+}
+
+/** Keeps more callers waiting than there are slots, until told to stop. */
+async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<void> {
+  setMaxListeners(CALLERS, stop);
+  const caller = async (_: unknown, index: number): Promise<void> => {
+    while (!stop.aborted) {
+      const asked = { lane: "exact", client: `caller ${index}`, maxWaitMs: 8000, signal: stop } as const;
+      try {
+        await quota.run(asked, (answered) => ask(port, answered));
+      } catch (error) {
+        if (error instanceof ServiceError) await sleep(error.retryAfterMs ?? 1);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+interface Row {
+  readonly [column: string]: string | number;
+}
+
+/**
+ * The use leaves out the first half window, whose burst from a full budget would count one window twice. Calls come in clumps, so a clump
+ * at either end can move a short run's figure a few hundredths, past the bound too.
+ */
+function row(name: string, receiver: Receiver, startedAt: number, endedAt: number): Row {
+  const calls = receiver.arrivals.filter((at) => at >= startedAt + WINDOW_MS / 2 && at < endedAt).length;
+  const use = calls / ((BUDGET * (endedAt - startedAt - WINDOW_MS / 2)) / WINDOW_MS);
+  const bound = WINDOW_MS / (WINDOW_MS + receiver.latencySumMs / Math.max(1, receiver.arrivals.length));
+  return {
+    "latency and jitter": name,
+    "worst window / budget": `${receiver.worst} / ${BUDGET}`,
+    "429s": receiver.refused,
+    "calls per window / budget": use.toFixed(3),
+    "bound of any safe policy": bound.toFixed(3),
+    "use / bound": (use / bound).toFixed(3),
+  };
+}
+
+async function withoutKills(jitter: Jitter): Promise<Row> {
+  const directory = mkdtempSync(join(tmpdir(), "bench-quota-"));
+  const receiver = new Receiver(jitter);
+  const port = await receiver.listen();
+  const quota = await openQuota(directory);
+  const stop = new AbortController();
+  const started = performance.now();
+  const work = saturate(quota, port, stop.signal);
+  await sleep((WINDOWS + 0.5) * WINDOW_MS);
+  const figures = row(jitter.name, receiver, started, performance.now());
+  stop.abort();
+  await work;
+  await quota.close();
+  receiver.close();
+  rmSync(directory, { recursive: true });
+  return figures;
+}
+
+/** Kills a saturated child process without warning at random moments, one window apart on average, and starts it anew at once. */
+async function withKills(jitter: Jitter): Promise<Row> {
+  const directory = mkdtempSync(join(tmpdir(), "bench-quota-"));
+  const receiver = new Receiver(jitter);
+  const port = await receiver.listen();
+  const started = performance.now();
+  for (let life = 0; life <= KILLS; life += 1) {
+    const child = fork(fileURLToPath(import.meta.url), [CHILD, directory, String(port)]);
+    const ended = new Promise((done) => child.once("exit", done));
+    await sleep(WINDOW_MS * (0.5 + Math.random()));
+    child.kill("SIGKILL");
+    await ended;
+  }
+  const figures = row(jitter.name, receiver, started, performance.now());
+  receiver.close();
+  rmSync(directory, { recursive: true });
+  return figures;
+}
+
+/** Prints how the budget is kept and used, without and with kills. */
+export async function benchQuota(): Promise<void> {
+  console.log(
+    `quota: limit ${LIMIT}, headroom ${HEADROOM}, window ${WINDOW_MS} ms, ${CALLERS} callers that never stop`,
+  );
+  console.log(
+    "no safe policy can do more than window / (window + mean latency): it cannot know when a call was counted",
+  );
+  const calm: Row[] = [];
+  for (const jitter of JITTERS) calm.push(await withoutKills(jitter));
+  console.log(`saturated for ${WINDOWS} windows`);
+  console.table(calm);
+  const killed: Row[] = [];
+  for (const jitter of JITTERS) killed.push(await withKills(jitter));
+  console.log(
+    `saturated through ${KILLS} kill -9, one a window on average, starting again included in the time`,
+  );
+  console.table(killed);
+}
+
+if (process.argv[2] === CHILD) {
+  const [, , , directory, port] = process.argv;
+  if (directory === undefined || port === undefined) throw new Error("a directory and a port are needed");
+  // Waiting alone keeps no process alive; in the service its server does.
+  setInterval(() => {}, WINDOW_MS);
+  await saturate(await openQuota(directory), Number(port), new AbortController().signal);
+}

@@ -1,0 +1,168 @@
+/** Domain names against vectors and strings that nobody here chose, and properties over random ones. */
+import { describe, expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { canonicalHost, type DomainName, parseDomainName, parseSearchTerm } from "../../src/domain-name.js";
+import { ServiceError } from "../../src/errors.js";
+import { idnaVectors } from "./idna-vectors.js";
+
+const SOLD = [".af", ".com.af"];
+const CANONICAL = /^(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.com)?\.af$/;
+// Between these and the host our parsing of addresses stands, and white space around a name is taken away.
+const HAS_URL_PARTS = /[/?#@:]/;
+
+/** The name, or null when it was refused in the one allowed way. */
+function tryParse(text: string, sold: readonly string[] = SOLD): DomainName | null {
+  try {
+    return parseDomainName(text, sold, "domain");
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "invalid_request") return null;
+    throw error;
+  }
+}
+
+/** Null when the name is canonical: a bare comparison, because `expect` would take most of the time here. */
+function fault(name: DomainName): string | null {
+  if (!CANONICAL.test(name.ascii) || name.ascii !== name.label + name.tld) return `form: ${name.ascii}`;
+  const again = [tryParse(name.ascii), tryParse(name.unicode)];
+  const isStable = again.every(
+    (other) =>
+      other?.ascii === name.ascii &&
+      other.unicode === name.unicode &&
+      other.label === name.label &&
+      other.tld === name.tld,
+  );
+  return isStable ? null : `round trip: ${name.ascii}`;
+}
+
+const vectors = idnaVectors();
+const plain = vectors.filter(({ source }) => !HAS_URL_PARTS.test(source) && source.trim() === source);
+
+describe("the UTS 46 vectors", () => {
+  test("are all there, and few need our address parsing or trimming", () => {
+    expect(vectors.length).toBeGreaterThan(6300);
+    expect(vectors.length - plain.length).toBeLessThan(150);
+  });
+
+  test("as one label under .af: accepted as the table says, refused where it has an error", () => {
+    const wrong: unknown[] = [];
+    let accepted = 0;
+    for (const { source, ascii, errors } of plain) {
+      if (errors.length === 0 && ascii.includes(".")) continue;
+      const name = tryParse(`${source}.af`);
+      if (name !== null) accepted += 1;
+      // A label with an error stays one under .af.
+      const expected = errors.length === 0 ? `${ascii}.af` : undefined;
+      if (name?.ascii !== expected) wrong.push({ source, expected, got: name?.ascii });
+      const broken = name === null ? null : fault(name);
+      if (broken !== null) wrong.push({ source, broken });
+    }
+    expect(wrong).toEqual([]);
+    expect(accepted).toBeGreaterThan(50);
+  });
+
+  test("as they are, with their own last label as the TLD sold", () => {
+    const wrong: unknown[] = [];
+    let accepted = 0;
+    for (const { source, ascii, errors } of vectors) {
+      const tld = `.${ascii.replace(/\.$/, "").split(".").at(-1)}`;
+      const name = tryParse(source, [tld]);
+      if (name === null) continue;
+      accepted += 1;
+      // The root's dot is an error to the vectors alone.
+      const isRooted = ascii.endsWith(".");
+      const expected = ascii.replace(/\.$/, "").replace(/^www\.(?=.+\.)/, "");
+      const isRight = name.ascii === expected && (errors.length === 0 || isRooted);
+      if (!isRight && !HAS_URL_PARTS.test(source)) wrong.push({ source, ascii, errors, got: name.ascii });
+    }
+    expect(wrong).toEqual([]);
+    expect(accepted).toBeGreaterThan(200);
+  });
+
+  test("as host names: valid ones keep their form, others are none", () => {
+    const wrong: unknown[] = [];
+    for (const { source, ascii, errors } of plain) {
+      const isHost = ascii.includes(".") && !/\.\d+$/.test(ascii);
+      const host = canonicalHost(source);
+      const isRight =
+        errors.length === 0
+          ? host === (isHost ? ascii : null)
+          : host === null || errors.every((code) => code === "V2" || code === "A4_2");
+      if (!isRight) wrong.push({ source, ascii, errors, host });
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("any other string", () => {
+  const naughty = z
+    .array(z.string())
+    .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
+
+  test("of the naughty ones is refused or becomes a canonical name, alone and under a TLD", () => {
+    for (const text of naughty) {
+      for (const input of [text, `${text}.af`, `https://${text}.af/`, `https://kabul.af/${text}`]) {
+        const name = tryParse(input);
+        if (name !== null) expect(fault(name)).toBeNull();
+      }
+    }
+  });
+
+  test("that was typed into a search is refused or becomes a canonical label", () => {
+    for (const text of naughty) {
+      try {
+        expect(parseSearchTerm(text, SOLD, "q").label).toMatch(/^[a-z0-9-]{1,63}$/);
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+      }
+    }
+  });
+
+  test("parses to itself once it is parsed, in A-labels and in Unicode", () => {
+    const part = fc.oneof(
+      fc.stringMatching(/^[A-Za-z0-9-]{1,12}$/),
+      fc.string({
+        unit: fc.constantFrom(...Array.from("کابلپښتودریäßıİςKſǅ。．\u200c\u200d\u00adא٠۱'")),
+        maxLength: 6,
+      }),
+      fc.string({ unit: "binary", maxLength: 4 }),
+    );
+    const input = fc
+      .tuple(
+        fc.constantFrom("", "www.", "https://", "http://www.", "//", " "),
+        part,
+        fc.constantFrom(".af", ".com.af", ".AF.", "。af", "", ".de"),
+        fc.constantFrom("", "/", ":80", "?x", "#x", "\n"),
+      )
+      .map((parts) => parts.join(""));
+    let accepted = 0;
+    fc.assert(
+      fc.property(input, (text) => {
+        const name = tryParse(text);
+        if (name === null) return;
+        accepted += 1;
+        expect(fault(name)).toBeNull();
+      }),
+      { numRuns: 4000 },
+    );
+    expect(accepted).toBeGreaterThan(300);
+  });
+
+  test("made of a plain label gives that label, whatever surrounds it", () => {
+    const label = fc.stringMatching(/^[a-z0-9](?:[a-z0-9]{0,20}[a-z0-9])?$/);
+    const before = fc.constantFrom("", " ", "www.", "https://", "https://WWW.", "http://u:p@www.");
+    const after = fc.constantFrom("", ".", "/", "/a/b?c=d#e", ":443", " ", "。", "?q", ".:8080/x");
+    fc.assert(
+      fc.property(label, fc.constantFrom(...SOLD), before, after, fc.boolean(), (label, tld, a, b, upper) => {
+        const core = upper ? (label + tld).toUpperCase() : label + tld;
+        const name = tryParse(a + core + b);
+        // "com" under .af is a public suffix, no name.
+        expect(name?.ascii).toBe(
+          ["com", "edu", "gov", "net", "org"].includes(label) && tld === ".af" ? undefined : label + tld,
+        );
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

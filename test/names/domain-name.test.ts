@@ -1,0 +1,241 @@
+/** What counts as a domain name, how it is written canonically, and how a refusal reads. */
+import { describe, expect, test } from "@jest/globals";
+import {
+  canonicalHost,
+  type DomainName,
+  domainNameUnder,
+  parseDomainName,
+  parseSearchTerm,
+} from "../../src/domain-name.js";
+import { ServiceError } from "../../src/errors.js";
+
+const SOLD = [".af", ".com.af"];
+
+function parse(text: string, sold: readonly string[] = SOLD): DomainName {
+  return parseDomainName(text, sold, "domain");
+}
+
+function refusal(text: string, sold: readonly string[] = SOLD): string {
+  try {
+    parse(text, sold);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === "invalid_request") {
+      expect(error.errors).toHaveLength(1);
+      expect(error.errors[0]?.field).toBe("domain");
+      return error.errors[0]?.message ?? "";
+    }
+    throw error;
+  }
+  return "accepted";
+}
+
+describe("a name that a person writes or pastes", () => {
+  test.each([
+    ["kabul.af"],
+    ["KABUL.AF"],
+    ["  kabul.af\n"],
+    ["\u00A0kabul.af\u3000"],
+    ["kabul.af."],
+    ["www.kabul.af"],
+    ["WwW.kabul.af."],
+    ["https://kabul.af"],
+    ["HTTPS://KABUL.AF/"],
+    ["http://www.kabul.af/path/page.html?q=a.b@c#top"],
+    ["ftp://user:secret@kabul.af:2121/file"],
+    ["//kabul.af/x"],
+    ["kabul.af/"],
+    ["kabul.af/shop.html"],
+    ["kabul.af?x=1"],
+    ["kabul.af#top"],
+    ["kabul.af:8443"],
+    ["kabul.af.:443/x"],
+    ["kabul。af"],
+    ["kabul．af｡"],
+    ["ｋａｂｕｌ．ａｆ"],
+    ["ka\u00ADbul.af"],
+  ])("%j is kabul.af", (text) => {
+    expect(parse(text)).toMatchObject({
+      ascii: "kabul.af",
+      unicode: "kabul.af",
+      label: "kabul",
+      tld: ".af",
+    });
+  });
+
+  test("the longest TLD sold wins", () => {
+    expect(parse("kabul.com.af")).toMatchObject({ label: "kabul", tld: ".com.af", ascii: "kabul.com.af" });
+    expect(parse("www.kabul.com.af")).toMatchObject({ label: "kabul", tld: ".com.af" });
+  });
+
+  test("Unicode becomes A-labels and is kept readable", () => {
+    expect(parse("کابل.af")).toMatchObject({ ascii: "xn--mgbc8fxs.af", unicode: "کابل.af" });
+    expect(parse("Bücher.af")).toMatchObject({ ascii: "xn--bcher-kva.af", unicode: "bücher.af" });
+    expect(parse("straße.af").ascii).toBe("xn--strae-oqa.af");
+    expect(parse("XN--BCHER-KVA.AF").unicode).toBe("bücher.af");
+  });
+
+  test("www is a name like any other when nothing stands between it and the TLD", () => {
+    expect(parse("www.af")).toMatchObject({ label: "www", tld: ".af" });
+    expect(parse("www.www.af")).toMatchObject({ label: "www", tld: ".af" });
+    expect(parse("www.com.af")).toMatchObject({ label: "www", tld: ".com.af" });
+  });
+
+  test("a name cannot be changed after it was made", () => {
+    expect(Object.isFrozen(parse("kabul.af"))).toBe(true);
+  });
+});
+
+describe("a name that is refused", () => {
+  test.each([
+    ["", /is empty/],
+    [" \t ", /is empty/],
+    ["https://", /is empty/],
+    [".", /is empty/],
+    ["af", /only an ending/],
+    ["com.af", /only an ending/],
+    ["https://www.gov.af/", /not sold/],
+    ["edu.af", /only an ending/],
+    ["kabul", /needs an ending.*\.af, \.com\.af/],
+    ["kabul.uk", /not sold here/],
+    ["kabul.gov.af", /not sold here/],
+    ["kabulaf", /needs an ending/],
+    ["shop.kabul.af", /one name directly before/],
+    ["www.shop.kabul.af", /one name directly before/],
+    ["www.www.kabul.af", /one name directly before/],
+    ["info@kabul.af", /e-mail/],
+    ["mailto:info@kabul.af", /e-mail/],
+    ["kabul..af", /two dots/],
+    [".kabul.af", /two dots/],
+    ["kabul.af..", /two dots/],
+    ["-kabul.af", /hyphen/],
+    ["kabul-.af", /hyphen/],
+    ["ka--bul.af", /hyphen/],
+    ["ka bul.af", /not a valid domain name/],
+    ["ka_bul.af", /not a valid domain name/],
+    ["ka\u0000bul.af", /not a valid domain name/],
+    ["k%61bul.af", /not a valid domain name/],
+    ["kabul.af\\x", /not a valid domain name/],
+    ["xn--a.af", /not a valid domain name/],
+    ["xn--kabul-.af", /not a valid domain name/],
+    ["kabul／x.af", /not a valid domain name/],
+    ["\uD800.af", /not a valid domain name/],
+    ["..", /two dots/],
+    ["../x.af", /two dots|empty/],
+    ["https://[::1]/", /not a valid domain name/],
+  ])("%j is refused with a reason", (text, reason) => {
+    expect(refusal(text)).toMatch(reason);
+  });
+
+  test("what is too long is refused as that, before any work on it", () => {
+    const [label, spaces] = ["k".repeat(64), " ".repeat(3000)];
+    for (const text of [
+      `${label}.af`,
+      `${label.repeat(4)}.af`,
+      "k".repeat(3000),
+      `${spaces}kabul.af`,
+      "k".repeat(1e6),
+    ]) {
+      expect(refusal(text)).toMatch(/too long/);
+    }
+    expect(parse(`${label.slice(1)}.af`).label).toHaveLength(63);
+  });
+
+  test("a TLD that is not sold is no subdomain of the one that is", () => {
+    expect(refusal("kabul.com.af", [".af"])).toMatch(/not sold here/);
+    expect(refusal("www.com.af", [".af"])).toMatch(/not sold here/);
+    expect(refusal("kabul.af", [".com.af"])).toMatch(/not sold here/);
+  });
+
+  test("a host in disguise before or after the @ does not pass", () => {
+    expect(refusal("https://kabul.af@evil.example/")).toMatch(/not sold/);
+    expect(refusal("https://evil.example\\@kabul.af/")).toMatch(/not a valid/);
+    expect(refusal("https://kabul.af\\@evil.example/")).toMatch(/not a valid/);
+    expect(refusal("https://a@b@kabul.af/")).toMatch(/not a valid/);
+  });
+
+  test("a reason never repeats what was sent", () => {
+    expect(refusal("<script>alert(1)</script>.af")).not.toMatch(/script|alert/);
+    expect(refusal("evil-text.example")).not.toContain("evil-text");
+  });
+});
+
+describe("letters that case folding would smuggle in", () => {
+  test("KELVIN SIGN is a k by the UTS 46 table, and in no other way", () => {
+    expect(parse("\u212Aabul.af").ascii).toBe("kabul.af");
+    // The A-label that encodes KELVIN SIGN itself is not what UTS 46 makes of it, so it names nothing.
+    expect(refusal("xn--abul-ue8a.af")).toMatch(/not a valid/);
+    expect(refusal("\u212Aabul://kabul.af")).not.toBe("accepted");
+  });
+
+  test("a dotted capital I keeps its dot, as a mapping before UTS 46 would not", () => {
+    expect(parse("\u0130x.af").ascii).toBe(parse("i\u0307x.af").ascii);
+    expect(parse("\u0130x.af").ascii).not.toBe("ix.af");
+  });
+});
+
+const search = (text: string) => parseSearchTerm(text, SOLD, "q");
+
+describe("a search term", () => {
+  test("a bare label is taken in any case and script", () => {
+    expect(search(" Kabul ")).toEqual({ label: "kabul", exact: null });
+    expect(search("کابل")).toEqual({ label: "xn--mgbc8fxs", exact: null });
+    expect(search("com")).toEqual({ label: "com", exact: null });
+    expect(search("kabul.")).toEqual({ label: "kabul", exact: null });
+  });
+
+  test("a whole name is the exact hit, and its label the term", () => {
+    const term = search("https://www.kabul.com.af/x");
+    expect(term.label).toBe("kabul");
+    expect(term.exact).toMatchObject({ ascii: "kabul.com.af" });
+  });
+
+  test.each([
+    "",
+    "ka bul",
+    "-kabul",
+    "kabul.uk",
+    "shop.kabul.af",
+    "https://kabul",
+    "kabul/x",
+    "k".repeat(64),
+  ])("%j is refused", (text) => {
+    expect(() => search(text)).toThrow(ServiceError);
+  });
+});
+
+describe("a label under a TLD", () => {
+  test("makes the same name as parsing it", () => {
+    expect(domainNameUnder("kabul", ".com.af")).toEqual(parse("kabul.com.af"));
+    expect(domainNameUnder("xn--mgbc8fxs", ".af")).toEqual(parse("کابل.af"));
+  });
+
+  test("is nothing when the two make no name", () => {
+    const longTld = `.${"t".repeat(63)}`.repeat(3);
+    expect(domainNameUnder("k".repeat(61), longTld)?.ascii).toHaveLength(253);
+    expect(domainNameUnder("k".repeat(62), longTld)).toBeNull();
+    expect(domainNameUnder("com", ".af")).toBeNull();
+    expect(domainNameUnder("", ".af")).toBeNull();
+    expect(domainNameUnder("shop.kabul", ".af")).toBeNull();
+    expect(domainNameUnder("Kabul", ".af")).toBeNull();
+    expect(domainNameUnder("../x", ".af")).toBeNull();
+  });
+});
+
+describe("a host name that the upstream sends", () => {
+  test.each([
+    ["NS1.Kabul.AF.", "ns1.kabul.af"],
+    ["kabul.af", "kabul.af"],
+    ["ns1.bücher.af", "ns1.xn--bcher-kva.af"],
+    ["r3---sn.example.net", "r3---sn.example.net"],
+    [" ns1.kabul.af ", "ns1.kabul.af"],
+  ])("%j is %j", (text, host) => {
+    expect(canonicalHost(text)).toBe(host);
+  });
+
+  test.each(["", ".", "kabul", "192.0.2.1", "-a.af", "a-.af", "a..af", "a b.af", "a/b.af"])(
+    "%j is none",
+    (text) => {
+      expect(canonicalHost(text)).toBeNull();
+    },
+  );
+});

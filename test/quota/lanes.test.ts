@@ -1,0 +1,223 @@
+/** Who is served, who waits, who is refused, and what they are told. */
+import { describe, expect, test } from "@jest/globals";
+import { ServiceError } from "../../src/errors.js";
+import type { Lane } from "../../src/quota/quota.js";
+import { settle } from "../support/fake-clock.js";
+import { ask, gate, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
+
+const OCCUPIED_MS = WINDOW_MS + 60;
+
+describe("a call", () => {
+  test("runs at once while there is budget, and its answer and its error come through", async () => {
+    const { quota } = memoryQuota(2);
+    await expect(quota.run(ask(), async () => 7)).resolves.toBe(7);
+    const broken = new ServiceError("upstream_failed", "no");
+    await expect(quota.run(ask(), () => Promise.reject(broken))).rejects.toBe(broken);
+    expect(quota.snapshot()).toMatchObject({ used: 2, budget: 2, limit: 3, largestWindowToday: 2 });
+  });
+
+  test("spends its slot from its answer on, even when its body takes longer", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const body = gate();
+    const work = quota.run(ask(), (answered) => {
+      answered();
+      return body.opened;
+    });
+    await clock.advance(OCCUPIED_MS);
+    expect(quota.snapshot().used).toBe(0);
+    body.open();
+    await work;
+    expect(quota.snapshot().used).toBe(0);
+  });
+
+  test("that was given up keeps its slot for a grace longer", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const gone = new ServiceError("upstream_timeout", "too slow");
+    await expect(quota.run(ask(), () => Promise.reject(gone))).rejects.toBe(gone);
+    await clock.advance(OCCUPIED_MS + WINDOW_MS / 6 - 1);
+    expect(quota.snapshot().used).toBe(1);
+    await clock.advance(1);
+    expect(quota.snapshot().used).toBe(0);
+  });
+
+  test("that was answered and then failed keeps its slot for the window alone", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const odd = new ServiceError("upstream_contract", "odd");
+    const work = quota.run(ask(), (answered) => {
+      answered();
+      return Promise.reject(odd);
+    });
+    await expect(work).rejects.toBe(odd);
+    await clock.advance(OCCUPIED_MS);
+    expect(quota.snapshot().used).toBe(0);
+  });
+});
+
+describe("waiting", () => {
+  test("is short enough or not done at all: a refusal comes at once, and a retry at its time is served", async () => {
+    const { quota, clock } = memoryQuota(3);
+    await spend(quota, 3);
+    const refusal = await refusalOf(quota.run(ask(), async () => 1));
+    expect(refusal.code).toBe("quota_exhausted");
+    expect(refusal.retryAfterMs).toBe(OCCUPIED_MS);
+    await clock.advance(refusal.retryAfterMs ?? 0);
+    await expect(quota.run(ask({ maxWaitMs: 0 }), async () => 2)).resolves.toBe(2);
+  });
+
+  test("ends with the slot as soon as there is one", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 5000);
+    let got = 0;
+    const work = quota.run(ask(), async () => {
+      got = clock.monotonic();
+    });
+    await clock.advance(4999);
+    expect(got).toBe(0);
+    await clock.advance(1);
+    await work;
+    expect(got).toBe(OCCUPIED_MS);
+    expect(quota.snapshot().lanes.exact).toMatchObject({
+      served: 2,
+      waitedMsTotal: 5000,
+      longestWaitMs: 5000,
+    });
+  });
+
+  test("ends in a refusal when the prediction did not come true", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 5000);
+    const low = outcome(quota.run(ask({ lane: "search" }), async () => "low"));
+    const high = outcome(quota.run(ask({ lane: "checkout", client: "b" }), async () => "high"));
+    await clock.advance(8000);
+    expect(await high).toBe("high");
+    const refusal = await refusalOf(low);
+    expect(refusal.retryAfterMs).toBe(OCCUPIED_MS - 3000);
+    await clock.advance(toldMs(refusal));
+    await expect(quota.run(ask({ lane: "search" }), async () => "low")).resolves.toBe("low");
+  });
+
+  test("is given up by an abort without spending anything", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 5000);
+    const gone = new AbortController();
+    let called = false;
+    const left = quota.run(ask({ signal: gone.signal }), async () => {
+      called = true;
+    });
+    const second = quota.run(ask({ client: "b" }), async () => "second").catch(() => "refused");
+    expect(await second).toBe("refused");
+    gone.abort();
+    await expect(left).rejects.toThrow("nobody waits");
+    const third = quota.run(ask({ client: "c" }), async () => "third");
+    await clock.advance(5000);
+    expect(await third).toBe("third");
+    expect(called).toBe(false);
+    expect(quota.snapshot().lanes.exact).toMatchObject({ left: 1, queued: 0, served: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
+  test("is not begun for a visitor who has gone already", async () => {
+    const { quota } = memoryQuota(1);
+    await expect(quota.run(ask({ signal: AbortSignal.abort() }), async () => 1)).rejects.toThrow(
+      "nobody waits",
+    );
+    expect(quota.snapshot().used).toBe(0);
+  });
+
+  test("is bounded over all and for each client", async () => {
+    const { quota, clock } = memoryQuota(1, { maxQueued: 3, maxQueuedPerClient: 2 });
+    await spend(quota, 1);
+    const patient = { maxWaitMs: WINDOW_MS * 100 };
+    const run = (client: string) => outcome(quota.run(ask({ ...patient, client }), async () => client));
+    const waiting = [run("a"), run("a")];
+    expect(await run("a")).toBeInstanceOf(ServiceError);
+    waiting.push(run("b"));
+    expect(await run("c")).toBeInstanceOf(ServiceError);
+    await clock.advance(OCCUPIED_MS * 3);
+    expect(await Promise.all(waiting)).toEqual(["a", "a", "b"]);
+  });
+});
+
+describe("order", () => {
+  test("is by lane, then by arrival, and a waiting ask can rise", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    const order: string[] = [];
+    let rising: Lane = "refresh";
+    const run = (client: string, lane: Lane) =>
+      quota.run(ask({ client, lane, maxWaitMs: Infinity }), async () => {
+        order.push(client);
+      });
+    const works = [
+      quota.run(
+        {
+          get lane() {
+            return rising;
+          },
+          client: "riser",
+          maxWaitMs: Infinity,
+          signal: new AbortController().signal,
+        },
+        async () => {
+          order.push("riser");
+        },
+      ),
+      run("exact 1", "exact"),
+      run("exact 2", "exact"),
+      run("checkout", "checkout"),
+    ];
+    await settle();
+    rising = "checkout";
+    await clock.advance(OCCUPIED_MS * 4);
+    await Promise.all(works);
+    expect(order).toEqual(["riser", "checkout", "exact 1", "exact 2"]);
+  });
+
+  test("leaves every lane its share while all ask for more than there is", async () => {
+    const { quota, clock } = memoryQuota(57);
+    const lanes: readonly Lane[] = ["checkout", "exact", "search", "account", "refresh"];
+    const works: Promise<unknown>[] = [];
+    for (const lane of lanes)
+      for (let n = 0; n < 120; n += 1)
+        works.push(
+          outcome(quota.run(ask({ lane, client: `${lane} ${n}`, maxWaitMs: Infinity }), async () => n)),
+        );
+    await clock.advance(WINDOW_MS / 2);
+    const { lanes: got } = quota.snapshot();
+    expect(got.checkout.served).toBeGreaterThanOrEqual(10);
+    expect(got.search.served).toBeGreaterThanOrEqual(5);
+    expect(got.account.served).toBeGreaterThanOrEqual(2);
+    expect(got.refresh.served).toBeGreaterThanOrEqual(5);
+    expect(lanes.reduce((sum, lane) => sum + got[lane].served, 0)).toBe(57);
+    await clock.advance(OCCUPIED_MS * 11);
+    await Promise.all(works);
+  });
+});
+
+describe("a pause", () => {
+  test("holds everything back for as long as it was told, and refuses at once who cannot wait that long", async () => {
+    const { quota, clock } = memoryQuota(2);
+    await quota.pause(20_000);
+    expect(quota.snapshot().pausedForMs).toBe(20_000);
+    const refusal = await refusalOf(quota.run(ask(), async () => 1));
+    expect(refusal.retryAfterMs).toBe(20_000);
+    await clock.advance(15_000);
+    const work = quota.run(ask({ client: "b" }), async () => clock.monotonic());
+    await quota.pause(1);
+    await clock.advance(5000);
+    expect(await work).toBe(20_000);
+  });
+
+  test("ends the wait of those who already wait in vain", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 1000);
+    const waiting = refusalOf(quota.run(ask(), async () => 1));
+    await settle();
+    await quota.pause(60_000);
+    expect((await waiting).retryAfterMs).toBe(60_000);
+  });
+});

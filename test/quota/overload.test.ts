@@ -1,0 +1,79 @@
+/** A steady overload for several windows: the receiver's count, the use, and whether those who come back when told are served. */
+import { expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import { ServiceError } from "../../src/errors.js";
+import type { Lane } from "../../src/quota/quota.js";
+import { ask, memoryQuota, outcome, toldMs, WINDOW_MS } from "./support/asks.js";
+import { largestWindow } from "./support/rolling.js";
+
+const BUDGET = 57;
+
+interface Seen {
+  readonly arrivals: number[];
+  retried: number;
+  retriesServed: number;
+  refusedLate: number;
+}
+
+/** Numbers from 0 to 1 that look random and come again with the same seed. */
+function mulberry(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** `perWindow` new clients a window, evenly; each calls once, and comes back once if it is refused. */
+async function overload(windows: number, perWindow: number, lane: Lane, random: () => number): Promise<Seen> {
+  const { quota, clock } = memoryQuota(BUDGET);
+  const seen: Seen = { arrivals: [], retried: 0, retriesServed: 0, refusedLate: 0 };
+  const call = (): Promise<string> => {
+    const tookMs = random() * 2000;
+    const sentAt = clock.monotonic();
+    seen.arrivals.push(sentAt + random() * tookMs);
+    return new Promise((done) => {
+      clock.after(tookMs, () => {
+        done("served");
+      });
+    });
+  };
+  const works: Promise<void>[] = [];
+  const visit = async (client: string, again: boolean): Promise<void> => {
+    const cameAt = clock.monotonic();
+    const got = await outcome(quota.run(ask({ client, lane }), call));
+    if (again && got === "served") seen.retriesServed += 1;
+    if (!(got instanceof ServiceError)) return;
+    if (clock.monotonic() > cameAt) seen.refusedLate += 1;
+    const told = toldMs(got);
+    if (again || clock.monotonic() + told + 20_000 > windows * WINDOW_MS) return;
+    seen.retried += 1;
+    clock.after(told + random() * 200, () => works.push(visit(client, true)));
+  };
+  for (let n = 0; n < windows * perWindow; n += 1) {
+    works.push(visit(`client ${n}`, false));
+    await clock.advance(WINDOW_MS / perWindow);
+  }
+  await clock.advance(WINDOW_MS);
+  await Promise.all(works);
+  return seen;
+}
+
+test("who is refused and comes back at the told second is served, the budget is used and never passed", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), fc.constantFrom<Lane>("exact", "refresh"), async (seed, lane) => {
+      const random = mulberry(seed);
+      const seen = await overload(6, 3 * BUDGET, lane, random);
+      expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      expect(seen.retried).toBeGreaterThan(BUDGET);
+      expect(seen.retriesServed / seen.retried).toBeGreaterThanOrEqual(0.99);
+      expect(seen.refusedLate / seen.retried).toBeLessThanOrEqual(0.01);
+      expect(seen.arrivals.filter((at) => at < 6 * WINDOW_MS).length).toBeGreaterThanOrEqual(
+        6 * BUDGET * 0.95,
+      );
+    }),
+    { numRuns: 6 },
+  );
+});

@@ -1,0 +1,169 @@
+/** Kills at random points, between the ledger's entry and the call too, while the receiver counts on: never over the budget. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import { graceMsOf } from "../../src/quota/budget.js";
+import type { Ledger } from "../../src/quota/ledger.js";
+import { openFileLedger } from "../../src/quota/ledger-file.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { largestWindow } from "./support/rolling.js";
+
+const WINDOW_MS = 6000;
+const LIMIT = 6;
+const HEADROOM = 1;
+const noLock = () => Promise.resolve(() => Promise.resolve());
+
+type Step =
+  | { readonly kind: "wait"; readonly ms: number }
+  | {
+      readonly kind: "calls";
+      readonly count: number;
+      readonly tookMs: number;
+      readonly arrives: number;
+      readonly abandoned: boolean;
+    }
+  | { readonly kind: "kill"; readonly downMs: number; readonly between: boolean; readonly late: number };
+
+const part = fc.double({ min: 0, max: 1, noNaN: true });
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant("wait" as const), ms: fc.integer({ min: 0, max: 4000 }) }),
+    fc.record({
+      kind: fc.constant("calls" as const),
+      count: fc.integer({ min: 1, max: 6 }),
+      tookMs: fc.integer({ min: 0, max: 3000 }),
+      arrives: fc.oneof(fc.constantFrom(0, 1), part),
+      abandoned: fc.boolean(),
+    }),
+    fc.record({
+      kind: fc.constant("kill" as const),
+      downMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 3000 })),
+      between: fc.boolean(),
+      late: fc.oneof(fc.constantFrom(0, 1), part),
+    }),
+  ),
+  { minLength: 5, maxLength: 60 },
+);
+
+interface Flight {
+  /** Set when its process was killed: nobody settles it then. */
+  orphan: boolean;
+  arrived: boolean;
+  readonly arrive: () => void;
+}
+
+/** Plays a script against the file in `directory`; answers when calls arrived at the receiver. */
+async function play(
+  directory: string,
+  script: readonly Step[],
+  coldStart: "assume-spent" | "assume-free",
+): Promise<number[]> {
+  const clock = new FakeClock();
+  const arrivals: number[] = [];
+  const graceMs = graceMsOf(WINDOW_MS);
+  let flights: Flight[] = [];
+  const start = (): Promise<Ledger> =>
+    openFileLedger({
+      directory,
+      fingerprint: "model",
+      limit: LIMIT,
+      headroom: HEADROOM,
+      windowMs: WINDOW_MS,
+      coldStart,
+      clock,
+      onFault: (what) => {
+        throw new Error(what);
+      },
+      uptimeMs: () => 1_000_000 + clock.monotonic(),
+      claim: noLock,
+    });
+  let ledger = await start();
+
+  async function call(step: Extract<Step, { kind: "calls" }>): Promise<void> {
+    const owner = ledger;
+    const taken = await owner.take();
+    if (!("slot" in taken)) return;
+    const flight: Flight = {
+      orphan: false,
+      arrived: false,
+      arrive: () => {
+        if (!flight.arrived) arrivals.push(clock.monotonic());
+        flight.arrived = true;
+      },
+    };
+    flights.push(flight);
+    const lastMs = step.abandoned ? step.tookMs + graceMs : step.tookMs;
+    clock.after(lastMs * step.arrives, () => {
+      if (!flight.orphan) flight.arrive();
+    });
+    clock.after(step.tookMs, () => {
+      if (!flight.orphan) void owner.settle(taken.slot, step.abandoned ? "abandoned" : "answered");
+    });
+  }
+
+  for (const step of script) {
+    if (step.kind === "wait") {
+      await clock.advance(step.ms);
+    } else if (step.kind === "calls") {
+      for (let n = 0; n < step.count; n += 1) await call(step);
+    } else {
+      // Written down, but killed before the call left.
+      if (step.between) await ledger.take();
+      for (const flight of flights) {
+        flight.orphan = true;
+        // What was under way may arrive while nobody runs, or up to a grace after the next start.
+        clock.after((step.downMs + graceMs) * step.late, flight.arrive);
+      }
+      flights = [];
+      // Closing writes nothing: to the file it is the kill, and the run keeps no descriptors.
+      await ledger.close();
+      await clock.advance(step.downMs);
+      ledger = await start();
+    }
+  }
+  await clock.advance(WINDOW_MS * 2);
+  await ledger.close();
+  return arrivals;
+}
+
+test.each(["assume-spent", "assume-free"] as const)(
+  "no rolling window ever has more than the budget over any kills (%s)",
+  async (coldStart) => {
+    const root = mkdtempSync(join(tmpdir(), "restarts-"));
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(steps, async (script) => {
+        run += 1;
+        const arrivals = await play(join(root, `${run}`), script, coldStart);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(LIMIT - HEADROOM);
+      }),
+      { numRuns: 8000 },
+    );
+    rmSync(root, { recursive: true });
+  },
+);
+
+test("a file lost between two runs costs at most the headroom on top, which is the limit", async () => {
+  const root = mkdtempSync(join(tmpdir(), "restarts-"));
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 0, max: 4000 }), async (downMs) => {
+      run += 1;
+      const directory = join(root, `${run}`);
+      const burst: Step = { kind: "calls", count: 6, tookMs: 100, arrives: 1, abandoned: false };
+      const before = await play(directory, [burst], "assume-free");
+      rmSync(directory, { recursive: true });
+      const again: Step[] = Array.from({ length: 30 }, (_, n) =>
+        n % 2 === 0 ? burst : { kind: "wait", ms: 500 },
+      );
+      const after = await play(directory, again, "assume-spent");
+      const shifted = after.map((at) => at + 100 + downMs);
+      expect(largestWindow([...before, ...shifted], WINDOW_MS)).toBeLessThanOrEqual(LIMIT);
+      expect(after.filter((at) => at < WINDOW_MS / 2)).toHaveLength(HEADROOM);
+    }),
+    { numRuns: 20 },
+  );
+  rmSync(root, { recursive: true });
+});

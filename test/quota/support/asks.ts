@@ -1,0 +1,71 @@
+/** Asks and quotas for tests. */
+import { ServiceError } from "../../../src/errors.js";
+import type { Ledger } from "../../../src/quota/ledger.js";
+import { createQuota, type LaneSettings } from "../../../src/quota/lanes.js";
+import { memoryLedger } from "../../../src/quota/ledger-memory.js";
+import type { Ask, Quota } from "../../../src/quota/quota.js";
+import { FakeClock } from "../../support/fake-clock.js";
+
+export const WINDOW_MS = 60_000;
+
+export function ask(more: Partial<Ask> = {}): Ask {
+  return { lane: "exact", client: "a", maxWaitMs: 8000, signal: new AbortController().signal, ...more };
+}
+
+export interface Bench {
+  readonly clock: FakeClock;
+  readonly ledger: Ledger;
+  readonly quota: Quota;
+  readonly faults: string[];
+}
+
+export function memoryQuota(budget: number, more: Partial<LaneSettings> = {}): Bench {
+  const clock = new FakeClock();
+  const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs: WINDOW_MS, clock });
+  const faults: string[] = [];
+  const onFault = (what: string): void => {
+    faults.push(what);
+  };
+  return { clock, ledger, faults, quota: createQuota({ ledger, clock, onFault, ...more }) };
+}
+
+/** Runs calls that end at once until `times` slots are spent. */
+export async function spend(quota: Quota, times: number): Promise<void> {
+  for (let n = 0; n < times; n += 1) await quota.run(ask({ client: `spender ${n}` }), async () => {});
+}
+
+/** What became of a promise, without failing the test. */
+export function outcome<T>(work: Promise<T>): Promise<T | ServiceError> {
+  return work.catch((error: unknown) => {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  });
+}
+
+export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
+  const got = await outcome(work);
+  if (got instanceof ServiceError) return got;
+  throw new Error("it was not refused");
+}
+
+/** The told wait, as the outside is told it: whole seconds. */
+export function toldMs(refusal: ServiceError): number {
+  if (refusal.code !== "quota_exhausted" || refusal.retryAfterMs === undefined) throw refusal;
+  return Math.ceil(refusal.retryAfterMs / 1000) * 1000;
+}
+
+/** Something to wait for, and the way to let it happen. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  const opener = new AbortController();
+  const opened = new Promise<void>((done) => {
+    opener.signal.addEventListener("abort", () => {
+      done();
+    });
+  });
+  return {
+    opened,
+    open: () => {
+      opener.abort();
+    },
+  };
+}

@@ -1,0 +1,13 @@
+/** The receiver's strict count. */
+
+/** The most arrivals in any window, the one that ends exactly a window later counted too. */
+export function largestWindow(arrivals: readonly number[], windowMs: number): number {
+  const sorted = [...arrivals].sort((a, b) => a - b);
+  let first = 0;
+  let largest = 0;
+  for (const [index, at] of sorted.entries()) {
+    while (at - (sorted[first] ?? at) > windowMs) first += 1;
+    largest = Math.max(largest, index - first + 1);
+  }
+  return largest;
+}

@@ -1,0 +1,233 @@
+/** The retail config is read whole or refused whole, with every fault at its path. */
+import { describe, expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
+import { createRetailPolicy } from "../../src/retail/policy.js";
+import { parseRetailConfig, type RetailConfig } from "../../src/retail/retail-config.js";
+
+const CONTRACT_EXAMPLE = `
+currency: USD
+rates: { USD: "1" }
+catalog:
+  - tld: .af
+    years: { registration: [1, 2, 3], renewal: [1, 2, 3], transfer: [1], restore: [1] }
+rules:
+  - match: { tld: .af, action: registration, years: 1 }
+    markupPercent: "25"
+    addFixed: "1.00"
+    minMargin: "2.00"
+    ending: "0.99"
+  - match: {}
+    markupPercent: "25"
+    step: "0.05"
+premium: { markupPercent: "15" }
+promotions:
+  - { id: nowruz, match: { tld: .af, action: registration }, percentOff: "10", from: 2026-03-20T00:00:00Z, to: 2026-03-27T04:30:00+04:30 }
+`;
+
+function configOf(yaml: string): RetailConfig {
+  const result = parseRetailConfig(yaml);
+  if (!result.ok) throw new Error(result.faults.join("\n"));
+  return result.config;
+}
+
+function faultsOf(yaml: string): readonly string[] {
+  const result = parseRetailConfig(yaml);
+  return result.ok ? [] : result.faults;
+}
+
+/** A config that is right but for what is replaced. */
+function changed(...replacements: readonly (readonly [string, string])[]): readonly string[] {
+  let yaml = CONTRACT_EXAMPLE;
+  for (const [from, to] of replacements) {
+    if (!yaml.includes(from)) throw new Error(`nothing to replace: ${from}`);
+    yaml = yaml.replace(from, to);
+  }
+  return faultsOf(yaml);
+}
+
+describe("a right config", () => {
+  test("as in the contract is read whole and cannot be changed", () => {
+    const config = configOf(CONTRACT_EXAMPLE);
+    expect(config).toEqual({
+      currency: "USD",
+      rates: { USD: "1" },
+      catalog: [
+        { tld: ".af", years: { registration: [1, 2, 3], renewal: [1, 2, 3], transfer: [1], restore: [1] } },
+      ],
+      rules: [
+        {
+          match: { tld: ".af", action: "registration", years: 1 },
+          markupPercent: "25",
+          addFixed: "1.00",
+          minMargin: "2.00",
+          ending: "0.99",
+        },
+        { match: {}, markupPercent: "25", addFixed: "0", minMargin: "0", step: "0.05" },
+      ],
+      premium: { markupPercent: "15", addFixed: "0", minMargin: "0" },
+      promotions: [
+        {
+          id: "nowruz",
+          match: { tld: ".af", action: "registration" },
+          percentOff: "10",
+          fromMs: Date.UTC(2026, 2, 20),
+          toMs: Date.UTC(2026, 2, 27),
+        },
+      ],
+    });
+    expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
+  });
+
+  test("is the one that the project ships", () => {
+    const shipped = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+    expect(createRetailPolicy(configOf(shipped)).soldTlds).toContain(".af");
+  });
+
+  test("needs neither rates, premium nor promotions", () => {
+    const config = configOf(`
+currency: AFN
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, addFixed: "5" }]
+`);
+    expect(config).toMatchObject({ rates: {}, premium: null, promotions: [] });
+  });
+});
+
+describe("a fault", () => {
+  test.each<[string, string, string]>([
+    [
+      'markupPercent: "25"',
+      "markupPercent: 25",
+      "rules[0].markupPercent: is a bare number; put it in quotes",
+    ],
+    ['markupPercent: "25"', 'markupPercent: "-25"', "rules[0].markupPercent: must not be negative"],
+    ['markupPercent: "25"', "markupPercent: -25", "rules[0].markupPercent: must not be negative"],
+    ['markupPercent: "25"', 'markupPercent: "1e1"', "rules[0].markupPercent: must be a plain decimal"],
+    ['markupPercent: "25"', 'markupPercent: "25%"', "rules[0].markupPercent: must be a plain decimal"],
+    ['markupPercent: "25"', 'markupPercent: "1000.01"', "rules[0].markupPercent: is absurdly high"],
+    [
+      'addFixed: "1.00"',
+      'addFixed: "1.005"',
+      "rules[0].addFixed: has more fraction digits than the currency",
+    ],
+    ['minMargin: "2.00"', 'minMargn: "2.00"', "rules[0].minMargn: is not known here"],
+    ['ending: "0.99"', 'ending: "0.999"', "rules[0].ending: has more fraction digits"],
+    ['ending: "0.99"', 'ending: "0.99"\n    step: "1"', "rules[0]: has both ending and step"],
+    ['step: "0.05"', 'step: "0"', "rules[1].step: must be more than 0"],
+    ["match: {}", "match: { action: sell }", "rules[1].match.action: must be one of registration, renewal"],
+    ["match: {}", "match: { year: 1 }", "rules[1].match.year: is not known here"],
+    ["match: {}\n    mark", "mark", "rules[1].match: is missing"],
+    ['USD: "1"', "USD: 1", "rates.USD: is a bare number"],
+    ['USD: "1"', 'USD: "0"', "rates.USD: must be more than 0"],
+    ['USD: "1"', 'USX: "1"', "rates.USX: is not a currency of ISO 4217"],
+    ["currency: USD", "currency: usd", "currency: is not a currency of ISO 4217"],
+    ["currency: USD", "currency: XXX", "currency: is not a currency of ISO 4217"],
+    ["currency: USD", "", "currency: is missing"],
+    ["currency: USD", "currency: USD\nsurprise: 1", "surprise: is not known here"],
+    ["registration: [1, 2, 3]", "registration: []", "catalog[0].years.registration: must list at least one"],
+    ["registration: [1, 2, 3]", "registration: [1, 1]", "catalog[0].years.registration: lists a term twice"],
+    ["registration: [1, 2, 3]", "registration: [0]", "catalog[0].years.registration[0]: must be at least 1"],
+    ["registration: [1, 2, 3]", "registration: [11]", "catalog[0].years.registration[0]: must be at most 10"],
+    ["registration: [1, 2, 3]", 'registration: ["1"]', "catalog[0].years.registration[0]: must be a whole"],
+    ["registration: [1, 2, 3]", "sale: [1]", "catalog[0].years.sale: is not known here"],
+    ["catalog:", "catalog:\n  - { tld: .af, years: { renewal: [1] } }", "catalog[1].tld: is there twice"],
+    ["catalog:", "catalog:\n  - { tld: .com.af, years: {} }", "catalog[0].years: sells nothing"],
+    ['premium: { markupPercent: "15" }', "premium: {}", "premium: adds nothing to the wholesale price"],
+    ['premium: { markupPercent: "15" }', "premium: []", "premium: must be a mapping"],
+    ['percentOff: "10"', 'percentOff: "0"', "promotions[0].percentOff: must be more than 0"],
+    ['percentOff: "10"', 'percentOff: "100.1"', "promotions[0].percentOff: is absurdly high: at most 100"],
+    ["from: 2026-03-20T00:00:00Z", "from: 2026-03-27T00:00:00Z", "promotions[0]: must end after it begins"],
+    ["from: 2026-03-20T00:00:00Z", "from: 2026-02-30T00:00:00Z", "promotions[0].from: must be an RFC 3339"],
+    ["from: 2026-03-20T00:00:00Z", "from: 2026-03-20", "promotions[0].from: must be an RFC 3339"],
+    ["from: 2026-03-20T00:00:00Z, ", "", "promotions[0].from: is missing"],
+    ["id: nowruz", "id: 1404", "promotions[0].id: must be text"],
+  ])("%j written as %j is told", (from, to, fault) => {
+    const faults = changed([from, to]);
+    expect(faults).toContainEqual(expect.stringContaining(fault));
+    expect(faults).toHaveLength(1);
+  });
+
+  test("that leaves others behind is told first", () => {
+    expect(changed(["match: {}", "match: { tld: .de }"])[0]).toBe(
+      "rules[1].match.tld: is not in the catalog",
+    );
+    for (const tld of ["af", ".AF", "..af", ".af.", ".-af"]) {
+      expect(changed(["- tld: .af", `- tld: ${tld}`])).toEqual([
+        'catalog[0].tld: must be a TLD with a leading dot, such as ".af"',
+        "rules[0].match.tld: is not in the catalog",
+        "promotions[0].match.tld: is not in the catalog",
+      ]);
+    }
+  });
+
+  test("is each combination sold without a rule", () => {
+    expect(changed(["match: {}", "match: { action: renewal }"])).toEqual([
+      "rules: no rule holds for .af registration for 2 year(s)",
+      "rules: no rule holds for .af registration for 3 year(s)",
+      "rules: no rule holds for .af transfer for 1 year(s)",
+      "rules: no rule holds for .af restore for 1 year(s)",
+    ]);
+  });
+
+  test("is a second promotion of the same id", () => {
+    const [line = ""] = CONTRACT_EXAMPLE.match(/ {2}- \{ id.*\n/) ?? [];
+    expect(faultsOf(CONTRACT_EXAMPLE + line)).toEqual(["promotions[1].id: is there twice"]);
+  });
+
+  test("is an ending in cents for a currency without any", () => {
+    const faults = changed(["currency: USD", "currency: JPY"]);
+    expect(faults).toEqual([
+      "rules[0].ending: has more fraction digits than the currency, which has 0",
+      "rules[1].step: has more fraction digits than the currency, which has 0",
+    ]);
+  });
+
+  test("does not hide another one", () => {
+    expect(
+      changed(
+        ["currency: USD", "currency: DOLLAR"],
+        ['USD: "1"', "USD: 1.5"],
+        ["registration: [1, 2, 3]", "registration: [1.5, 1, 1]"],
+        ['markupPercent: "25"', "markupPercent: 25"],
+        ['addFixed: "1.00"', 'addFixed: "one"'],
+        ["match: {}", "match: { tld: .de, action: sell }"],
+        ['premium: { markupPercent: "15" }', "premium: { markup: '15' }"],
+        ['percentOff: "10"', "percentOff: 10"],
+        ["to: 2026-03-27T04:30:00+04:30", "to: 2026-03-19T00:00:00Z"],
+      ).map((fault) => fault.split(":")[0]),
+    ).toEqual([
+      "currency",
+      "rates.USD",
+      "catalog[0].years.registration[0]",
+      "catalog[0].years.registration",
+      "rules[0].markupPercent",
+      "rules[0].addFixed",
+      "rules[1].match.action",
+      "rules[1].match.tld",
+      "premium.markup",
+      "premium",
+      "promotions[0].percentOff",
+      "promotions[0]",
+    ]);
+  });
+
+  test.each([
+    "",
+    "[]",
+    "USD",
+    "a: [",
+    "a: 1\na: 2",
+    "a: *x",
+    "---\na: 1\n---\nb: 1",
+    "\u0000",
+    "a: !!binary %",
+  ])("is a file such as %j", (yaml) => {
+    const faults = faultsOf(yaml);
+    expect(faults.length).toBeGreaterThan(0);
+    for (const fault of faults) expect(fault).not.toContain("\n");
+  });
+
+  test("is told once when everything is missing", () => {
+    expect(faultsOf("{}")).toEqual(["currency: is missing", "catalog: is missing", "rules: is missing"]);
+  });
+});
