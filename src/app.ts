@@ -142,7 +142,7 @@ export function createApp(settings: AppSettings): App {
   let refusedLocally = 0;
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
   const purge = (what: PurgeWish): Record<string, number> => ({
-    ...((what === "prices" || what === "all") && { prices: prices.purge() }),
+    ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
     ...((what === "availability" || what === "all") && { availability: pools.availability.purge() }),
     ...((what === "account" || what === "all") && { account: pools.account.purge() + pools.tier.purge() }),
   });

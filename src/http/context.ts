@@ -1,5 +1,6 @@
 /** What one request carries from its first middleware to its log line: id, client, the wish to go on, and its single cold charge. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import { ipKeyGenerator } from "express-rate-limit";
 import type { Clock } from "../clock.js";
@@ -33,6 +34,8 @@ export function contextOf(request: Request): RequestContext {
   return context;
 }
 
+/** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
+const MOST_QUESTIONS = 100;
 const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Gives every request its context and every answer its `x-request-id`, log line and metric. */
@@ -41,6 +44,7 @@ export function requestContext(log: Log, metrics: Metrics, clock: Clock): Reques
     const startedAtMs = clock.monotonic();
     const sent = request.headers["x-request-id"];
     const hangUp = new AbortController();
+    setMaxListeners(MOST_QUESTIONS, hangUp.signal);
     const context: RequestContext = {
       id: typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID(),
       client: ipKeyGenerator(request.ip ?? "0.0.0.0", 56),

@@ -3,6 +3,7 @@ import type { ErrorRequestHandler, Request, Response } from "express";
 import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { contextOf } from "./context.js";
+import { problemKind } from "./openapi/problems.js";
 
 /** Whole seconds, rounded up, so that a retry at that second is not too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
@@ -82,31 +83,9 @@ function whole(error: unknown): { reason: string; stack?: string } {
     : { reason: "not an Error" };
 }
 
-const EXPLANATIONS: Record<ErrorCode, string> = {
-  invalid_request:
-    "A parameter, name, TLD or term is malformed, unknown or not sold here; `errors` names each field. Nothing was asked of the registry. Correct it before trying again.",
-  unauthenticated: "The request needs `Authorization: Bearer …` with a valid token.",
-  forbidden: "The token is valid but lacks the scope that this needs.",
-  not_found: "There is nothing under this address.",
-  method_not_allowed: "The address exists, but not for this method; `Allow` lists those that do.",
-  not_acceptable: "The answer is JSON; the request's Accept header excludes it.",
-  payload_too_large: "The request's body is larger than is accepted.",
-  unsupported_media_type: "The request's body must be sent as application/json in UTF-8.",
-  rate_limited: "This client has asked more than its share. A retry after `Retry-After` seconds is answered.",
-  internal: "A fault of ours; it has been logged under the request id.",
-  upstream_failed:
-    "The registry service could not be reached or refused to answer, and nothing remembered may be shown.",
-  upstream_contract: "The registry service gave an answer that cannot be trusted, so none is shown.",
-  quota_exhausted:
-    "The registry service may be asked only so often, and this question cannot be asked in time. A retry after `Retry-After` seconds is served.",
-  shutting_down: "This process is stopping. Try again at once: another one answers.",
-  upstream_timeout: "The registry service did not answer in time, and nothing remembered may be shown.",
-};
-
 /** `GET /problems/{code}`: what a code means and what to do about it. */
 export function explainProblem(request: Request, response: Response): void {
   const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
   if (code === undefined) throw new ServiceError("not_found", "There is no problem of this name.");
-  const { status, title } = PROBLEMS[code];
-  response.set("Cache-Control", "no-store").json({ code, status, title, explanation: EXPLANATIONS[code] });
+  response.set("Cache-Control", "no-store").json(problemKind(code));
 }

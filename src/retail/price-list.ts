@@ -25,8 +25,8 @@ export interface PriceList {
   facts(): PriceFact[];
   /** How many combinations are sold. */
   readonly size: number;
-  /** Forgets all prices and starts asking for them again; tells how many were forgotten. */
-  purge(): number;
+  /** Has every price asked for anew at once and tells how many that are; each is shown until its successor is known. */
+  renewAll(): number;
   /** Starts keeping the list warm; the answer stops it. */
   keepWarm(): () => void;
 }
@@ -52,6 +52,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const { combinations, pool, clock, log } = settings;
   let renewOlderThanMs = -Infinity;
   let warming: Promise<void> | null = null;
+  let look = (): void => {};
 
   for (const { wholesale, asOfMs, ...what } of settings.saved.load()) {
     if (combinations.some((sold) => keyOf(sold) === keyOf(what))) pool.put(keyOf(what), wholesale, asOfMs);
@@ -78,11 +79,9 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   async function renew(what: Combination, signal: AbortSignal): Promise<boolean> {
     const known = pool.peek(keyOf(what));
-    const due =
-      known === undefined ||
-      known.asOfMs <= Math.max(renewOlderThanMs, clock.now() - settings.freshMs * RENEW_AT);
-    const overdue = known?.source === "stale";
-    if (!due || !(overdue || settings.hasRoom())) return false;
+    const overdue = known !== undefined && (known.source === "stale" || known.asOfMs <= renewOlderThanMs);
+    const due = known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
+    if (!overdue && !(due && settings.hasRoom())) return false;
     const ask: Ask = { lane: "refresh", client: "price-list", maxWaitMs: Infinity, signal };
     await quote(ask, what, known === undefined ? undefined : Math.max(0, clock.now() - known.asOfMs - 1));
     return true;
@@ -123,18 +122,24 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     quote,
     facts,
     size: combinations.length,
-    purge: () => pool.purge(),
+    renewAll() {
+      renewOlderThanMs = clock.now();
+      look();
+      return facts().length;
+    },
     keepWarm() {
       const stop = new AbortController();
       let cancelTimer = (): void => {};
-      const look = (): void => {
+      look = () => {
+        cancelTimer();
+        cancelTimer = clock.after(LOOK_EVERY_MS, look);
         warming ??= warm(stop.signal).finally(() => {
           warming = null;
         });
-        cancelTimer = clock.after(LOOK_EVERY_MS, look);
       };
       look();
       return () => {
+        look = () => {};
         cancelTimer();
         stop.abort();
       };

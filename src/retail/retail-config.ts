@@ -117,7 +117,9 @@ const instant = z.iso
   })
   .transform((text) => Date.parse(text));
 
-const match = z.strictObject({ tld: tld.optional(), action: action.optional(), years: years.optional() });
+const match = z
+  .strictObject({ tld: tld.optional(), action: action.optional(), years: years.optional() })
+  .default({});
 const yearsList = z
   .array(years)
   .min(1, "must list at least one term")
@@ -304,7 +306,7 @@ function readCatalog(reader: Reader, raw: unknown): { entries: CatalogEntry[]; t
 }
 
 function readMatch(reader: Reader, raw: unknown, path: string, tlds: ReadonlySet<unknown>): Match | null {
-  const match = isRecord(raw) ? raw["match"] : undefined;
+  const match = isRecord(raw) ? (raw["match"] ?? {}) : undefined;
   const named = SCHEMAS.tld.safeParse(isRecord(match) ? match["tld"] : undefined);
   if (named.success && !tlds.has(named.data)) reader.fault(`${path}.match.tld`, "is not in the catalog");
   return SCHEMAS.match.safeParse(match).data ?? null;

@@ -116,7 +116,6 @@ describe("a fault", () => {
     ['step: "0.05"', 'step: "0"', "rules[1].step: must be more than 0"],
     ["match: {}", "match: { action: sell }", "rules[1].match.action: must be one of registration, renewal"],
     ["match: {}", "match: { year: 1 }", "rules[1].match.year: is not known here"],
-    ["match: {}\n    mark", "mark", "rules[1].match: is missing"],
     ['USD: "1"', "USD: 1", "rates.USD: is a bare number"],
     ['USD: "1"', 'USD: "0"', "rates.USD: must be more than 0"],
     ['USD: "1"', 'USX: "1"', "rates.USX: is not a currency of ISO 4217"],
@@ -230,4 +229,8 @@ describe("a fault", () => {
   test("is told once when everything is missing", () => {
     expect(faultsOf("{}")).toEqual(["currency: is missing", "catalog: is missing", "rules: is missing"]);
   });
+});
+
+test("a rule without a match holds for everything", () => {
+  expect(changed(["match: {}\n    mark", "mark"])).toEqual([]);
 });

@@ -1,7 +1,6 @@
 /** Every problem that the service can answer with: what it means, as a response of the document with an example per code. */
 import { type ErrorCode, PROBLEMS } from "../../errors.js";
-import { ALLOW, AUTHENTICATE, NO_STORE, optional, RATE_LIMIT, RATE_LIMIT_POLICY } from "./headers.js";
-import { REQUEST_ID, RETRY_AFTER } from "./headers.js";
+import * as fields from "./headers.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
 /** What a code means and what its reader can do. */
@@ -76,15 +75,15 @@ function headersOf(first: ErrorCode): JsonObject {
   const { status } = PROBLEMS[first];
   const limited = first === "rate_limited";
   return {
-    "x-request-id": REQUEST_ID,
-    "Cache-Control": NO_STORE,
-    RateLimit: limited ? RATE_LIMIT : optional(RATE_LIMIT),
-    "RateLimit-Policy": limited ? RATE_LIMIT_POLICY : optional(RATE_LIMIT_POLICY),
-    ...(limited && { "Retry-After": RETRY_AFTER }),
-    ...(status >= 502 && { "Retry-After": optional(RETRY_AFTER) }),
-    ...(first === "method_not_allowed" && { Allow: ALLOW }),
-    ...(first === "forbidden" && { "WWW-Authenticate": optional(AUTHENTICATE) }),
-    ...(first === "unauthenticated" && { "WWW-Authenticate": AUTHENTICATE }),
+    "x-request-id": fields.REQUEST_ID,
+    "Cache-Control": fields.NO_STORE,
+    RateLimit: limited ? fields.RATE_LIMIT : fields.optional(fields.RATE_LIMIT),
+    "RateLimit-Policy": limited ? fields.RATE_LIMIT_POLICY : fields.optional(fields.RATE_LIMIT_POLICY),
+    ...(limited && { "Retry-After": fields.RETRY_AFTER }),
+    ...(status >= 502 && { "Retry-After": fields.optional(fields.RETRY_AFTER) }),
+    ...(first === "method_not_allowed" && { Allow: fields.ALLOW }),
+    ...(first === "forbidden" && { "WWW-Authenticate": fields.optional(fields.AUTHENTICATE) }),
+    ...(first === "unauthenticated" && { "WWW-Authenticate": fields.AUTHENTICATE }),
   };
 }
 

@@ -1,0 +1,75 @@
+/**
+ * Who may import whom: imports point inward, and a package with a home is imported there alone.
+ * The swc parser reads TypeScript here and sees `import type` like any other import, so types keep the same order.
+ */
+
+/** From the inside out; a room may import itself, what is listed, and the packages that have no home elsewhere. */
+const words = ["errors.ts", "domain-name.ts", "money.ts", "clock.ts", "secret.ts", "tr46.d.ts", "logger.ts"];
+const engines = ["upstream/", "quota/", "cache/", "retail/"];
+const seen = [...words, ...engines, "metrics.ts", "config.ts"];
+const rooms = {
+  // The words, of which logger.ts is one: every room is handed the log.
+  "(?:errors|domain-name|money|clock|secret|logger)\\.ts": words,
+  "quota/": words,
+  "cache/": words,
+  "upstream/": [...words, "quota/"],
+  "retail/": [...words, "quota/", "cache/", "upstream/"],
+  "metrics\\.ts": [...words, ...engines],
+  "config\\.ts": [...words, ...engines],
+  "storefront/": seen,
+  "account/": seen,
+  "http/": [...seen, "storefront/", "account/"],
+  "probe/": seen,
+  "keys/": [...words, "config.ts"],
+  "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
+  "main\\.ts": [...seen, "app.ts", "sandbox/"],
+  "sandbox/": [],
+};
+
+const homes = {
+  axios: "upstream/",
+  "lru-cache": "cache/",
+  winston: "logger\\.ts$",
+  ioredis: "(?:quota/ledger-redis\\.ts$|cache/[^/]*redis[^/]*$)",
+  express: "(?:app\\.ts$|http/|sandbox/)",
+  "prom-client": "metrics\\.ts$",
+};
+
+const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");
+
+module.exports = {
+  forbidden: [
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    { name: "must-resolve", severity: "error", from: {}, to: { couldNotResolve: true } },
+    {
+      name: "only-what-production-installs",
+      severity: "error",
+      from: {},
+      to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"] },
+    },
+    {
+      name: "every-file-has-a-room",
+      comment: "Say in .dependency-cruiser.cjs what the new file or folder may import.",
+      severity: "error",
+      from: { pathNot: Object.keys(rooms).map((room) => `^src/${room}`) },
+      to: { path: "^src/" },
+    },
+    ...Object.entries(rooms).map(([room, inner]) => ({
+      name: `inward:${room.replaceAll("\\", "")}`,
+      severity: "error",
+      from: { path: `^src/${room}` },
+      to: { path: "^src/", pathNot: [`^src/${room}`, ...inner.map((path) => `^src/${literal(path)}`)] },
+    })),
+    ...Object.entries(homes).map(([name, home]) => ({
+      name: `one-home:${name}`,
+      severity: "error",
+      from: { path: "^src/", pathNot: `^src/${home}` },
+      to: { path: `(?:^|/)(?:node_modules/)?(?:@types/)?${name}(?:/|$)` },
+    })),
+  ],
+  options: {
+    parser: "swc",
+    doNotFollow: { path: "node_modules" },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["import", "node", "default"] },
+  },
+};

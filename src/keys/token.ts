@@ -1,0 +1,15 @@
+/** `npm run token -- NAME SCOPE…`: a new staff token, printed once, with the entry for STAFF_TOKENS that knows only its SHA-256. */
+import { createHash, randomBytes } from "node:crypto";
+import { parseStaffTokens } from "../config.js";
+
+const [name = "", ...scopes] = process.argv.slice(2);
+const token = randomBytes(32).toString("base64url");
+const entry = `${name}:${createHash("sha256").update(token).digest("hex")}:${scopes.join("+")}`;
+if (parseStaffTokens(entry).problems.length > 0) {
+  console.error(
+    "usage: npm run token -- NAME SCOPE…   (NAME: letters, digits, _ . -; SCOPE: read, operate, metrics)",
+  );
+  process.exit(1);
+}
+console.log(`token (shown once, for the Authorization header): ${token}`);
+console.log(`entry for STAFF_TOKENS: ${entry}`);

@@ -1,0 +1,247 @@
+/** The document is sound in itself, its page needs nobody else, and an answer that differs from it is caught. */
+import { describe, expect, it } from "@jest/globals";
+import express from "express";
+import request from "supertest";
+import { PROBLEMS } from "../../src/errors.js";
+import { docsRouter } from "../../src/http/docs.js";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
+import {
+  faultsOf,
+  isObject,
+  type JsonObject,
+  matchesDocument,
+  objectAt,
+  resolveRef,
+  schemaValidator,
+} from "../support/openapi.js";
+
+const document = openApiDocument({ version: "1.2.3" });
+
+function* nodes(value: unknown, at = "#"): Generator<{ readonly at: string; readonly value: JsonObject }> {
+  if (isObject(value)) yield { at, value };
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, child] of Object.entries(value)) yield* nodes(child, `${at}/${key}`);
+}
+
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(isObject(item) ? item : {}).map(([method, operation]) => ({
+    name: `${path} ${method}`,
+    path,
+    operation: isObject(operation) ? operation : {},
+  })),
+);
+
+describe("the document", () => {
+  it("has the paths of the contract and no others", () => {
+    const visitors = "availability get, search get, prices get, quotes get, quotes post";
+    const staff =
+      "domains get, domains/{domain} get, balance get, tier get, prices get, overview get, cache/purge post";
+    const service = "metrics get, livez get, readyz get, health get, problems/{code} get, openapi.json get";
+    expect(operations.map(({ name }) => name)).toEqual([
+      ...visitors.split(", ").map((name) => `/v1/${name}`),
+      ...staff.split(", ").map((name) => `/v1/staff/${name}`),
+      ...service.split(", ").map((name) => `/${name}`),
+    ]);
+  });
+
+  it("is JSON, tells its version, and every reference in it resolves", () => {
+    expect(JSON.parse(JSON.stringify(document))).toEqual(document);
+    expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
+    const refs = [...nodes(document)].flatMap(({ value }) =>
+      typeof value["$ref"] === "string" ? [value["$ref"]] : [],
+    );
+    expect(refs.length).toBeGreaterThan(100);
+    for (const ref of refs) expect(resolveRef(document, ref)).toBeDefined();
+  });
+
+  it("names every operation once, with a summary and a tag that is described", () => {
+    const ids = operations.map(({ operation }) => operation["operationId"]);
+    expect(new Set(ids).size).toBe(operations.length);
+    for (const { operation } of operations) {
+      expect(operation["operationId"]).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
+      expect(operation["summary"]).toMatch(/\S/);
+      expect(["visitors", "staff", "service"]).toEqual(expect.arrayContaining([operation["tags"]].flat()));
+    }
+  });
+
+  it("declares every parameter of a path", () => {
+    for (const { path, operation } of operations) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const declared = [operation["parameters"] ?? []]
+        .flat()
+        .flatMap((parameter) =>
+          isObject(parameter) && parameter["in"] === "path" ? [parameter["name"]] : [],
+        );
+      expect(declared).toEqual(inPath);
+    }
+  });
+
+  it.each(operations)("$name lists the problems that it can give", ({ path, operation }) => {
+    const statuses = Object.keys(objectAt(operation, "responses"));
+    expect(statuses).toContain("500");
+    if (path !== "/livez") expect(statuses).toContain("503");
+    if (path.startsWith("/v1/")) expect(statuses).toEqual(expect.arrayContaining(["400", "406", "429"]));
+    const closed = path.startsWith("/v1/staff/") || path === "/metrics";
+    expect(statuses.filter((status) => ["401", "403"].includes(status))).toEqual(
+      closed ? ["401", "403"] : [],
+    );
+    expect(operation["security"]).toEqual(closed ? [{ staffToken: [expect.any(String)] }] : []);
+    if (operation["requestBody"]) expect(statuses).toEqual(expect.arrayContaining(["413", "415"]));
+  });
+
+  it("shows every code of the service as an example, under its status and with its meaning", () => {
+    const shown = [...nodes(objectAt(document.components, "responses"))].flatMap(({ value }) =>
+      typeof value["code"] === "string" ? [value] : [],
+    );
+    for (const [code, { status, title }] of Object.entries(PROBLEMS)) {
+      expect(shown).toContainEqual(
+        expect.objectContaining({ code, status, title, type: `/problems/${code}` }),
+      );
+    }
+    expect(Object.keys(PROBLEM_MEANINGS)).toEqual(Object.keys(PROBLEMS));
+  });
+
+  it("has an example for every body of JSON but its own, and each fits its schema", () => {
+    let checked = 0;
+    for (const { at, value } of nodes({ paths: document.paths, components: document.components })) {
+      const { schema } = value;
+      if (!isObject(schema)) continue;
+      const several = isObject(value["examples"]) ? Object.values(value["examples"]) : [];
+      const examples = [
+        ...(value["example"] === undefined ? [] : [value["example"]]),
+        ...several.map((example) => (isObject(example) ? example["value"] : undefined)),
+      ];
+      if (/\/application\/[^/]*json$/.test(at) && !at.includes("openapi.json")) {
+        expect({ at, examples: examples.length }).not.toEqual({ at, examples: 0 });
+      }
+      for (const example of examples) {
+        const faults = faultsOf(schemaValidator(document, schema), example);
+        expect({ at, faults }).toEqual({ at, faults: [] });
+        checked += 1;
+      }
+    }
+    expect(checked).toBeGreaterThan(60);
+  });
+
+  it("closes every object, and shows wholesale to staff alone", () => {
+    const schemas = objectAt(document.components, "schemas");
+    for (const { at, value } of nodes(schemas)) {
+      if (value["type"] === "object") {
+        expect({ at, open: value["additionalProperties"] }).toEqual({ at, open: false });
+      }
+    }
+    const withWholesale = Object.keys(schemas).filter((name) =>
+      JSON.stringify(schemas[name]).includes("wholesale"),
+    );
+    expect(withWholesale).toEqual(["StaffPrice"]);
+  });
+
+  it("promises a request id and a cache rule on every answer, and a client's limit on every success under /v1", () => {
+    for (const { path, operation } of operations) {
+      for (const [status, response] of Object.entries(objectAt(operation, "responses"))) {
+        const ref = isObject(response) ? response["$ref"] : undefined;
+        const headers = objectAt(typeof ref === "string" ? resolveRef(document, ref) : response, "headers");
+        const promised = ["x-request-id", "Cache-Control"];
+        if (Number(status) < 400 && path.startsWith("/v1/")) promised.push("RateLimit", "RateLimit-Policy");
+        for (const name of promised) expect(objectAt(headers, name)).toMatchObject({ required: true });
+        if (Number(status) >= 400) {
+          expect(objectAt(headers, "Cache-Control")).toMatchObject({ schema: { const: "no-store" } });
+        }
+      }
+    }
+  });
+});
+
+describe("holding an answer against the document", () => {
+  const limited = {
+    "x-request-id": "r1",
+    ratelimit: '"client"; r=1; t=2',
+    "ratelimit-policy": '"client"; q=1',
+  };
+  const good = {
+    status: 200,
+    headers: { ...limited, "cache-control": "no-store", "content-type": "application/json; charset=utf-8" },
+    body: { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } },
+  };
+  const quoted = { ...good, body: { ...good.body, asOf: "2026-03-01T09:30:00.000Z" } };
+
+  it("accepts what the document says, as an object or as text, for GET and HEAD", () => {
+    expect(() => matchesDocument(document, "get", "/v1/quotes?tld=.af", quoted)).not.toThrow();
+    const text = { ...quoted, headers: new Headers(quoted.headers), body: JSON.stringify(quoted.body) };
+    expect(() => matchesDocument(document, "GET", "/v1/quotes", text)).not.toThrow();
+    expect(() => matchesDocument(document, "HEAD", "/v1/quotes", { ...quoted, body: {} })).not.toThrow();
+  });
+
+  const field = (name: string, value?: string) => ({
+    ...quoted,
+    headers: { ...quoted.headers, [name]: value },
+  });
+  const member = (name: string, value: unknown) => ({ ...quoted, body: { ...quoted.body, [name]: value } });
+
+  it.each([
+    ["a status that is not listed", { ...quoted, status: 418 }, /status is not one of 200, 400/],
+    ["another content type", field("content-type", "text/html"), /text\/html/],
+    ["no request id", field("x-request-id"), /x-request-id is missing/],
+    ["another cache rule", field("cache-control", "public"), /Cache-Control/],
+    ["a body without a member", good, /must have required property 'asOf'/],
+    ["a member too many", member("wholesale", 1), /"wholesale"/],
+    ["a time that is none", member("asOf", "yesterday"), /\/asOf must match format/],
+  ])("refuses %s", (_what, answer, message) => {
+    expect(() => matchesDocument(document, "GET", "/v1/quotes", answer)).toThrow(message);
+  });
+
+  it("knows path templates, and what must be answered where there is no operation", () => {
+    const holding = (method: string, path: string, status = 200) => {
+      return () => matchesDocument(document, method, path, { ...quoted, status });
+    };
+    expect(holding("GET", "/v1/staff/domains/kabul.af")).toThrow(/nameservers/);
+    expect(holding("DELETE", "/v1/quotes")).toThrow(/must be 405/);
+    expect(holding("DELETE", "/v1/quotes", 405)).toThrow(/Allow is missing/);
+    expect(holding("GET", "/v1/nothing")).toThrow(/must be 404/);
+  });
+});
+
+describe("the page", () => {
+  const app = express().use(docsRouter(document));
+
+  it("the document is served as it is", async () => {
+    const { text, headers } = await request(app).get("/openapi.json").expect(200);
+    expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(document)));
+    expect(headers).toMatchObject({
+      "content-type": "application/json; charset=utf-8",
+      "cache-control": "no-store",
+    });
+  });
+
+  it("the page and all that it loads come from here, under a policy that allows nothing else", async () => {
+    const { text, headers } = await request(app)
+      .get("/docs")
+      .expect(200)
+      .expect("content-type", /^text\/html/);
+    expect(headers["content-security-policy"]).not.toMatch(/unsafe|upgrade-insecure|\/\//);
+    expect(text).not.toMatch(/\/\/|<style|style=|<script>|\son\w+=/);
+    const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? "");
+    expect(loaded).toHaveLength(5);
+    for (const path of loaded) await request(app).get(path).expect(200);
+    const init = await request(app).get("/docs/assets/init.js");
+    expect(init.text).toMatch(/^(?!.*\/\/).*validatorUrl: null/s);
+  });
+
+  it.each([
+    ["swagger-ui.css", /^text\/css/],
+    ["swagger-ui-bundle.js", /javascript/],
+    ["init.js", /javascript/],
+    ["favicon-32x32.png", /^image\/png/],
+  ])("%s may be kept", async (file, type) => {
+    const answer = await request(app).get(`/docs/assets/${file}`).expect(200).expect("content-type", type);
+    expect(answer.headers["cache-control"]).toMatch(/^public, max-age=\d+$/);
+  });
+
+  it.each(["swagger-initializer.js", "index.html", "package.json", "..%2fpackage.json", "swagger-ui.js", ""])(
+    "nothing else of the package can be had: %s",
+    async (file) => {
+      await request(app).get(`/docs/assets/${file}`).expect(404);
+    },
+  );
+});

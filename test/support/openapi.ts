@@ -1,0 +1,184 @@
+/**
+ * Holds a live answer against the OpenAPI document: its status, the fields it must carry, its content type and its body. A method that a
+ * path does not have must be refused as such, and so must a path that the document does not have.
+ */
+import { type ErrorObject, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormatsModule from "ajv-formats";
+
+export interface LiveAnswer {
+  readonly status: number;
+  readonly headers: Headers | Readonly<Record<string, unknown>>;
+  /** Parsed, or the text as it came. */
+  readonly body: unknown;
+}
+
+export type JsonObject = Record<string, unknown>;
+
+// Under Node's ESM the default import of this CommonJS package is its whole module.
+const addFormats = addFormatsModule.default;
+const compilers = new WeakMap<object, Ajv2020>();
+const compiled = new WeakMap<object, ValidateFunction>();
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function asObject(value: unknown, name: string): JsonObject {
+  if (!isObject(value)) throw new Error(`${name} is not an object`);
+  return value;
+}
+
+/** An object's member that must be an object. */
+export function objectAt(parent: unknown, key: string): JsonObject {
+  return asObject(asObject(parent, `the parent of ${key}`)[key], key);
+}
+
+/** The member, or an empty object where it is absent. */
+function objectIfAny(parent: JsonObject, key: string): JsonObject {
+  return asObject(parent[key] ?? {}, key);
+}
+
+/** What a JSON pointer such as `#/components/schemas/Money` names. Throws when it names nothing. */
+export function resolveRef(document: object, ref: string): unknown {
+  if (!ref.startsWith("#/")) throw new Error(`${ref} leaves the document`);
+  return ref
+    .slice(2)
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce<unknown>((parent, key) => {
+      const children = asObject(parent, key);
+      if (!Object.hasOwn(children, key)) throw new Error(`${ref} names nothing: there is no ${key}`);
+      return children[key];
+    }, document);
+}
+
+function dereferenced(document: object, value: unknown): JsonObject {
+  const { $ref, ...rest } = asObject(value, "a part of the document");
+  return typeof $ref === "string" ? dereferenced(document, resolveRef(document, $ref)) : rest;
+}
+
+/** A validator for a schema of the document, with its references into the document's components. */
+export function schemaValidator(document: object, schema: JsonObject): ValidateFunction {
+  const known = compiled.get(schema);
+  if (known) return known;
+  const validate = compilerOf(document).compile({
+    ...schema,
+    components: objectAt(document, "components"),
+  });
+  compiled.set(schema, validate);
+  return validate;
+}
+
+function compilerOf(document: object): Ajv2020 {
+  const known = compilers.get(document);
+  if (known) return known;
+  const ajv = new Ajv2020({ allErrors: true });
+  addFormats(ajv);
+  ajv.addKeyword("components");
+  compilers.set(document, ajv);
+  return ajv;
+}
+
+export function faultsOf(validate: ValidateFunction, value: unknown): string[] {
+  return validate(value) ? [] : (validate.errors ?? []).map(told);
+}
+
+function told({ instancePath, message = "is not valid", params }: ErrorObject): string {
+  return `${instancePath === "" ? "the value" : instancePath} ${message} ${JSON.stringify(params)}`;
+}
+
+/** The document's path template for a path: written out ones win over those with parameters. */
+function templateFor(paths: JsonObject, path: string): string | null {
+  const [pathname = ""] = path.split("?");
+  if (Object.hasOwn(paths, pathname)) return pathname;
+  const parts = pathname.split("/");
+  const fits = (template: string): boolean => {
+    const wanted = template.split("/");
+    return (
+      wanted.length === parts.length &&
+      wanted.every((part, at) => part === parts[at] || (/^\{.+\}$/.test(part) && parts[at] !== ""))
+    );
+  };
+  return Object.keys(paths).find(fits) ?? null;
+}
+
+function responseFor(document: object, method: string, path: string, status: number): JsonObject {
+  const paths = objectAt(document, "paths");
+  const components = objectAt(objectAt(document, "components"), "responses");
+  const template = templateFor(paths, path);
+  if (template === null) {
+    if (status !== 404) throw new Error("the document has no such path, so the status must be 404");
+    return objectAt(components, "NotFound");
+  }
+  const item = objectAt(paths, template);
+  const verb = method.toLowerCase() === "head" ? "get" : method.toLowerCase();
+  if (!Object.hasOwn(item, verb)) {
+    if (status !== 405) throw new Error(`${template} does not have this method, so the status must be 405`);
+    return objectAt(components, "MethodNotAllowed");
+  }
+  const responses = objectAt(objectAt(item, verb), "responses");
+  const response = responses[String(status)];
+  if (response === undefined) {
+    throw new Error(`the status is not one of ${Object.keys(responses).join(", ")}`);
+  }
+  return dereferenced(document, response);
+}
+
+function fieldOf(headers: LiveAnswer["headers"], name: string): string | null {
+  if (headers instanceof Headers) return headers.get(name);
+  const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1];
+  if (Array.isArray(found)) return found.join(", ");
+  return typeof found === "string" ? found : null;
+}
+
+function headerFaults(document: object, response: JsonObject, headers: LiveAnswer["headers"]): string[] {
+  return Object.entries(objectIfAny(response, "headers")).flatMap(([name, declared]) => {
+    const { required, schema } = dereferenced(document, declared);
+    const text = fieldOf(headers, name);
+    if (text === null) return required === true ? [`the field ${name} is missing`] : [];
+    const shape = asObject(schema, `the schema of ${name}`);
+    const value = shape["type"] === "integer" && /^\d+$/.test(text) ? Number(text) : text;
+    return faultsOf(schemaValidator(document, shape), value).map((fault) => `the field ${name}: ${fault}`);
+  });
+}
+
+function parsedBody(type: string, body: unknown): unknown {
+  if (typeof body !== "string" || !/[/+]json$/.test(type)) return body;
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
+  }
+}
+
+function bodyFaults(document: object, response: JsonObject, { headers, body }: LiveAnswer): string[] {
+  const content = objectIfAny(response, "content");
+  const types = Object.keys(content);
+  const [type = ""] = (fieldOf(headers, "content-type") ?? "").split(";").map((part) => part.trim());
+  if (types.length === 0) {
+    const empty = body === undefined || body === null || body === "" || JSON.stringify(body) === "{}";
+    return empty ? [] : ["there is a body where none is due"];
+  }
+  if (!types.includes(type)) return [`the content type is ${type || "absent"}, not ${types.join(" or ")}`];
+  const schema = objectAt(objectAt(content, type), "schema");
+  return faultsOf(schemaValidator(document, schema), parsedBody(type, body)).map((fault) => `body: ${fault}`);
+}
+
+/** Throws, naming every fault, unless the answer is as the document says. `path` is the one asked, with or without its query. */
+export function matchesDocument(document: object, method: string, path: string, answer: LiveAnswer): void {
+  const request = `${method.toUpperCase()} ${path} answered ${answer.status}`;
+  let response: JsonObject;
+  try {
+    response = responseFor(document, method, path, answer.status);
+  } catch (error) {
+    throw new Error(`${request}: ${error instanceof Error ? error.message : "not in the document"}`, {
+      cause: error,
+    });
+  }
+  const faults = [
+    ...headerFaults(document, response, answer.headers),
+    ...(method.toUpperCase() === "HEAD" ? [] : bodyFaults(document, response, answer)),
+  ];
+  if (faults.length > 0) throw new Error(`${request}:\n- ${faults.join("\n- ")}`);
+}

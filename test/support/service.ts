@@ -1,0 +1,378 @@
+/**
+ * The service as tests meet it: the real app against the real sandbox, in this process with time replaced, or as a process of its own.
+ * Every answer is read whole, with its headers, over real sockets.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { createApp } from "../../src/app.js";
+import type { Clock } from "../../src/clock.js";
+import { readConfig, type Scope } from "../../src/config.js";
+import type { Log, LogFields } from "../../src/logger.js";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
+import { fixedSecret } from "../../src/secret.js";
+import { FakeClock } from "./fake-clock.js";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  /** Parsed where it says that it is JSON, else the text. */
+  readonly body: unknown;
+}
+
+export interface Question {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Text is sent as it is, anything else as JSON. */
+  readonly body?: unknown;
+}
+
+export type Ask = (path: string, question?: Question) => Promise<Answer>;
+
+/** The clear texts of the staff tokens; only their hashes are configured. */
+export const STAFF = {
+  read: "staff-token-that-may-read",
+  operate: "staff-token-that-may-operate",
+  metrics: "staff-token-that-may-scrape",
+} as const satisfies Record<Scope, string>;
+
+export function bearer(scope: Scope): { readonly Authorization: string } {
+  return { Authorization: `Bearer ${STAFF[scope]}` };
+}
+
+export interface Service {
+  readonly url: string;
+  readonly port: number;
+  readonly server: Server;
+  readonly sandbox: Sandbox;
+  /** Every log line of every level, as it would be written. */
+  readonly log: readonly string[];
+  readonly ask: Ask;
+  /** Calls that the sandbox has counted: all, or those of one route such as `POST /api/v1/pricing`. */
+  calls(route?: string): number;
+  drain(): void;
+  close(): Promise<void>;
+}
+
+export interface ServiceOptions<C extends Clock = FakeClock> {
+  readonly clock: C;
+  /** On top of the harness's own; may need to know where the sandbox is. `UPSTREAM_BASE_URL` makes it a live upstream. */
+  readonly env?: Readonly<Record<string, string>> | ((sandbox: Sandbox) => Readonly<Record<string, string>>);
+  /** YAML texts in place of the files shipped. */
+  readonly retail?: string;
+  readonly cache?: string;
+  readonly world?: string;
+  /** Whose credential is used; default: the first. */
+  readonly reseller?: string;
+  readonly sandbox?: Partial<SandboxOptions>;
+  /** Default: wait until the price list is known. */
+  readonly warm?: boolean;
+}
+
+export const CHECK = "POST /api/v1/domains/check";
+export const PRICING = "POST /api/v1/pricing";
+
+export function callsOf(sandbox: Sandbox, route?: string): number {
+  return sandbox
+    .stats()
+    .credentials.map(({ byRoute, accepted }) => (route === undefined ? accepted : (byRoute[route] ?? 0)))
+    .reduce((sum, count) => sum + count, 0);
+}
+
+/** Looks again every few ms until `what` holds. */
+export async function until(what: () => boolean | Promise<boolean>, name = "it"): Promise<void> {
+  for (let looks = 0; looks < 2000; looks += 1) {
+    if (await what()) return;
+    await new Promise((later) => setTimeout(later, 5));
+  }
+  throw new Error(`${name} has not happened`);
+}
+
+export function temporaryFolder(): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), "service-"));
+  return {
+    path,
+    remove: () => {
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+function recordingLog(lines: string[]): Log {
+  const write =
+    (level: string) =>
+    (event: string, fields: LogFields = {}): void => {
+      lines.push(JSON.stringify({ level, event, ...fields }));
+    };
+  return {
+    error: write("error"),
+    warn: write("warn"),
+    info: write("info"),
+    debug: write("debug"),
+    flush: () => Promise.resolve(),
+  };
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** The service in this process; nothing of it is replaced but time and the place where its log lines go. */
+export async function startService<C extends Clock>(options: ServiceOptions<C>): Promise<Service> {
+  const { clock } = options;
+  const folder = temporaryFolder();
+  const fileWith = (name: string, text: string | undefined): Readonly<Record<string, string>> => {
+    if (text === undefined) return {};
+    const path = join(folder.path, `${name}.yaml`);
+    writeFileSync(path, text);
+    return { [name]: path };
+  };
+  const files = {
+    ...fileWith("RETAIL_CONFIG", options.retail),
+    ...fileWith("CACHE_CONFIG", options.cache),
+    ...fileWith("SANDBOX_CONFIG", options.world),
+  };
+  const tokens = Object.entries(STAFF).map(([scope, token]) => `${scope}:${sha256(token)}:${scope}`);
+  const given = typeof options.env === "object" ? options.env : {};
+  const limit = Number(given["UPSTREAM_RATE_LIMIT"] ?? 1000);
+  const windowMs = Number(given["UPSTREAM_RATE_WINDOW_MS"] ?? 60_000);
+  const sandbox = await startSandbox({
+    configFile: files.SANDBOX_CONFIG,
+    rateLimit: { limit, windowMs },
+    now: () => clock.monotonic(),
+    ...options.sandbox,
+  });
+  const result = readConfig(
+    {
+      STATE_DIR: join(folder.path, "state"),
+      STAFF_TOKENS: tokens.join(","),
+      UPSTREAM_RATE_LIMIT: "1000",
+      CLIENT_RATE_PER_MINUTE: "1000000",
+      CLIENT_COLD_PER_MINUTE: "1000000",
+      ...files,
+      ...(typeof options.env === "function" ? options.env(sandbox) : given),
+    },
+    clock,
+  );
+  if (!result.ok) throw new Error(result.faults.join("\n"));
+  const { config } = result;
+  const { key, secret } = sandbox.credential(options.reseller);
+  const log: string[] = [];
+  const app = createApp({
+    config,
+    version: "1.2.3",
+    mode: config.upstream === null ? "sandbox" : "upstream",
+    upstream: config.upstream ?? {
+      baseUrl: sandbox.url,
+      active: { key: fixedSecret(key), secret: fixedSecret(secret) },
+      standby: null,
+    },
+    staffTokens: config.staffTokens,
+    clock,
+    log: recordingLog(log),
+  });
+  await app.start();
+  const port = await new Promise<number>((done) => {
+    app.server.listen(0, "127.0.0.1", () => {
+      done(portOf(app.server.address()));
+    });
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 });
+  if (options.warm !== false)
+    await until(() => log.some((line) => line.includes("prices.renewed")), "the price list");
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    server: app.server,
+    sandbox,
+    log,
+    ask: asker(port, agent),
+    calls: (route) => callsOf(sandbox, route),
+    drain: app.drain,
+    async close() {
+      app.drain();
+      agent.destroy();
+      const closed = new Promise((done) => app.server.close(done));
+      app.server.closeAllConnections();
+      await closed;
+      await sandbox.close();
+      await app.close();
+      folder.remove();
+    },
+  };
+}
+
+function portOf(address: string | AddressInfo | null): number {
+  if (typeof address !== "object" || address === null) throw new Error("the server has no port");
+  return address.port;
+}
+
+/** Asks what listens on the port; Node's own client, because fetch sets and hides headers of its own. */
+export function asker(port: number, agent: Agent): Ask {
+  return (path, { method = "GET", headers = {}, body } = {}) =>
+    new Promise((done, failed) => {
+      const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
+      const asked = request(
+        {
+          host: "127.0.0.1",
+          port,
+          path,
+          method,
+          agent,
+          headers: {
+            ...(text !== undefined && {
+              "Content-Type": "application/json",
+              "Content-Length": String(Buffer.byteLength(text)),
+            }),
+            ...headers,
+          },
+        },
+        (response) => {
+          readAnswer(response).then(done, failed);
+        },
+      );
+      asked.on("error", failed);
+      asked.end(text);
+    });
+}
+
+async function readAnswer(response: IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(z.instanceof(Buffer).parse(chunk));
+  const text = Buffer.concat(chunks).toString("utf8");
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(response.headers))
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
+  const isJson = /[/+]json\b/.test(headers["content-type"] ?? "") && text !== "";
+  const body: unknown = isJson ? JSON.parse(text) : text;
+  return { status: response.statusCode ?? 0, headers, text, body };
+}
+
+const problemShape = z.strictObject({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.string(),
+  requestId: z.string(),
+  errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
+  retryAfter: z.int().positive().optional(),
+});
+export type Problem = z.infer<typeof problemShape>;
+
+/** The status of each code that the outside may see. */
+export const STATUS_OF: Readonly<Record<string, number>> = {
+  invalid_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  not_acceptable: 406,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal: 500,
+  upstream_failed: 502,
+  upstream_contract: 502,
+  quota_exhausted: 503,
+  shutting_down: 503,
+  upstream_timeout: 504,
+};
+
+/** The problem that an answer is, after everything has been checked that holds for all of them. */
+export function problemOf(answer: Answer): Problem {
+  const problem = problemShape.parse(answer.body);
+  const { headers } = answer;
+  const faults = [
+    !/^application\/problem\+json\b/.test(headers["content-type"] ?? "") && "content type",
+    problem.status !== answer.status && "status",
+    STATUS_OF[problem.code] !== answer.status && "code and status",
+    problem.type !== `/problems/${problem.code}` && "type",
+    problem.requestId !== headers["x-request-id"] && "request id",
+    headers["cache-control"] !== "no-store" && "cache control",
+    headers["retry-after"] !== (problem.retryAfter === undefined ? undefined : String(problem.retryAfter)) &&
+      "retry-after",
+    "etag" in headers && "etag",
+  ].filter((fault) => fault !== false);
+  if (faults.length > 0) throw new Error(`${faults.join(", ")} in ${answer.text} ${JSON.stringify(headers)}`);
+  return problem;
+}
+
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  readonly stdout: string[];
+  readonly stderr: string[];
+  /** Resolves with the port as soon as the log tells it. */
+  readonly listening: Promise<number>;
+  readonly exited: Promise<number | null>;
+  ask: Ask;
+  /** Ends it in the way operators do. */
+  stop(): Promise<number | null>;
+}
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** `node dist/main.js` with this environment and nothing of ours. */
+export function spawnService(env: Readonly<Record<string, string>>): ServiceProcess {
+  const child = spawn(process.execPath, [join(ROOT, "dist/main.js")], {
+    cwd: ROOT,
+    env: { PATH: process.env["PATH"], PORT: "0", HOST: "127.0.0.1", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const stdout = linesOf(child.stdout);
+  const stderr = linesOf(child.stderr);
+  const agent = new Agent({ keepAlive: true });
+  const exited = new Promise<number | null>((done) => {
+    child.once("close", (code) => {
+      agent.destroy();
+      done(code);
+    });
+  });
+  const port = async (): Promise<number> => {
+    let found: number | undefined;
+    const told = z.object({ event: z.literal("server.listening"), port: z.int() });
+    await until(() => {
+      if (child.exitCode !== null) throw new Error(`it ended: ${stderr.join("\n")}`);
+      const line = stdout.find((text) => text.includes("listening"));
+      if (line !== undefined) found = told.parse(JSON.parse(line)).port;
+      return found !== undefined;
+    }, "listening");
+    return found ?? 0;
+  };
+  const listening = port();
+  listening.catch(() => undefined);
+  return {
+    child,
+    stdout,
+    stderr,
+    listening,
+    exited,
+    ask: async (path, question) => asker(await listening, agent)(path, question),
+    stop() {
+      child.kill("SIGTERM");
+      return exited;
+    },
+  };
+}
+
+function linesOf(stream: NodeJS.ReadableStream): string[] {
+  const lines: string[] = [];
+  let rest = "";
+  stream.setEncoding("utf8");
+  stream.on("data", (chunk: string) => {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop() ?? "";
+    lines.push(...parts);
+  });
+  stream.on("end", () => {
+    if (rest !== "") lines.push(rest);
+  });
+  return lines;
+}

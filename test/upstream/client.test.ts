@@ -1,0 +1,529 @@
+/** The client against an upstream that plays every trap: it fails in time, in our own words, and the next call is healthy. */
+import { createServer } from "node:net";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import type { ErrorCode } from "../../src/errors.js";
+import type { Upstream } from "../../src/upstream/client.js";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  ACTIVE,
+  ask,
+  AVAILABLE,
+  type Bench,
+  createBench,
+  expectNothingTold,
+  KABUL,
+  refusalOf,
+  STANDBY,
+} from "./support/bench.js";
+import { jsonSuite } from "./support/json-suite.js";
+import { closed, listening } from "./support/sockets.js";
+import {
+  answer,
+  drip,
+  flood,
+  head,
+  json,
+  type Play,
+  raw,
+  startStub,
+  type Stub,
+  success,
+  thenEnd,
+  thenReset,
+} from "./support/stub.js";
+
+const MIB = 1024 * 1024;
+const PRICED = { status: "available", wholesale: { kind: "wholesale", amount: "12.34", currency: "USD" } };
+
+let stub: Stub;
+
+beforeAll(async () => {
+  stub = await startStub(success(AVAILABLE));
+});
+
+beforeEach(() => {
+  stub.forget();
+});
+
+afterAll(() => stub.close());
+
+function check(upstream: Upstream): Promise<unknown> {
+  return upstream.check(ask(), KABUL, 1);
+}
+
+interface Trap {
+  readonly code: ErrorCode;
+  readonly timeoutMs?: number;
+  readonly play: Play;
+}
+
+/** The trap is refused with its code, within the deadline, without a word of what was in it, and the next call is healthy. */
+async function expectRefusal({ code, timeoutMs = 3000, play }: Trap): Promise<Bench> {
+  const bench = createBench({ baseUrl: stub.url, timeoutMs });
+  stub.next(play);
+  const startedAtMs = performance.now();
+  const error = await refusalOf(check(bench.upstream));
+  expect(performance.now() - startedAtMs).toBeLessThan(timeoutMs + 250);
+  expect(error.code).toBe(code);
+  expectNothingTold(error, bench.lines);
+  expect(bench.calls).toHaveLength(1);
+  expect(bench.upstream.health()).toMatchObject({ lastSuccessAtMs: null });
+  expect(bench.upstream.health().lastFailureAtMs).not.toBeNull();
+  await expect(check(bench.upstream)).resolves.toEqual(PRICED);
+  expect(bench.upstream.health().lastSuccessAtMs).not.toBeNull();
+  return bench;
+}
+
+describe("what is sent", () => {
+  const operations: [string, (upstream: Upstream) => Promise<unknown>, string, string, string][] = [
+    [
+      "a check",
+      (upstream) => upstream.check(ask(), KABUL, 2),
+      "POST",
+      "/api/v1/domains/check",
+      '{"domain":"kabul.af","years":2}',
+    ],
+    [
+      "a quote",
+      (upstream) => upstream.quote(ask(), { tld: ".com.af", action: "renewal", years: 3 }),
+      "POST",
+      "/api/v1/pricing",
+      '{"tld":".com.af","action":"renewal","years":3}',
+    ],
+    ["the list", (upstream) => upstream.domains(ask()), "GET", "/api/v1/domains", ""],
+    ["one domain", (upstream) => upstream.domain(ask(), KABUL), "GET", "/api/v1/domains/kabul.af", ""],
+    ["the balance", (upstream) => upstream.balance(ask()), "GET", "/api/v1/account/balance", ""],
+    ["the tier", (upstream) => upstream.tier(ask()), "GET", "/api/v1/account/tier", ""],
+  ];
+
+  test.each(operations)(
+    "%s has its documented method, path, body and exactly the expected headers",
+    async (_what, call, method, path, body) => {
+      const { upstream } = createBench({ baseUrl: stub.url });
+      stub.next(json({ success: false }));
+      expect((await refusalOf(call(upstream))).code).toBe("upstream_failed");
+      const [seen] = stub.seen;
+      expect(stub.seen).toHaveLength(1);
+      expect(seen).toMatchObject({ method, path, body });
+      expect(Object.fromEntries(seen?.headers ?? [])).toEqual({
+        accept: "application/json",
+        "accept-encoding": "identity",
+        "user-agent": "af-storefront",
+        "x-service-key": ACTIVE.key,
+        "x-service-secret": ACTIVE.secret,
+        host: new URL(stub.url).host,
+        connection: "close",
+        ...(method === "POST" && {
+          "content-type": "application/json",
+          "content-length": String(body.length),
+        }),
+      });
+    },
+  );
+
+  test("a name of people's letters travels as A-labels", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    stub.next(answer(404, ""));
+    const name = { ...KABUL, ascii: "xn--mgbcd4a2b0d2b.af" };
+    await expect(upstream.domain(ask(), name)).resolves.toBeNull();
+    expect(stub.seen[0]?.path).toBe("/api/v1/domains/xn--mgbcd4a2b0d2b.af");
+  });
+
+  test.each([".", "..", "../account/balance", "a/b", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
+    "a path that would not arrive as it was meant is never asked (%j)",
+    async (ascii) => {
+      const { upstream, lines } = createBench({ baseUrl: stub.url });
+      const asked = upstream.domain(ask(), { ...KABUL, ascii });
+      if (ascii === "%2e%2e" || ascii === "." || ascii === ".." || !/^[.%]/.test(ascii)) {
+        const error = await refusalOf(asked);
+        expect(error.code).toBe("internal");
+        expectNothingTold(error, lines);
+      } else await refusalOf(asked);
+      expect(stub.seen).toHaveLength(0);
+    },
+  );
+
+  test("every call has a connection of its own", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    const keepAlive = json({ success: true, data: AVAILABLE }, 200, {
+      Connection: "keep-alive",
+      "Keep-Alive": "timeout=600",
+    });
+    stub.next(keepAlive, keepAlive, keepAlive);
+    for (let call = 0; call < 3; call += 1) await check(upstream);
+    expect(stub.sockets).toHaveLength(3);
+    expect(stub.seen).toHaveLength(3);
+  });
+
+  test("proxies named in the environment are never used", async () => {
+    const recorder = await startStub(success(AVAILABLE));
+    const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+    const before = names.map((name) => process.env[name]);
+    for (const name of names) process.env[name] = recorder.url;
+    try {
+      await expect(check(createBench({ baseUrl: stub.url }).upstream)).resolves.toEqual(PRICED);
+      const https = createBench({ baseUrl: stub.url.replace("http:", "https:"), timeoutMs: 500 });
+      expect((await refusalOf(check(https.upstream))).code).toMatch(/^upstream_(failed|timeout)$/);
+      expect(recorder.sockets).toHaveLength(0);
+    } finally {
+      for (const [at, name] of names.entries()) {
+        const value = before[at];
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
+      await recorder.close();
+    }
+  });
+});
+
+describe("redirects", () => {
+  test.each([301, 302, 303, 307, 308])(
+    "a %i to another host is a failure, and that host is never asked",
+    async (status) => {
+      const elsewhere = await startStub(success(AVAILABLE));
+      await expectRefusal({
+        code: "upstream_failed",
+        play: answer(status, "marrow", { Location: `${elsewhere.url}/marrow` }),
+      });
+      expect(elsewhere.sockets).toHaveLength(0);
+      await elsewhere.close();
+    },
+  );
+});
+
+const OK_HEAD = head(200, {
+  "Content-Type": "application/json",
+  "Content-Length": "500",
+  "X-Marrow": "marrow",
+});
+
+describe("a connection that misbehaves", () => {
+  test.each<[string, Play]>([
+    ["silence", () => {}],
+    ["silence after the head", raw(OK_HEAD)],
+    ["silence amid the body", raw(`${OK_HEAD}{"success":`)],
+    ["a head one byte at a time", drip("HTTP/1.1 200 OK\r\nX-Marrow: marrow", 50)],
+    ["a body one byte at a time", drip(" ", 50, OK_HEAD)],
+    ["an endless body without a length", drip(" ", 50, head(200, {}))],
+    ["endless interim answers", drip("HTTP/1.1 102 Processing\r\n\r\n", 1)],
+  ])("%s ends at the deadline", async (_what, play) => {
+    const { answered } = await expectRefusal({ code: "upstream_timeout", timeoutMs: 300, play });
+    expect(answered).toEqual([false, true]);
+  });
+
+  test.each<[string, Play]>([
+    ["a reset before the head", thenReset("")],
+    ["a reset after the head", thenReset(OK_HEAD)],
+    ["a reset amid the body", thenReset(`${OK_HEAD}{"success":true,"marrow":`)],
+    ["an end before the head", thenEnd("")],
+    ["an end amid the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
+    [
+      "an end amid a chunk",
+      thenEnd(`${head(200, { "Transfer-Encoding": "chunked" })}ff\r\n{"success":true,"marrow":`),
+    ],
+    ["a chunk without a size", raw(`${head(200, { "Transfer-Encoding": "chunked" })}marrow\r\n{}`)],
+    ["no HTTP at all", raw("SSH-2.0-marrow\r\n\r\n")],
+    ["two lengths", raw(head(200, { "Content-Length": "2", "content-length": "30" }) + "{}")],
+    ["endless headers", flood(50 * MIB, "HTTP/1.1 200 OK\r\nX-Marrow: ")],
+    ["an upgrade that nobody wanted", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
+  ])("%s is a failure", async (_what, play) => {
+    const { answered } = await expectRefusal({ code: "upstream_failed", play });
+    expect(answered).toEqual([false, true]);
+  });
+
+  test("a reset at accept is a failure", async () => {
+    const { upstream, lines } = createBench({ baseUrl: stub.url });
+    stub.resetNextConnection();
+    const error = await refusalOf(check(upstream));
+    expect(error.code).toBe("upstream_failed");
+    expectNothingTold(error, lines);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+  });
+
+  test("nobody listening is a failure", async () => {
+    const server = createServer();
+    const port = await listening(server);
+    await closed(server, []);
+    const { upstream, lines } = createBench({ baseUrl: `http://127.0.0.1:${port}` });
+    const error = await refusalOf(check(upstream));
+    expect(error.code).toBe("upstream_failed");
+    expectNothingTold(error, lines);
+  });
+
+  test("left-over bytes after an answer never become the next one", async () => {
+    const whole = JSON.stringify({ success: true, data: AVAILABLE });
+    const forged = JSON.stringify({
+      success: true,
+      data: { ...AVAILABLE, pricing: { amount: "0.01", currency: "USD" } },
+    });
+    const respond = (body: string): string =>
+      head(200, { "Content-Length": String(body.length), Connection: "keep-alive" }) + body;
+    const { upstream } = createBench({ baseUrl: stub.url });
+    stub.next(raw(respond(whole) + respond(forged)), raw(`${respond(whole)}marrow`));
+    for (let call = 0; call < 3; call += 1) await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.sockets).toHaveLength(3);
+  });
+
+  test("interim answers before the real one are passed over", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    const body = JSON.stringify({ success: true, data: AVAILABLE });
+    const final = head(200, { "Content-Length": String(body.length) }) + body;
+    stub.next(raw(head(100, {}) + head(103, { Link: "</marrow>" }) + final));
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+  });
+});
+
+describe("a body that misbehaves", () => {
+  const whole = JSON.stringify({ success: true, data: AVAILABLE });
+
+  test.each<[string, Play]>([
+    ["HTML with status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
+    ["truncated JSON", answer(200, whole.slice(0, -5))],
+    ["a length that cuts the body short", raw(head(200, { "Content-Length": "30" }) + whole)],
+    ["an empty body", answer(200, "")],
+    ["white space alone", answer(200, " \n")],
+    ["invalid UTF-8", answer(200, Buffer.from(whole.replace("kabul", "kab\u00fcl"), "latin1"))],
+    ["UTF-16", answer(200, Buffer.from(whole, "utf16le"))],
+    ["a string of JSON", json(whole)],
+    ["two documents", answer(200, whole + whole)],
+    ["100,000 open brackets", answer(200, "[".repeat(100_000))],
+    ["100,000 nested arrays", answer(200, "[".repeat(100_000) + "]".repeat(100_000))],
+    ["an unknown coding", answer(200, whole, { "Content-Encoding": "marrow" })],
+    ["two codings", answer(200, gzipSync(gzipSync(whole)), { "Content-Encoding": "gzip, gzip" })],
+    ["gzip that is none", answer(200, whole, { "Content-Encoding": "gzip" })],
+    ["gzip cut short", answer(200, gzipSync(whole).subarray(0, -9), { "Content-Encoding": "gzip" })],
+  ])("%s is not understood", async (_what, play) => {
+    const { answered } = await expectRefusal({ code: "upstream_contract", play });
+    expect(answered).toEqual([true, true]);
+  });
+
+  test.each(["gzip", "GZIP"])(
+    "a body that came with coding %s in spite of the request is read",
+    async (coding) => {
+      const { upstream } = createBench({ baseUrl: stub.url });
+      stub.next(answer(200, gzipSync(whole), { "Content-Encoding": coding }));
+      await expect(check(upstream)).resolves.toEqual(PRICED);
+    },
+  );
+
+  test("a list nested 100,000 deep is not understood", async () => {
+    const { upstream, lines } = createBench({ baseUrl: stub.url });
+    const depth = 70_000;
+    stub.next(answer(200, `{"success":true,"data":${'{"domains":'.repeat(depth)}1${"}".repeat(depth)}}`));
+    const error = await refusalOf(upstream.domains(ask()));
+    expect(error.code).toBe("upstream_contract");
+    expectNothingTold(error, lines);
+  });
+
+  test("a gzip bomb is refused without growing the memory", async () => {
+    const bomb = gzipSync(Buffer.alloc(200 * MIB, 0x20));
+    expect(bomb.length).toBeLessThan(MIB);
+    const before = process.memoryUsage();
+    await expectRefusal({
+      code: "upstream_contract",
+      play: answer(200, bomb, { "Content-Encoding": "gzip" }),
+    });
+    const after = process.memoryUsage();
+    expect(after.arrayBuffers + after.external - before.arrayBuffers - before.external).toBeLessThan(
+      64 * MIB,
+    );
+  });
+
+  test.each<[string, string]>([
+    ["with its length", head(200, { "Content-Length": String(50 * MIB) })],
+    ["without a length", head(200, {})],
+    ["with an error's status", head(500, {})],
+  ])("50 MB %s are refused early", async (_what, first) => {
+    await expectRefusal({ code: "upstream_failed", play: flood(50 * MIB, first) });
+    expect(stub.sockets[0]?.bytesWritten).toBeLessThan(16 * MIB);
+  });
+
+  test("JSONTestSuite: what must parse parses, what must not is not understood, and nothing crashes", async () => {
+    const { upstream, lines } = createBench({ baseUrl: stub.url });
+    const documents = jsonSuite();
+    const misread = "The registry service's answer was not understood (its body).";
+    const wrong: string[] = [];
+    for (const { name, bytes } of documents) {
+      stub.next(answer(200, bytes));
+      const { code, detail } = await refusalOf(check(upstream));
+      const isSyntax = code === "upstream_contract" && detail === misread;
+      if (name.startsWith("y_") && isSyntax) wrong.push(name);
+      if (name.startsWith("n_") && !isSyntax) wrong.push(name);
+      if (code !== "upstream_contract") wrong.push(name);
+    }
+    expect(wrong).toEqual([]);
+    expect(documents.length).toBe(318);
+    expect(lines.filter((line) => line.includes("marrow"))).toEqual([]);
+  });
+});
+
+describe("statuses", () => {
+  test.each([
+    201, 202, 203, 204, 205, 206, 207, 226, 300, 304, 305, 400, 402, 404, 405, 406, 407, 408, 409, 410, 411,
+    412, 413, 414, 415, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 431, 451, 499, 500, 501, 502, 503,
+    504, 505, 507, 508, 511, 520, 530, 599, 600, 999,
+  ])("%i is a failure, whatever its body", async (status) => {
+    const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
+    const bench = await expectRefusal({ code: "upstream_failed", play: answer(status, body) });
+    expect(bench.calls).toEqual(
+      [`check ${status}`, "check 200"].map((call) => expect.stringContaining(call.slice(0, 6))),
+    );
+    expect(bench.pausesMs).toEqual([]);
+    expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
+  });
+
+  test("a refusal in the envelope with status 200 is a failure, and tells nothing", async () => {
+    await expectRefusal({
+      code: "upstream_failed",
+      play: json({ success: false, error: { code: "marrow", message: ACTIVE.secret } }),
+    });
+  });
+
+  test("404 and a managed domain's 403 mean that the domain is not ours", async () => {
+    const { upstream, credentials } = createBench({ baseUrl: stub.url });
+    for (const status of [404, 403]) {
+      stub.next(answer(status, "marrow"));
+      await expect(upstream.domain(ask(), KABUL)).resolves.toBeNull();
+    }
+    expect(credentials.states()).toMatchObject([{ refused: false }]);
+  });
+
+  test.each<[string, number, Readonly<Record<string, string>>]>([
+    ["seconds", 7000, { "Retry-After": "7" }],
+    ["zero seconds", 1000, { "Retry-After": "0" }],
+    ["an hour", 300_000, { "Retry-After": "3600" }],
+    ["an absurd number", 300_000, { "Retry-After": "999999999999" }],
+    ["a date", 30_000, { "Retry-After": "Fri, 20 Mar 2026 00:00:30 GMT" }],
+    ["a past date", 1000, { "Retry-After": "Thu, 19 Mar 2026 00:00:30 GMT" }],
+    ["a negative number", 60_000, { "Retry-After": "-1" }],
+    ["a word", 60_000, { "Retry-After": "marrow" }],
+    ["nothing", 60_000, {}],
+  ])("a 429 with %s pauses the credential for %i ms", async (_what, pauseMs, headers) => {
+    const { upstream, pausesMs, lines, answered, credentials } = createBench({
+      baseUrl: stub.url,
+      clock: new FakeClock(Date.UTC(2026, 2, 20)),
+      standby: true,
+    });
+    stub.next(answer(429, "marrow", headers));
+    const error = await refusalOf(check(upstream));
+    expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: pauseMs });
+    expect(pausesMs).toEqual([pauseMs]);
+    expect(answered).toEqual([true]);
+    expect(stub.seen).toHaveLength(1);
+    expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
+    expectNothingTold(error, lines);
+  });
+});
+
+describe("a refused credential", () => {
+  test.each([401, 403])("after a %i it is left alone, and tried again after its time", async (status) => {
+    const clock = new FakeClock();
+    const { upstream, credentials, lines, pausesMs } = createBench({ baseUrl: stub.url, clock });
+    stub.next(answer(status, "marrow"), answer(status, "marrow"));
+    const first = await refusalOf(check(upstream));
+    expect(first.code).toBe("upstream_failed");
+    expectNothingTold(first, lines);
+    for (let visitor = 0; visitor < 20; visitor += 1) {
+      expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
+    }
+    expect(stub.seen).toHaveLength(1);
+    expect(credentials.states()).toMatchObject([{ refused: true }]);
+
+    await clock.advance(75_000);
+    expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
+    expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
+    expect(stub.seen).toHaveLength(2);
+
+    await clock.advance(75_000);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.seen).toHaveLength(4);
+    expect(credentials.states()).toMatchObject([{ refused: false }]);
+    expect(pausesMs).toEqual([]);
+  });
+
+  test("a dead credential is asked at most 5 times in 5 minutes", async () => {
+    const clock = new FakeClock();
+    const { upstream } = createBench({ baseUrl: stub.url, clock });
+    const dead = answer(401, "marrow");
+    stub.next(...Array.from({ length: 100 }, () => dead));
+    for (let second = 0; second < 300; second += 1) {
+      await refusalOf(check(upstream));
+      await clock.advance(1000);
+    }
+    expect(stub.seen.length).toBeLessThanOrEqual(5);
+  });
+
+  test("the standby takes over within the same call, and the active one comes back after its time", async () => {
+    const clock = new FakeClock();
+    const { upstream, credentials, lines } = createBench({ baseUrl: stub.url, clock, standby: true });
+    const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
+    stub.next(answer(401, "marrow"));
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(keys()).toEqual([ACTIVE.key, STANDBY.key, STANDBY.key]);
+    expect(stub.seen[1]?.headers.get("x-service-secret")).toBe(STANDBY.secret);
+    expect(credentials.states()).toMatchObject([{ refused: true }, { refused: false }]);
+
+    await clock.advance(75_000);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(keys().at(-1)).toBe(ACTIVE.key);
+    expect(lines.join("\n")).not.toMatch(/marrow|secret-|key-/);
+  });
+
+  test("with both refused nothing more is sent", async () => {
+    const { upstream, lines } = createBench({ baseUrl: stub.url, clock: new FakeClock(), standby: true });
+    stub.next(answer(403, "marrow"), answer(401, "marrow"));
+    const error = await refusalOf(check(upstream));
+    expect(error.code).toBe("upstream_failed");
+    expectNothingTold(error, lines);
+    await refusalOf(check(upstream));
+    expect(stub.seen).toHaveLength(2);
+  });
+});
+
+describe("an answer that cannot be believed", () => {
+  const priced = (pricing: unknown): object => ({ ...AVAILABLE, pricing });
+  const costing = (amount: unknown): object => priced({ amount, currency: "USD" });
+
+  test.each<[string, unknown]>([
+    ["another domain", { ...AVAILABLE, domain: "marrow.af" }],
+    ["no domain", { ...AVAILABLE, domain: undefined }],
+    ["available but taken", { ...AVAILABLE, status: "taken" }],
+    ["not available but available", { ...AVAILABLE, available: false }],
+    ["available as a word", { ...AVAILABLE, available: "true" }],
+    ["available as a number", { ...AVAILABLE, available: 1 }],
+    ["no status", { ...AVAILABLE, status: undefined }],
+    ["no price", priced(undefined)],
+    ["a null price", priced(null)],
+    ["a bare price", priced("12.34")],
+    ["a null amount", costing(null)],
+    ["zero", costing("0.00")],
+    ["a negative amount", costing("-1.00")],
+    ["three decimals", costing("1.000")],
+    ["one decimal", costing("1.5")],
+    ["an exponent", costing("1e2")],
+    ["a number", costing(12.34)],
+    ["a separator", costing("1,234.00")],
+    ["no currency", priced({ amount: "1.00" })],
+    ["a currency in lower case", priced({ amount: "1.00", currency: "usd" })],
+    ["a symbol for a currency", priced({ amount: "1.00", currency: "$" })],
+    ["a list", [AVAILABLE]],
+    ["a wrapped check", { result: AVAILABLE }],
+    ["null", null],
+    ["a word", "marrow"],
+  ])("%s is not understood", async (_what, data) => {
+    await expectRefusal({ code: "upstream_contract", play: success(data) });
+  });
+
+  test.each<[string, unknown]>([
+    ["no envelope", AVAILABLE],
+    ["success as a word", { success: "true", data: AVAILABLE }],
+    ["success as a number", { success: 1, data: AVAILABLE }],
+    ["no data", { success: true }],
+    ["a list", [{ success: true, data: AVAILABLE }]],
+  ])("an envelope with %s is not understood", async (_what, body) => {
+    await expectRefusal({ code: "upstream_contract", play: json(body) });
+  });
+});

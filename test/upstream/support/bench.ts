@@ -1,0 +1,143 @@
+/** The client with everything around it recorded, and the words that must never come out of it. */
+import { inspect } from "node:util";
+import { expect } from "@jest/globals";
+import { type Clock, systemClock } from "../../../src/clock.js";
+import { type DomainName, parseDomainName } from "../../../src/domain-name.js";
+import { ServiceError } from "../../../src/errors.js";
+import type { Log, LogFields } from "../../../src/logger.js";
+import type { Ask, Quota } from "../../../src/quota/quota.js";
+import { fixedSecret } from "../../../src/secret.js";
+import { createUpstream, type Upstream } from "../../../src/upstream/client.js";
+import { createCredentials, type Credentials } from "../../../src/upstream/credentials.js";
+
+export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
+export const STANDBY = { key: "standby-key-22de", secret: "standby-secret-08aa" } as const;
+
+/** In every reason phrase, header and body of a trap. */
+const UPSTREAM_WORD = "marrow";
+const NEVER_TOLD = [
+  ACTIVE.key,
+  ACTIVE.secret,
+  STANDBY.key,
+  STANDBY.secret,
+  UPSTREAM_WORD,
+  "X-Service",
+  "axios",
+] as const;
+
+export const KABUL: DomainName = parseDomainName("kabul.af", [".af", ".com.af"], "domain");
+
+export const AVAILABLE = {
+  domain: "kabul.af",
+  status: "available",
+  available: true,
+  pricing: { amount: "12.34", currency: "USD" },
+} as const;
+
+export interface Bench {
+  readonly upstream: Upstream;
+  readonly credentials: Credentials;
+  /** Every log line as JSON. */
+  readonly lines: string[];
+  readonly pausesMs: number[];
+  /** For each call in a slot: whether it said that the answer began. */
+  readonly answered: boolean[];
+  /** `operation outcome` of each call. */
+  readonly calls: string[];
+}
+
+export interface BenchSettings {
+  readonly baseUrl: string;
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly standby?: boolean;
+}
+
+export function createBench({
+  baseUrl,
+  timeoutMs = 5000,
+  clock = systemClock,
+  standby = false,
+}: BenchSettings): Bench {
+  const lines: string[] = [];
+  const pausesMs: number[] = [];
+  const answered: boolean[] = [];
+  const calls: string[] = [];
+  const credentials = createCredentials(source(ACTIVE), standby ? source(STANDBY) : null, clock);
+  const quota: Pick<Quota, "run" | "pause"> = {
+    async run(_ask, call) {
+      const slot = answered.push(false) - 1;
+      return call(() => {
+        answered[slot] = true;
+      });
+    },
+    async pause(forMs) {
+      pausesMs.push(forMs);
+    },
+  };
+  const upstream = createUpstream({
+    baseUrl,
+    timeoutMs,
+    credentials,
+    quotaOf: async () => ({ ...quota, snapshot: unused, close: unused }),
+    clock,
+    log: recordingLog(lines),
+    onCall: (operation, outcome) => {
+      calls.push(`${operation} ${outcome}`);
+    },
+  });
+  return { upstream, credentials, lines, pausesMs, answered, calls };
+}
+
+function source({ key, secret }: { readonly key: string; readonly secret: string }) {
+  return { key: fixedSecret(key), secret: fixedSecret(secret) };
+}
+
+function unused(): never {
+  throw new Error("the client has no business with this");
+}
+
+function recordingLog(lines: string[]): Log {
+  const write =
+    (level: string) =>
+    (event: string, fields: LogFields = {}): void => {
+      lines.push(JSON.stringify({ level, event, ...fields }));
+    };
+  return {
+    error: write("error"),
+    warn: write("warn"),
+    info: write("info"),
+    debug: write("debug"),
+    flush: async () => {},
+  };
+}
+
+export function ask(): Ask {
+  return { lane: "exact", client: "a", maxWaitMs: 1000, signal: new AbortController().signal };
+}
+
+/** The ServiceError that the work ends in; anything else fails the test. */
+export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw new Error(`not our own error: ${inspect(error)}`, { cause: error });
+  }
+  throw new Error("it was not refused");
+}
+
+/** Whatever way an error or a log line is written down, it tells nothing of the credential or of the upstream. */
+export function expectNothingTold(error: ServiceError, lines: readonly string[]): void {
+  const told = [
+    JSON.stringify(error),
+    inspect(error, { depth: null, showHidden: true }),
+    inspect(error.cause, { depth: null, showHidden: true }),
+    error.stack ?? "",
+    ...lines,
+  ].join("\n");
+  // Stack frames name the module that axios lives in, as a path on our own disk.
+  const withoutPaths = told.replaceAll(/\(?file:\/\/\S+|\/\S*node_modules\S+/g, "");
+  for (const word of NEVER_TOLD) expect(withoutPaths).not.toContain(word);
+  expect(error.cause).toBeUndefined();
+}

@@ -1,0 +1,168 @@
+/** A stub upstream that speaks in raw bytes, so that it can break every rule of HTTP. */
+import { createServer, type Socket } from "node:net";
+import { closed, listening } from "./sockets.js";
+
+/** One request as it came over the wire. */
+export interface Seen {
+  readonly method: string;
+  readonly path: string;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+/** What the stub does with a request. */
+export type Play = (socket: Socket, seen: Seen) => void;
+
+export interface Stub {
+  readonly url: string;
+  readonly seen: Seen[];
+  /** The sockets of all connections so far. */
+  readonly sockets: Socket[];
+  /** Plays this for the next request, and the healthy check for those after it. */
+  next(...plays: readonly Play[]): void;
+  /** Ends the next connection before a byte is read. */
+  resetNextConnection(): void;
+  forget(): void;
+  close(): Promise<void>;
+}
+
+export async function startStub(healthy: Play): Promise<Stub> {
+  const seen: Seen[] = [];
+  const sockets: Socket[] = [];
+  const queue: Play[] = [];
+  let resets = 0;
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    if (resets > 0) {
+      resets -= 1;
+      socket.resetAndDestroy();
+      return;
+    }
+    let received = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (text: string) => {
+      received += text;
+      const request = requestIn(received);
+      if (request === null) return;
+      received = "";
+      seen.push(request);
+      (queue.shift() ?? healthy)(socket, request);
+    });
+  });
+  const port = await listening(server);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    sockets,
+    next(...plays) {
+      queue.push(...plays);
+    },
+    resetNextConnection() {
+      resets += 1;
+    },
+    forget() {
+      seen.length = 0;
+      sockets.length = 0;
+      queue.length = 0;
+    },
+    close: () => closed(server, sockets),
+  };
+}
+
+/** The request, once it is whole. */
+function requestIn(received: string): Seen | null {
+  const end = received.indexOf("\r\n\r\n");
+  if (end === -1) return null;
+  const [start = "", ...lines] = received.slice(0, end).split("\r\n");
+  const [method = "", path = ""] = start.split(" ");
+  const headers = new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+  const body = received.slice(end + 4);
+  return body.length < Number(headers.get("content-length") ?? 0) ? null : { method, path, headers, body };
+}
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** The head of an answer, with a word of the upstream's in the reason phrase. */
+export function head(status: number, headers: Headers): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} marrow-reason\r\n${lines.join("")}\r\n`;
+}
+
+/** A whole, honest answer; `headers` may make it less so. */
+export function answer(status: number, body: string | Uint8Array, headers: Headers = {}): Play {
+  const bytes = Buffer.from(body);
+  const all = { "Content-Type": "application/json", "Content-Length": String(bytes.length), ...headers };
+  return (socket) => {
+    socket.write(Buffer.concat([Buffer.from(head(status, all)), bytes]));
+  };
+}
+
+export function json(value: unknown, status = 200, headers: Headers = {}): Play {
+  return answer(status, JSON.stringify(value), headers);
+}
+
+export function success(data: unknown): Play {
+  return json({ success: true, data });
+}
+
+/** Exactly these bytes. */
+export function raw(text: string | Uint8Array): Play {
+  return (socket) => {
+    socket.write(text);
+  };
+}
+
+/** The bytes, and then a reset, once they have had the time to arrive. */
+export function thenReset(text: string): Play {
+  return (socket) => {
+    socket.write(text, () => {
+      setTimeout(() => socket.resetAndDestroy(), 10);
+    });
+  };
+}
+
+/** The bytes, and then a proper end of the connection. */
+export function thenEnd(text: string): Play {
+  return (socket) => {
+    socket.end(text);
+  };
+}
+
+/** One byte at a time for as long as anyone reads, after what may go first at once. */
+export function drip(text: string, everyMs: number, first = ""): Play {
+  return (socket) => {
+    let at = 0;
+    socket.write(first);
+    const timer = setInterval(() => {
+      socket.write(text[at % text.length] ?? " ");
+      at += 1;
+    }, everyMs);
+    socket.on("close", () => {
+      clearInterval(timer);
+    });
+  };
+}
+
+/** As much as the reader takes, up to `bytes`. */
+export function flood(bytes: number, first: string): Play {
+  const chunk = Buffer.alloc(64 * 1024, 0x20);
+  return (socket) => {
+    let sent = 0;
+    const more = (): void => {
+      while (sent < bytes && !socket.destroyed) {
+        sent += chunk.length;
+        if (!socket.write(chunk)) return;
+      }
+    };
+    socket.write(first);
+    socket.on("drain", more);
+    more();
+  };
+}
