@@ -1,4 +1,5 @@
 /** Switches that are not part of the documented service: how strict its limit is and how slow its network. */
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RateLimit } from "./rolling-window.js";
 
@@ -31,6 +32,8 @@ export class Behaviour {
   constructor(rateLimit: RateLimit, latency: LatencyChange) {
     this.#rateLimit = checked(rateLimit);
     this.changeLatency(latency);
+    // Every request under way listens: as many as there are.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   get rateLimit(): RateLimit {
