@@ -17,7 +17,7 @@ import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import type { PurgeWish } from "./http/parse.js";
 import { instant } from "./http/presenters.js";
-import { explainProblem, problemHandler } from "./http/problems.js";
+import { explainProblem, problemHandler, unreadableRequest } from "./http/problems.js";
 import { route } from "./http/routes.js";
 import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
@@ -136,7 +136,7 @@ export function createApp(settings: AppSettings): App {
     clock,
     log,
   });
-  const quotes = createQuoteDesk(policy, prices, availability, clock.now);
+  const quotes = createQuoteDesk(policy, prices, availability, () => clock.now());
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
@@ -188,7 +188,7 @@ export function createApp(settings: AppSettings): App {
   });
   app.use("/v1", clientLimit(config, clock));
   app.use(/^\/v1\/(?!staff\/)/, websiteOrigins(config.corsOrigins));
-  app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: clock.now }));
+  app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: () => clock.now() }));
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,
@@ -199,7 +199,7 @@ export function createApp(settings: AppSettings): App {
       ask,
       overview,
       purge,
-      now: clock.now,
+      now: () => clock.now(),
     }),
   );
   route(app, "/problems/:code", { GET: explainProblem });
@@ -419,5 +419,9 @@ function serve(app: Express): Server {
     app,
   );
   server.setTimeout(90_000);
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else socket.end(unreadableRequest());
+  });
   return server;
 }

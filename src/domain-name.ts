@@ -30,6 +30,9 @@ export interface SearchTerm {
 // https://publicsuffix.org/list/public_suffix_list.dat
 const AF_SUFFIXES: ReadonlySet<string> = new Set(["af", "com.af", "edu.af", "gov.af", "net.af", "org.af"]);
 
+/** Every ending that a domain of the reseller's may have, whether it is sold here or not. */
+export const AF_TLDS: readonly string[] = [...AF_SUFFIXES].map((suffix) => `.${suffix}`);
+
 const MAX_INPUT_LENGTH = 2048;
 // Longer than any spelling of a name of 253 characters that a person has, short enough for tr46's slowest paths.
 const MAX_HOST_LENGTH = 1024;

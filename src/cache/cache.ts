@@ -115,18 +115,20 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return undefined;
   }
 
-  function remember(key: string, value: V, asOfMs: number): Entry<V> {
+  function entryOf(value: V, asOfMs: number): Entry<V> {
     const { freshMs, usableMs } = settings.freshness(value);
-    const entry = {
+    return {
       value,
       asOfMs,
       learnedAtMs: clock.monotonic() - Math.max(0, clock.now() - asOfMs),
       freshMs: freshMs * (1 - EXPIRY_JITTER * Math.random()),
       usableMs,
     };
+  }
+
+  function remember(key: string, entry: Entry<V>): void {
     known.set(key, entry);
     failed.delete(key);
-    return entry;
   }
 
   function answer(entry: Entry<V>, source: Source): Known<V> {
@@ -140,8 +142,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const startedIn = generation;
     const fly = async (): Promise<Entry<V>> => {
       const value = await load({ askers, signal: abort.signal });
-      const entry = remember(key, value, clock.now());
-      if (startedIn !== generation) known.delete(key);
+      const entry = entryOf(value, clock.now());
+      if (startedIn === generation) remember(key, entry);
       return entry;
     };
     const outcome = fly().catch((error: unknown) => {
@@ -167,7 +169,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       const leave = (): void => {
         flight.askers.delete(asker);
         if (flight.askers.size === 0) {
-          flights.delete(key);
+          if (flights.get(key) === flight) flights.delete(key);
           flight.abort.abort();
         }
         reject(gone());
@@ -224,7 +226,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       return { value: entry.value, asOfMs: entry.asOfMs, source };
     },
     put(key, value, asOfMs) {
-      remember(key, value, asOfMs);
+      remember(key, entryOf(value, asOfMs));
     },
     forget(key) {
       known.delete(key);

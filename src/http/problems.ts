@@ -1,4 +1,5 @@
 /** Anything that goes wrong, as an RFC 9457 problem in our own words; what is our own fault is logged whole and told in one sentence. */
+import { randomUUID } from "node:crypto";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -46,6 +47,31 @@ function sendProblem(response: Response, error: ServiceError, requestId: string)
       ...(retryAfter !== undefined && { retryAfter }),
     }),
   );
+}
+
+/** The whole answer, as bytes, to what is no HTTP request. */
+export function unreadableRequest(): string {
+  const { status, title } = PROBLEMS.invalid_request;
+  const requestId = randomUUID();
+  const detail = "This is not a readable HTTP request.";
+  const body = JSON.stringify({
+    type: "/problems/invalid_request",
+    title,
+    status,
+    detail,
+    code: "invalid_request",
+    requestId,
+  });
+  return [
+    "HTTP/1.1 400 Bad Request",
+    "Content-Type: application/problem+json; charset=utf-8",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
+    `x-request-id: ${requestId}`,
+    "Connection: close",
+    "",
+    body,
+  ].join("\r\n");
 }
 
 /** What body-parser and Express say of a bad request, by the `type` or status that they document; the rest is our own fault. */

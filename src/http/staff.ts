@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
 import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
-import { parseDomainName } from "../domain-name.js";
+import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
@@ -86,7 +86,7 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request, []);
       const { domain } = request.params;
-      const name = parseDomainName(typeof domain === "string" ? domain : "", policy.soldTlds, "domain");
+      const name = parseDomainName(typeof domain === "string" ? domain : "", AF_TLDS, "domain");
       if (endedByHead(request, response)) return;
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)

@@ -5,6 +5,7 @@
 import type { GetOptions, Known, Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
@@ -86,6 +87,25 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     return !sameWholesale((await prices.quote(ask, what, QUOTE_BELIEVED_MS)).value, wholesale);
   }
 
+  /** No price where none can be formed, or where the upstream's quote, without which nobody knows whether the name is premium, fails. */
+  async function priced(ask: VisitorAsk, what: Combination, wholesale: Wholesale) {
+    try {
+      const premium = await isPremium(ask, what, wholesale);
+      const result = policy.price(wholesale, what, { premium, atMs: clock.now() });
+      if (result.ok) return { premium, price: result.price };
+      notFormed(what, result.reason);
+      return { premium, price: null };
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
+      notFormed(what, error.code);
+      return { premium: false, price: null };
+    }
+  }
+
+  function notFormed({ tld, years }: Combination, reason: string): void {
+    settings.log.warn("price.not.formed", { tld, years, reason });
+  }
+
   return {
     async lookUp(ask, name, years, options = {}) {
       const ownedSinceMs = settings.ownedSinceMs(name.ascii);
@@ -105,10 +125,7 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
       const answer = { name, years, asOfMs: known.asOfMs, stale: known.source === "stale" };
       if (known.value.status === "taken") return { ...answer, status: "taken", premium: false, price: null };
       const { wholesale } = known.value;
-      const premium = await isPremium(ask, what, wholesale);
-      const priced = policy.price(wholesale, what, { premium, atMs: clock.now() });
-      if (!priced.ok) settings.log.warn("price.not.formed", { tld: name.tld, years, reason: priced.reason });
-      return { ...answer, status: "available", premium, price: priced.ok ? priced.price : null };
+      return { ...answer, status: "available", ...(await priced(ask, what, wholesale)) };
     },
   };
 }
