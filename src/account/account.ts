@@ -86,8 +86,12 @@ export function createAccount({
     async domains(ask) {
       const known = await list(ask);
       if (known.value.length < LIST_CAP) return { ...known, truncated: false };
-      const { value } = await balance(ask);
-      return { ...known, truncated: value.activeDomains > known.value.length };
+      // Where the count cannot be had, a list at the cap is not vouched for.
+      const active = await balance(ask).then(
+        ({ value }) => value.activeDomains,
+        () => Infinity,
+      );
+      return { ...known, truncated: active > known.value.length };
     },
     async domain(ask, name) {
       const known = await fact(ask, `domain ${name.ascii}`, "domain", async (shared) => ({

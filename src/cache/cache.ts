@@ -156,10 +156,15 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const flight = { askers, abort, outcome };
     flights.set(key, flight);
     const land = (): void => {
-      if (flights.get(key) === flight) flights.delete(key);
+      takeDown(key, flight);
     };
     outcome.then(land, land);
     return flight;
+  }
+
+  /** After a purge another flight may have taken its place. */
+  function takeDown(key: string, flight: OpenFlight<V, A>): void {
+    if (flights.get(key) === flight) flights.delete(key);
   }
 
   /** Waits for the flight as long as this caller wants to; the last to leave calls it off. */
@@ -169,7 +174,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       const leave = (): void => {
         flight.askers.delete(asker);
         if (flight.askers.size === 0) {
-          if (flights.get(key) === flight) flights.delete(key);
+          if (flights.get(key) === flight) takeDown(key, flight);
           flight.abort.abort();
         }
         reject(gone());

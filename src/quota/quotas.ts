@@ -1,0 +1,60 @@
+/** One quota for each credential, opened at its first use; a replica keeps to its own share, so that all together never exceed the budget. */
+import type { Clock } from "../clock.js";
+import { openFileLedger } from "./ledger-file.js";
+import { memoryLedger } from "./ledger-memory.js";
+import { createQuota } from "./lanes.js";
+import type { Quota, QuotaSnapshot } from "./quota.js";
+
+export interface QuotasSettings {
+  /** Calls per window that the upstream allows a credential, and how many of them all replicas leave unused. */
+  readonly limit: number;
+  readonly headroom: number;
+  readonly windowMs: number;
+  readonly coldStart: "assume-spent" | "assume-free";
+  readonly replicasMax: number;
+  /** Where the ledgers live; null keeps them in memory, for an upstream that starts together with us. */
+  readonly directory: string | null;
+  readonly clock: Clock;
+  readonly onFault: (what: string, error: unknown) => void;
+}
+
+export interface Quotas {
+  /** The quota of the credential with this fingerprint; rejects while its ledger cannot be opened. */
+  of(fingerprint: string): Promise<Quota>;
+  /** Its figures; null before its first use. */
+  snapshot(fingerprint: string): QuotaSnapshot | null;
+  close(): Promise<void>;
+}
+
+export function createQuotas(settings: QuotasSettings): Quotas {
+  const { limit, headroom, windowMs, coldStart, replicasMax, directory, clock, onFault } = settings;
+  const share = Math.floor((limit - headroom) / replicasMax);
+  const shareOfHeadroom = Math.floor(headroom / replicasMax);
+  const budget = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
+  const opening = new Map<string, Promise<Quota>>();
+  const open = new Map<string, Quota>();
+
+  async function create(fingerprint: string): Promise<Quota> {
+    const ledger =
+      directory === null
+        ? memoryLedger({ ...budget, clock })
+        : await openFileLedger({ ...budget, directory, fingerprint, coldStart, clock, onFault });
+    const quota = createQuota({ ledger, clock, onFault });
+    open.set(fingerprint, quota);
+    return quota;
+  }
+  return {
+    of(fingerprint) {
+      const known = opening.get(fingerprint);
+      if (known) return known;
+      const quota = create(fingerprint);
+      opening.set(fingerprint, quota);
+      quota.catch(() => opening.delete(fingerprint));
+      return quota;
+    },
+    snapshot: (fingerprint) => open.get(fingerprint)?.snapshot() ?? null,
+    async close() {
+      await Promise.all([...open.values()].map((quota) => quota.close()));
+    },
+  };
+}
