@@ -189,13 +189,14 @@ export function createApp(settings: AppSettings): App {
         }),
     }),
   );
+  // The pattern ends before a slash: Express matches whole segments only.
+  app.use(/^\/v1(?!\/staff\/)/, websiteOrigins(config.corsOrigins));
   app.use((_request, response, next) => {
     if (phase !== "draining") return next();
     response.set("Connection", "close");
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
   app.use("/v1", clientLimit(config.clientPerMinute, clock));
-  app.use(/^\/v1\/(?!staff\/)/, websiteOrigins(config.corsOrigins));
   app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: () => clock.now() }));
   app.use(
     staffRoutes({

@@ -83,10 +83,17 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     if (credential === null) throw failed("refuses the credential");
     const quota = await settings.quotaOf(credential);
     let outcome = "failed";
+    let httpStatus: number | null = null;
     const result = await quota.run(ask, async (answered) => {
+      // It may have been refused while this call waited for its slot.
+      if (!credentials.admits(credential)) {
+        answered();
+        return { kind: "unsent" as const };
+      }
       const startedAtMs = clock.monotonic();
       try {
         const response = await exchange(credential, call, answered);
+        httpStatus = response.status;
         outcome = String(response.status);
         return await understand(response);
       } catch (error) {
@@ -98,6 +105,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         log.info("upstream.call", {
           operation: call.operation,
           outcome,
+          status: httpStatus,
           lane: ask.lane,
           credential: credential.fingerprint,
           durationMs,
@@ -118,10 +126,11 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         role: credential.role,
         status: result.status,
       });
-      if (credentials.usable() !== null) return request(ask, call);
-      throw failed("refuses the credential");
+      return request(ask, call);
     }
-    credentials.accepted(credential);
+    if (result.kind === "unsent") return request(ask, call);
+    // A 403 on one domain may mean that it is not the reseller's, or that the credential is refused: it proves neither.
+    if (result.kind === "answer") credentials.accepted(credential);
     return result;
   }
 
@@ -254,10 +263,11 @@ const INFLATE = { gzip: promisify(gunzip), deflate: promisify(inflate), br: prom
 /** The body's bytes, inflated up to the cap where the upstream compressed in spite of being asked not to. */
 async function inflated(body: unknown, encoding: unknown): Promise<Uint8Array> {
   if (!(body instanceof Uint8Array)) throw misread();
-  if (encoding === undefined || encoding === "" || encoding === "identity") return body;
-  if (encoding !== "gzip" && encoding !== "deflate" && encoding !== "br") throw misread();
+  const coding = typeof encoding === "string" ? encoding.toLowerCase() : "identity";
+  if (coding === "" || coding === "identity") return body;
+  if (coding !== "gzip" && coding !== "deflate" && coding !== "br") throw misread();
   try {
-    return await INFLATE[encoding](body, { maxOutputLength: LARGEST_BODY_BYTES });
+    return await INFLATE[coding](body, { maxOutputLength: LARGEST_BODY_BYTES });
   } catch {
     throw misread();
   }

@@ -47,6 +47,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Words that say the registry could not tell, whatever `available` claims. */
 const UNDECIDED_WORDS = new Set([
+  "",
   "unknown",
   "error",
   "timeout",
@@ -71,8 +72,7 @@ export function decodeCheck(data: unknown, asked: DomainName): Check {
     throw misunderstood("the check's domain");
   }
   const available = fields["available"];
-  const status =
-    typeof fields["status"] === "string" ? fields["status"].trim().toLowerCase() : fields["status"];
+  const status = typeof fields["status"] === "string" ? fields["status"].trim().toLowerCase() : "";
   if (available === true) {
     if (status !== "available") throw misunderstood("the check's status");
     const pricing = fieldsOf(fields["pricing"], "the check's pricing");
@@ -81,36 +81,34 @@ export function decodeCheck(data: unknown, asked: DomainName): Check {
     return { status: "available", wholesale };
   }
   if (available !== false) throw misunderstood("the check's available flag");
-  if (status === "available" || (typeof status === "string" && UNDECIDED_WORDS.has(status))) {
-    throw misunderstood("the check's status");
-  }
+  if (status === "available" || UNDECIDED_WORDS.has(status)) throw misunderstood("the check's status");
   return { status: "taken" };
 }
 
 /** The quote's shape is open: nested or flat, string or number. A price per year is taken only where it is the whole price. */
 export function decodeQuote(data: unknown, asked: Term): Wholesale {
-  const quote = fieldsOf(unwrapped(data, ["quote", "result", "price_quote"]), "the quote");
-  const echoes: [unknown, string | number][] = [
-    [pick(quote, ["tld"]), asked.tld],
-    [pick(quote, ["action", "operation"]), asked.action],
-    [pick(quote, ["years", "period", "term"]), asked.years],
-  ];
-  for (const [echo, expected] of echoes) {
-    if (echo !== undefined && !sameTerm(echo, expected)) throw misunderstood("the quote's subject");
+  const layers = layersOf(data, ["quote", "result", "price_quote"], "the quote");
+  const [quote] = layers;
+  const nested = ["pricing", "price", "total", "cost", "amount"].map((key) => pick([quote], [key]));
+  const amounts = [quote, ...nested.filter(isFields)];
+  for (const place of [...layers, ...amounts]) {
+    const echoes: [unknown, string | number][] = [
+      [pick([place], ["tld"]), asked.tld],
+      [pick([place], ["action", "operation"]), asked.action],
+      [pick([place], ["years", "period", "term"]), asked.years],
+    ];
+    for (const [echo, expected] of echoes) {
+      if (echo !== undefined && !sameTerm(echo, expected)) throw misunderstood("the quote's subject");
+    }
   }
-  const amounts = [
-    quote,
-    ...["pricing", "price", "total", "cost", "amount"].map((key) => fieldsOrNull(pick(quote, [key]))),
-  ];
   for (const place of amounts) {
-    if (place === null) continue;
-    const total = pick(place, ["total", "total_amount", "total_price", "amount", "price", "value", "cost"]);
-    const unit = pick(place, ["unit_price", "unit_amount", "price_per_year", "per_year", "unit"]);
+    const total = pick([place], ["total", "total_amount", "total_price", "amount", "price", "value", "cost"]);
+    const unit = pick([place], ["unit_price", "unit_amount", "price_per_year", "per_year", "unit"]);
     const amount = total ?? (asked.years === 1 ? unit : undefined);
     if (amount === undefined || typeof amount === "object") continue;
     const wholesale = parseWholesale(
       typeof amount === "number" ? twoDigits(amount) : amount,
-      pick(place, ["currency", "currency_code"]) ?? pick(quote, ["currency", "currency_code"]),
+      pick([place, ...layers], ["currency", "currency_code"]),
     );
     if (wholesale !== null) return wholesale;
     throw misunderstood("the quote's price");
@@ -118,21 +116,25 @@ export function decodeQuote(data: unknown, asked: Term): Wholesale {
   throw misunderstood("the quote");
 }
 
+/** The document says at most 100; a later version may say more, a hostile answer must not keep us busy. */
+const LONGEST_LIST = 1000;
+
 /** The list, bare or wrapped, of records or of names. */
 export function decodeDomainList(data: unknown): DomainRecord[] {
   const list = Array.isArray(data) ? data : listIn(fieldsOf(data, "the domain list"));
+  if (list.length > LONGEST_LIST) throw misunderstood("the domain list");
   return list.map((item: unknown) => {
-    const record = typeof item === "string" ? { domain: item } : fieldsOf(item, "a listed domain");
-    return decodeRecord(unwrapped(record, ["domain"]), null);
+    const record = typeof item === "string" ? { domain: item } : item;
+    return decodeRecord(layersOf(record, ["domain"], "a listed domain"), null);
   });
 }
 
 /** One record, or null where the upstream has none. */
 export function decodeDomain(data: unknown, asked: DomainName): DomainRecord | null {
   if (data === null || data === undefined) return null;
-  const fields = fieldsOf(unwrapped(data, ["domain", "record", "details"]), "the domain");
-  if (Object.keys(fields).length === 0) return null;
-  const record = decodeRecord(fields, asked.ascii);
+  const layers = layersOf(data, ["domain", "record", "details"], "the domain");
+  if (Object.keys(layers[0]).length === 0) return null;
+  const record = decodeRecord(layers, asked.ascii);
   if (record.domain !== asked.ascii) throw misunderstood("the domain's name");
   return record;
 }
@@ -153,11 +155,12 @@ export function decodeBalance(data: unknown): Balance {
 }
 
 export function decodeTier(data: unknown): Tier {
-  const fields = fieldsOf(unwrapped(data, ["tier"]), "the tier");
-  const current = fieldsOrNull(pick(fields, ["current_tier", "current"]));
-  const next = fieldsOrNull(pick(fields, ["next_tier", "next"]));
+  const layers = layersOf(data, ["tier"], "the tier");
+  const current = pick(layers, ["current_tier", "current"]);
+  const next = pick(layers, ["next_tier", "next", "next_tier_name"]);
   const currentTier = nameIn(
-    pick(fields, ["current_tier", "current", "tier", "name", "tier_name", "current_tier_name"]),
+    current ??
+      pick(layers, ["tier", "name", "tier_name", "current_tier_name", "label", "title", "code", "slug"]),
   );
   if (currentTier === null) throw misunderstood("the tier");
   const needed = [
@@ -173,15 +176,12 @@ export function decodeTier(data: unknown): Tier {
   ];
   return {
     currentTier,
-    nextTier: nameIn(pick(fields, ["next_tier", "next", "next_tier_name"])),
-    domainsNeeded: countOf(
-      pick(fields, needed) ?? (next && pick(next, needed)) ?? (current && pick(current, needed)),
-    ),
+    nextTier: nameIn(next),
+    domainsNeeded: countOf(pick([...layers, ...[next, current].filter(isFields)], needed)),
   };
 }
 
-function decodeRecord(source: unknown, name: string | null): DomainRecord {
-  const fields = fieldsOf(source, "a domain record");
+function decodeRecord(fields: Layers, name: string | null): DomainRecord {
   const spelled = pick(fields, ["domain", "name", "domain_name", "fqdn"]) ?? name;
   const domain = typeof spelled === "string" ? canonicalHost(spelled) : null;
   if (domain === null) throw misunderstood("a domain record's name");
@@ -229,30 +229,38 @@ function decodeRecord(source: unknown, name: string | null): DomainRecord {
   };
 }
 
-function listIn(fields: Fields): unknown[] {
+/** How many wrappers a list may stand in. */
+const DEEPEST_LIST = 4;
+
+function listIn(fields: Fields, wrappers = 1): unknown[] {
   for (const key of ["domains", "items", "results", "records", "list", "data", "rows", "entries"]) {
-    const value = pick(fields, [key]);
+    const value = pick([fields], [key]);
     if (Array.isArray(value)) return value;
-    const inner = fieldsOrNull(value);
-    if (inner !== null) return listIn(inner);
+    if (isFields(value) && wrappers < DEEPEST_LIST) return listIn(value, wrappers + 1);
   }
   throw misunderstood("the domain list");
 }
 
-/** The object under the first of `keys` that holds one, else the object itself. */
-function unwrapped(data: unknown, keys: readonly string[]): unknown {
-  const fields = fieldsOrNull(data);
-  if (fields === null) return data;
-  return fieldsOrNull(pick(fields, keys)) ?? fields;
+/** An object, and what stands beside it in its wrapper: nearest first. */
+type Layers = readonly [Fields, ...Fields[]];
+
+/** The object under the first of `keys` that holds one, and what stands beside it; else the object itself. */
+function layersOf(data: unknown, keys: readonly string[], what: string): Layers {
+  const outer = fieldsOf(data, what);
+  const inner = keys.map((key) => pick([outer], [key])).find(isFields);
+  if (inner === undefined) return [outer];
+  return [inner, Object.fromEntries(Object.entries(outer).filter(([, value]) => value !== inner))];
 }
 
-/** The first present field under any of the spellings: case, `_` and `-` do not count. */
-function pick(fields: Fields, spellings: readonly string[]): unknown {
-  for (const spelling of spellings) {
-    const wanted = spelling.replaceAll("_", "");
-    for (const [key, value] of Object.entries(fields)) {
-      if (value !== null && value !== undefined && key.toLowerCase().replaceAll(/[_\- ]/g, "") === wanted)
-        return value;
+/** The first present field under any of the spellings, layer by layer: case, `_`, `-` and spaces do not count. */
+function pick(layers: readonly Fields[], spellings: readonly string[]): unknown {
+  for (const fields of layers) {
+    for (const spelling of spellings) {
+      const wanted = spelling.replaceAll("_", "");
+      for (const [key, value] of Object.entries(fields)) {
+        if (value === null || value === undefined) continue;
+        if (key.toLowerCase().replaceAll(/[_\- ]/g, "") === wanted) return value;
+      }
     }
   }
   return undefined;
@@ -260,10 +268,6 @@ function pick(fields: Fields, spellings: readonly string[]): unknown {
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function fieldsOrNull(value: unknown): Fields | null {
-  return isFields(value) ? value : null;
 }
 
 function fieldsOf(value: unknown, what: string): Fields {
@@ -277,7 +281,7 @@ function textOf(value: unknown, grammar: RegExp, what: string): string {
 }
 
 function nameIn(value: unknown): string | null {
-  const name = isFields(value) ? pick(value, ["name", "tier", "label", "title", "code", "slug"]) : value;
+  const name = isFields(value) ? pick([value], ["name", "tier", "label", "title", "code", "slug"]) : value;
   return typeof name === "string" && name !== "" ? name : null;
 }
 
@@ -312,12 +316,16 @@ function instantOf(value: unknown): string | null {
     );
   if (!parts) return null;
   const [, day, time = "00:00:00", zone = "Z"] = parts;
+  // The language's own parser shifts a day that does not exist into the next month.
+  if (rfc3339(new Date(`${day}T00:00:00Z`))?.startsWith(`${day}T`) !== true) return null;
   const offset = /^[+-]/.test(zone) ? zone.replace(/^(...):?/, "$1:") : "Z";
   return rfc3339(new Date(`${day}T${time}${offset}`));
 }
 
 function rfc3339(date: Date): string | null {
-  return Number.isNaN(date.getTime()) ? null : date.toISOString();
+  const text = Number.isNaN(date.getTime()) ? "" : date.toISOString();
+  // RFC 3339 ends with the year 9999.
+  return /^\d{4}-/.test(text) ? text : null;
 }
 
 function flagOf(value: unknown): boolean | null {
@@ -328,6 +336,9 @@ function flagOf(value: unknown): boolean | null {
   return null;
 }
 
+/** What fits into one DNS answer; more is noise that only costs time to read. */
+const MOST_NAMESERVERS = 13;
+
 function hostsOf(value: unknown): string[] {
   const items: unknown[] =
     typeof value === "string"
@@ -337,8 +348,8 @@ function hostsOf(value: unknown): string[] {
         : isFields(value)
           ? Object.values(value)
           : [];
-  return items.flatMap((item) => {
-    const host = isFields(item) ? pick(item, ["host", "hostname", "name", "nameserver", "server"]) : item;
+  return items.slice(0, MOST_NAMESERVERS).flatMap((item) => {
+    const host = isFields(item) ? pick([item], ["host", "hostname", "name", "nameserver", "server"]) : item;
     const name = typeof host === "string" ? canonicalHost(host) : null;
     return name === null ? [] : [name];
   });

@@ -28,6 +28,8 @@ export interface CredentialState {
 export interface Credentials {
   /** The credential to use now, or null while every one is refused. */
   usable(): Credential | null;
+  /** Whether a call may be sent with it at this moment; of those that come when a refused one's time is over, one may, as a trial. */
+  admits(credential: Credential): boolean;
   /** The upstream refused it with 401 or 403. */
   refused(credential: Credential): void;
   accepted(credential: Credential): void;
@@ -53,12 +55,20 @@ export function createCredentials(
   const secretOf = ({ key, secret }: Credential): string => `${key}\n${secret}`;
   const isRefused = (credential: Credential): boolean =>
     (refusedUntilMs.get(secretOf(credential)) ?? 0) > clock.monotonic();
+  const leaveAlone = (credential: Credential): void => {
+    refusedUntilMs.set(secretOf(credential), clock.monotonic() + TRIAL_AFTER_MS);
+  };
   return {
     usable: () => all().find((credential) => !isRefused(credential)) ?? null,
+    admits(credential) {
+      if (isRefused(credential)) return false;
+      if (refusedUntilMs.has(secretOf(credential))) leaveAlone(credential);
+      return true;
+    },
     refused(credential) {
       const [oldest] = refusedUntilMs.keys();
       if (oldest !== undefined && refusedUntilMs.size >= REMEMBERED) refusedUntilMs.delete(oldest);
-      refusedUntilMs.set(secretOf(credential), clock.monotonic() + TRIAL_AFTER_MS);
+      leaveAlone(credential);
     },
     accepted(credential) {
       refusedUntilMs.delete(secretOf(credential));

@@ -122,13 +122,13 @@ describe("a question under way", () => {
   test("shows who waits, as they come and go", async () => {
     const source = new Source();
     const [one, two] = [caller(), caller()];
-    const left = pool.get("a", one, source.load);
+    const left = expect(pool.get("a", one, source.load)).rejects.toThrow(ServiceError);
     const stayed = pool.get("a", two, source.load);
     expect([...(source.flight?.askers ?? [])]).toEqual([one, two]);
     one.leave();
     expect([...(source.flight?.askers ?? [])]).toEqual([two]);
     await source.answer("1");
-    await Promise.allSettled([left, stayed]);
+    await Promise.all([left, stayed]);
   });
 
   test("is not begun for somebody who has gone already", async () => {

@@ -130,16 +130,13 @@ describe("what is sent", () => {
     expect(stub.seen[0]?.path).toBe("/api/v1/domains/xn--mgbcd4a2b0d2b.af");
   });
 
-  test.each([".", "..", "../account/balance", "a/b", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
+  test.each([".", "..", "../account/balance", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
     "a path that would not arrive as it was meant is never asked (%j)",
     async (ascii) => {
       const { upstream, lines } = createBench({ baseUrl: stub.url });
-      const asked = upstream.domain(ask(), { ...KABUL, ascii });
-      if (ascii === "%2e%2e" || ascii === "." || ascii === ".." || !/^[.%]/.test(ascii)) {
-        const error = await refusalOf(asked);
-        expect(error.code).toBe("internal");
-        expectNothingTold(error, lines);
-      } else await refusalOf(asked);
+      const error = await refusalOf(upstream.domain(ask(), { ...KABUL, ascii }));
+      expect(error.code).toBe("internal");
+      expectNothingTold(error, lines);
       expect(stub.seen).toHaveLength(0);
     },
   );
@@ -163,7 +160,7 @@ describe("what is sent", () => {
     for (const name of names) process.env[name] = recorder.url;
     try {
       await expect(check(createBench({ baseUrl: stub.url }).upstream)).resolves.toEqual(PRICED);
-      const https = createBench({ baseUrl: stub.url.replace("http:", "https:"), timeoutMs: 500 });
+      const https = createBench({ baseUrl: stub.url.replace("http:", "https:"), timeoutMs: 200 });
       expect((await refusalOf(check(https.upstream))).code).toMatch(/^upstream_(failed|timeout)$/);
       expect(recorder.sockets).toHaveLength(0);
     } finally {
@@ -207,6 +204,7 @@ describe("a connection that misbehaves", () => {
     ["a body one byte at a time", drip(" ", 50, OK_HEAD)],
     ["an endless body without a length", drip(" ", 50, head(200, {}))],
     ["endless interim answers", drip("HTTP/1.1 102 Processing\r\n\r\n", 1)],
+    ["an upgrade that nobody wanted", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
   ])("%s ends at the deadline", async (_what, play) => {
     const { answered } = await expectRefusal({ code: "upstream_timeout", timeoutMs: 300, play });
     expect(answered).toEqual([false, true]);
@@ -226,7 +224,10 @@ describe("a connection that misbehaves", () => {
     ["no HTTP at all", raw("SSH-2.0-marrow\r\n\r\n")],
     ["two lengths", raw(head(200, { "Content-Length": "2", "content-length": "30" }) + "{}")],
     ["endless headers", flood(50 * MIB, "HTTP/1.1 200 OK\r\nX-Marrow: ")],
-    ["an upgrade that nobody wanted", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
+    [
+      "a length that cuts the body short",
+      raw(head(200, { "Content-Length": "30" }) + JSON.stringify({ success: true, data: AVAILABLE })),
+    ],
   ])("%s is a failure", async (_what, play) => {
     const { answered } = await expectRefusal({ code: "upstream_failed", play });
     expect(answered).toEqual([false, true]);
@@ -259,10 +260,13 @@ describe("a connection that misbehaves", () => {
     });
     const respond = (body: string): string =>
       head(200, { "Content-Length": String(body.length), Connection: "keep-alive" }) + body;
+    await expectRefusal({ code: "upstream_failed", play: raw(`${respond(whole)}marrow`) });
     const { upstream } = createBench({ baseUrl: stub.url });
-    stub.next(raw(respond(whole) + respond(forged)), raw(`${respond(whole)}marrow`));
+    stub.next(raw(respond(whole) + respond(forged)), (socket) => {
+      socket.write(respond(whole), () => setTimeout(() => socket.write(respond(forged)), 5));
+    });
     for (let call = 0; call < 3; call += 1) await expect(check(upstream)).resolves.toEqual(PRICED);
-    expect(stub.sockets).toHaveLength(3);
+    expect(new Set(stub.sockets).size).toBe(stub.seen.length);
   });
 
   test("interim answers before the real one are passed over", async () => {
@@ -280,7 +284,6 @@ describe("a body that misbehaves", () => {
   test.each<[string, Play]>([
     ["HTML with status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
     ["truncated JSON", answer(200, whole.slice(0, -5))],
-    ["a length that cuts the body short", raw(head(200, { "Content-Length": "30" }) + whole)],
     ["an empty body", answer(200, "")],
     ["white space alone", answer(200, " \n")],
     ["invalid UTF-8", answer(200, Buffer.from(whole.replace("kabul", "kab\u00fcl"), "latin1"))],
@@ -307,7 +310,7 @@ describe("a body that misbehaves", () => {
     },
   );
 
-  test("a list nested 100,000 deep is not understood", async () => {
+  test("a list wrapped 70,000 times is not understood", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     const depth = 70_000;
     stub.next(answer(200, `{"success":true,"data":${'{"domains":'.repeat(depth)}1${"}".repeat(depth)}}`));
@@ -366,9 +369,6 @@ describe("statuses", () => {
   ])("%i is a failure, whatever its body", async (status) => {
     const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
     const bench = await expectRefusal({ code: "upstream_failed", play: answer(status, body) });
-    expect(bench.calls).toEqual(
-      [`check ${status}`, "check 200"].map((call) => expect.stringContaining(call.slice(0, 6))),
-    );
     expect(bench.pausesMs).toEqual([]);
     expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
   });
@@ -453,6 +453,32 @@ describe("a refused credential", () => {
       await clock.advance(1000);
     }
     expect(stub.seen.length).toBeLessThanOrEqual(5);
+  });
+
+  test.each([false, true])("calls that waited meanwhile do not repeat it (standby: %s)", async (standby) => {
+    const { upstream, answered } = createBench({
+      baseUrl: stub.url,
+      clock: new FakeClock(),
+      standby,
+      inTurn: true,
+    });
+    stub.next(answer(401, "marrow"));
+    const calls = await Promise.allSettled(Array.from({ length: 10 }, () => check(upstream)));
+    expect(calls.map(({ status }) => status)).toEqual(calls.map(() => (standby ? "fulfilled" : "rejected")));
+    const keys = stub.seen.map(({ headers }) => headers.get("x-service-key"));
+    expect(keys).toEqual([ACTIVE.key, ...(standby ? calls.map(() => STANDBY.key) : [])]);
+    expect(answered).not.toContain(false);
+  });
+
+  test("a trial is one call, however many come at once", async () => {
+    const clock = new FakeClock();
+    const { upstream } = createBench({ baseUrl: stub.url, clock });
+    stub.next(answer(401, "marrow"));
+    await refusalOf(check(upstream));
+    await clock.advance(75_000);
+    stub.next(answer(401, "marrow"));
+    await Promise.all(Array.from({ length: 10 }, () => refusalOf(check(upstream))));
+    expect(stub.seen).toHaveLength(2);
   });
 
   test("the standby takes over within the same call, and the active one comes back after its time", async () => {

@@ -51,6 +51,8 @@ export interface BenchSettings {
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly standby?: boolean;
+  /** Lets one call through at a time, as a short quota does. */
+  readonly inTurn?: boolean;
 }
 
 export function createBench({
@@ -58,18 +60,25 @@ export function createBench({
   timeoutMs = 5000,
   clock = systemClock,
   standby = false,
+  inTurn = false,
 }: BenchSettings): Bench {
   const lines: string[] = [];
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
   const calls: string[] = [];
   const credentials = createCredentials(source(ACTIVE), standby ? source(STANDBY) : null, clock);
+  let turn: Promise<unknown> = Promise.resolve();
   const quota: Pick<Quota, "run" | "pause"> = {
-    async run(_ask, call) {
-      const slot = answered.push(false) - 1;
-      return call(() => {
-        answered[slot] = true;
+    run(_ask, call) {
+      const before = inTurn ? turn : Promise.resolve();
+      const mine = before.then(() => {
+        const slot = answered.push(false) - 1;
+        return call(() => {
+          answered[slot] = true;
+        });
       });
+      turn = mine.catch(() => {});
+      return mine;
     },
     async pause(forMs) {
       pausesMs.push(forMs);

@@ -152,7 +152,7 @@ export function drip(text: string, everyMs: number, first = ""): Play {
 
 /** As much as the reader takes, up to `bytes`. */
 export function flood(bytes: number, first: string): Play {
-  const chunk = Buffer.alloc(64 * 1024, 0x20);
+  const chunk = Buffer.alloc(64 * 1024, "x");
   return (socket) => {
     let sent = 0;
     const more = (): void => {

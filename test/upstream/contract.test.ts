@@ -1,0 +1,610 @@
+/** The decoders alone: the document's shapes exactly, its open points under any usual spelling, and nothing doubtful ever. */
+import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { z } from "zod";
+import { ServiceError } from "../../src/errors.js";
+import {
+  decodeBalance,
+  decodeCheck,
+  decodeDomain,
+  decodeDomainList,
+  decodeEnvelope,
+  decodeQuote,
+  decodeTier,
+  type Term,
+} from "../../src/upstream/contract.js";
+import { AVAILABLE, KABUL } from "./support/bench.js";
+
+const YEAR: Term = { tld: ".af", action: "registration", years: 1 };
+const USD_1234 = { kind: "wholesale", amount: "12.34", currency: "USD" };
+const BALANCE = {
+  account_number: "AF-100",
+  balance: "250.00",
+  currency: "USD",
+  credit_limit: "0.00",
+  active_domains: 12,
+};
+
+/** The code of the ServiceError that the work ends in, or what it gave. */
+function outcome(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ServiceError) return error.code;
+    throw error;
+  }
+}
+
+describe("the envelope", () => {
+  test("its data is taken as it is", () => {
+    expect(decodeEnvelope({ success: true, data: [1] })).toEqual([1]);
+    expect(decodeEnvelope({ success: true, data: null, meta: {} })).toBeNull();
+  });
+
+  test("a refusal is a failure, and anything else is not understood", () => {
+    expect(outcome(() => decodeEnvelope({ success: false, data: AVAILABLE }))).toBe("upstream_failed");
+    for (const body of [null, 1, "", [], {}, { data: {} }, { success: "true", data: {} }, { success: 1 }]) {
+      expect(outcome(() => decodeEnvelope(body))).toBe("upstream_contract");
+    }
+  });
+});
+
+describe("a check", () => {
+  test("available with its price, as the document shows it", () => {
+    expect(decodeCheck(AVAILABLE, KABUL)).toEqual({ status: "available", wholesale: USD_1234 });
+  });
+
+  test("fields that the document does not know change nothing", () => {
+    expect(decodeCheck({ ...AVAILABLE, premium: true, price: "1.00" }, KABUL)).toEqual({
+      status: "available",
+      wholesale: USD_1234,
+    });
+  });
+
+  test.each(["KABUL.AF", "kabul.af.", " kabul.af "])("the domain may come back as %j", (domain) => {
+    expect(decodeCheck({ ...AVAILABLE, domain }, KABUL)).toMatchObject({ status: "available" });
+  });
+
+  test.each(["taken", "registered", "unavailable", "reserved", "blocked", "Not Available", "in_use"])(
+    "not available with status %j is taken, and has no price",
+    (status) => {
+      expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL)).toEqual({ status: "taken" });
+    },
+  );
+
+  test.each([
+    "available",
+    "Available",
+    " AVAILABLE ",
+    "unknown",
+    "error",
+    "timeout",
+    "pending",
+    "invalid",
+    "",
+    null,
+    undefined,
+    0,
+    false,
+    {},
+    ["taken"],
+  ])("not available with status %j is never taken", (status) => {
+    expect(outcome(() => decodeCheck({ ...AVAILABLE, available: false, status }, KABUL))).toBe(
+      "upstream_contract",
+    );
+  });
+
+  test.each(["taken", "registered", "", null, undefined, true, ["available"]])(
+    "available with status %j is not understood",
+    (status) => {
+      expect(outcome(() => decodeCheck({ ...AVAILABLE, status }, KABUL))).toBe("upstream_contract");
+    },
+  );
+
+  test.each(["com.af", "xkabul.af", "kabul.com.af", "", "kabul", "kabul.af/x", "kabul.af.evil.com", null, 1])(
+    "an answer for %j is not understood",
+    (domain) => {
+      expect(outcome(() => decodeCheck({ ...AVAILABLE, domain }, KABUL))).toBe("upstream_contract");
+      const taken = { domain, status: "taken", available: false };
+      expect(outcome(() => decodeCheck(taken, KABUL))).toBe("upstream_contract");
+    },
+  );
+});
+
+describe("a quote", () => {
+  const money = { amount: "12.34", currency: "USD" };
+
+  test.each<[string, unknown]>([
+    ["as a check's price", { pricing: money }],
+    ["flat", money],
+    ["flat with its term", { tld: ".af", action: "registration", years: 1, ...money }],
+    [
+      "with the term in other spellings",
+      { TLD: "AF", operation: "REGISTRATION", period: "1", pricing: money },
+    ],
+    ["under a wrapper", { quote: { pricing: money } }],
+    ["under another wrapper", { result: { price: money } }],
+    ["in kebab-case", { "price-quote": { "total-amount": "12.34", "currency-code": "USD" } }],
+    ["beside a word under another wrapper's name", { result: "ok", quote: money }],
+    ["a price with the currency beside it", { price: "12.34", currency: "USD" }],
+    ["a nested price with the currency outside", { pricing: { amount: "12.34" }, currency: "USD" }],
+    ["a wrapped price with the currency outside", { quote: { amount: "12.34" }, currency: "USD" }],
+    ["a total beside a unit price", { unit_price: "99.00", total: "12.34", currency: "USD" }],
+    ["a total as an object", { total: money, unit_price: { amount: "99.00", currency: "USD" } }],
+    ["in camelCase", { totalPrice: "12.34", currencyCode: "USD" }],
+    ["a unit price for one year", { unitPrice: "12.34", currency: "USD" }],
+    ["a number", { amount: 12.34, currency: "USD" }],
+  ])("%s", (_what, data) => {
+    expect(decodeQuote(data, YEAR)).toEqual(USD_1234);
+  });
+
+  test.each([
+    [12, "12.00"],
+    [12.3, "12.30"],
+    [999_999_999, "999999999.00"],
+    ["0.01", "0.01"],
+  ])("the amount %j is %s", (amount, exact) => {
+    expect(decodeQuote({ amount, currency: "USD" }, YEAR)).toMatchObject({ amount: exact });
+  });
+
+  test("a unit price is not the price of several years", () => {
+    const years3 = { ...YEAR, years: 3 };
+    expect(outcome(() => decodeQuote({ unit_price: "12.34", currency: "USD" }, years3))).toBe(
+      "upstream_contract",
+    );
+    expect(decodeQuote({ unit_price: "12.34", total: "30.00", currency: "USD" }, years3)).toMatchObject({
+      amount: "30.00",
+    });
+  });
+
+  test.each<[string, unknown]>([
+    ["another TLD", { tld: ".com.af", pricing: money }],
+    ["another action", { action: "renewal", pricing: money }],
+    ["other years", { years: 2, pricing: money }],
+    ["another TLD beside the wrapper", { tld: ".com.af", quote: money }],
+    ["other years beside the wrapper", { years: 2, quote: { pricing: money } }],
+    ["other years with the price", { pricing: { ...money, years: 2 } }],
+    ["a term that is an object", { years: { count: 1 }, pricing: money }],
+  ])("for %s is not understood", (_what, data) => {
+    expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
+  });
+
+  test.each([
+    null,
+    "0.00",
+    "-1.00",
+    "1.000",
+    "1.0",
+    "1",
+    "1e2",
+    "01.00",
+    " 1.00",
+    "1,00",
+    "1234567890.00",
+    0,
+    -1,
+    0.001,
+    1.234,
+    1e21,
+    1e-7,
+    true,
+    [],
+    {},
+  ])("an amount of %j is not understood", (amount) => {
+    for (const data of [{ amount, currency: "USD" }, { pricing: { amount, currency: "USD" } }]) {
+      expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
+    }
+  });
+
+  test.each([undefined, null, "", "usd", "US", "$", 840, {}])(
+    "a currency of %j is not understood",
+    (currency) => {
+      expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
+    },
+  );
+});
+
+describe("a domain record", () => {
+  const known = {
+    domain: "kabul.af",
+    status: "active",
+    registeredAt: "2025-03-01T00:00:00.000Z",
+    expiresAt: "2027-03-01T00:00:00.000Z",
+    autoRenew: true,
+    nameservers: ["ns1.kabul.af", "ns2.kabul.af"],
+  };
+  const snake = {
+    domain: "kabul.af",
+    status: "active",
+    registered_at: "2025-03-01",
+    expires_at: "2027-03-01",
+    auto_renew: true,
+    nameservers: ["ns1.kabul.af", "ns2.kabul.af"],
+  };
+  const rest = {
+    status: "active",
+    registered_at: "2025-03-01",
+    expires_at: "2027-03-01",
+    auto_renew: true,
+    nameservers: ["ns1.kabul.af", "ns2.kabul.af"],
+  };
+
+  test.each<[string, unknown]>([
+    ["snake_case", snake],
+    [
+      "camelCase",
+      {
+        domainName: "KABUL.af",
+        state: "active",
+        registrationDate: "2025-03-01",
+        expiryDate: "2027-03-01",
+        autoRenew: 1,
+        nameServers: [{ hostname: "NS1.kabul.af." }, { host: "ns2.kabul.af" }],
+      },
+    ],
+    [
+      "kebab-case",
+      {
+        name: "kabul.af",
+        "domain-status": ["active", "locked"],
+        "creation-date": "2025-03-01",
+        "expiration-date": "2027-03-01",
+        "auto-renewal": "yes",
+        "name-servers": "ns1.kabul.af, ns2.kabul.af",
+      },
+    ],
+    [
+      "Title Case",
+      {
+        FQDN: "kabul.af",
+        Status: "active",
+        "Registered On": "2025-03-01",
+        Expiry: "2027-03-01",
+        "Auto Renew": "Enabled",
+        NS: { ns1: "ns1.kabul.af", ns2: "ns2.kabul.af" },
+      },
+    ],
+    ["wrapped", { domain: snake }],
+    ["wrapped as a record", { record: snake }],
+    ["with its name beside the details", { domain: "kabul.af", details: rest }],
+    ["without its name, which was asked for", rest],
+  ])("in %s", (_what, data) => {
+    expect(decodeDomain(data, KABUL)).toEqual(known);
+  });
+
+  test("what is missing or unreadable is unknown", () => {
+    const bare = { status: null, registeredAt: null, expiresAt: null, autoRenew: null, nameservers: [] };
+    for (const data of [
+      { name: "kabul.af" },
+      { name: "kabul.af", status: {}, expiry: "soon", registered: -1, auto_renew: "maybe", ns: 7 },
+      { name: "kabul.af", status: [], expiry: null, registered: [], auto_renew: 2, ns: [null, "-", {}] },
+    ]) {
+      expect(decodeDomain(data, KABUL)).toEqual({ domain: "kabul.af", ...bare });
+    }
+  });
+
+  test.each([null, undefined, {}])("%j is none", (data) => {
+    expect(decodeDomain(data, KABUL)).toBeNull();
+  });
+
+  test.each<[string, unknown]>([
+    ["another domain", { ...snake, domain: "herat.af" }],
+    ["another domain in a wrapper", { domain: { ...snake, domain: "herat.af" } }],
+    ["another domain beside the details", { domain: "herat.af", details: rest }],
+    ["another domain beside a record", { name: "herat.af", record: rest }],
+    ["a name that is none", { ...snake, domain: "a b" }],
+    ["a list", [snake]],
+    ["a word", "kabul.af"],
+  ])("%s is not understood", (_what, data) => {
+    expect(outcome(() => decodeDomain(data, KABUL))).toBe("upstream_contract");
+  });
+
+  test.each<[unknown, string | null]>([
+    ["2027-03-01", "2027-03-01T00:00:00.000Z"],
+    ["2027-03-01 12:30", "2027-03-01T12:30:00.000Z"],
+    ["2027-03-01 12:30:45", "2027-03-01T12:30:45.000Z"],
+    ["2027-03-01 12:30:45 UTC", "2027-03-01T12:30:45.000Z"],
+    ["2027-03-01T12:30:45Z", "2027-03-01T12:30:45.000Z"],
+    ["2027-03-01t12:30:45z", "2027-03-01T12:30:45.000Z"],
+    ["2027-03-01T12:30:45.123456789Z", "2027-03-01T12:30:45.123Z"],
+    ["2027-03-01T12:30:45+04:30", "2027-03-01T08:00:45.000Z"],
+    ["2027-03-01T12:30:45-0430", "2027-03-01T17:00:45.000Z"],
+    ["2028-02-29", "2028-02-29T00:00:00.000Z"],
+    [1803902400, "2027-03-01T12:00:00.000Z"],
+    [1803902400000, "2027-03-01T12:00:00.000Z"],
+    ["1803902400", "2027-03-01T12:00:00.000Z"],
+    ["01/03/2027", null],
+    ["2027-13-01", null],
+    ["2027-02-30", null],
+    ["2027-02-29T12:00:00Z", null],
+    ["2027-03-01T24:01:00Z", null],
+    ["2027-03-01T12:30:45+99:99", null],
+    ["-1", null],
+    ["0", null],
+    [0, null],
+    [-5, null],
+    [8.64e15, null],
+    [1e300, null],
+    ["", null],
+    [true, null],
+  ])("a date of %j is %j", (expiry, expiresAt) => {
+    expect(decodeDomain({ name: "kabul.af", expiry }, KABUL)).toMatchObject({ expiresAt });
+  });
+
+  test.each<[unknown, boolean | null]>([
+    [true, true],
+    ["TRUE", true],
+    ["on", true],
+    [1, true],
+    [false, false],
+    ["no", false],
+    ["0", false],
+    ["disabled", false],
+    ["", null],
+    [2, null],
+    [null, null],
+    [{}, null],
+  ])("an auto-renew of %j is %j", (auto_renew, autoRenew) => {
+    expect(decodeDomain({ name: "kabul.af", auto_renew }, KABUL)).toMatchObject({ autoRenew });
+  });
+});
+
+describe("the domain list", () => {
+  const items = [{ name: "kabul.af" }, { name: "herat.com.af" }];
+  const names = ["kabul.af", "herat.com.af"];
+
+  test.each<[string, unknown]>([
+    ["bare", items],
+    ["of names", names],
+    ["of wrapped records", items.map((item) => ({ domain: item }))],
+    ["under domains", { domains: items }],
+    ["under items with a total", { total: 2, items }],
+    ["under data with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
+    ["under a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
+    ["under domains with pages", { domains: { page: 1, results: items } }],
+    ["under an upper-case key", { Domains: items }],
+  ])("%s", (_what, data) => {
+    expect(decodeDomainList(data).map(({ domain }) => domain)).toEqual(names);
+  });
+
+  test("may be empty", () => {
+    expect(decodeDomainList([])).toEqual([]);
+    expect(decodeDomainList({ domains: [], total: 0 })).toEqual([]);
+  });
+
+  test.each<[string, unknown]>([
+    ["nothing", null],
+    ["an object without one", {}],
+    ["a number of domains", { domains: 2 }],
+    ["a list with a number", [...items, 7]],
+    ["a list with a record that has no name", [...items, {}]],
+    ["a list with a name that is none", ["kabul.af", "not a name"]],
+    ["a list in a list", [items]],
+  ])("%s is not understood", (_what, data) => {
+    expect(outcome(() => decodeDomainList(data))).toBe("upstream_contract");
+  });
+
+  test("a list wrapped in wrappers without end is not understood", () => {
+    let data: unknown = [];
+    for (let depth = 0; depth < 50_000; depth += 1) data = { domains: data };
+    expect(outcome(() => decodeDomainList(data))).toBe("upstream_contract");
+  });
+});
+
+describe("the balance", () => {
+  test("as the document shows it", () => {
+    expect(decodeBalance({ ...BALANCE, extra: 1 })).toEqual({
+      accountNumber: "AF-100",
+      balance: "250.00",
+      currency: "USD",
+      creditLimit: "0.00",
+      activeDomains: 12,
+    });
+    expect(decodeBalance({ ...BALANCE, balance: "-3.50" })).toMatchObject({ balance: "-3.50" });
+  });
+
+  test.each<[string, unknown]>([
+    ["nothing", null],
+    ["a wrapper", { balance: BALANCE }],
+    ["a balance that is a number", { ...BALANCE, balance: 250 }],
+    ["a balance of three decimals", { ...BALANCE, balance: "250.000" }],
+    ["no credit limit", { ...BALANCE, credit_limit: undefined }],
+    ["a count that is text", { ...BALANCE, active_domains: "12" }],
+    ["a count with a fraction", { ...BALANCE, active_domains: 1.5 }],
+    ["a negative count", { ...BALANCE, active_domains: -1 }],
+    ["a count past the exact numbers", { ...BALANCE, active_domains: 2 ** 53 }],
+    ["an account number that is a number", { ...BALANCE, account_number: 100 }],
+    ["an empty account number", { ...BALANCE, account_number: "" }],
+    ["a currency in lower case", { ...BALANCE, currency: "usd" }],
+    ["other spellings", { accountNumber: "AF-100", balance: "250.00", currency: "USD" }],
+  ])("%s is not understood", (_what, data) => {
+    expect(outcome(() => decodeBalance(data))).toBe("upstream_contract");
+  });
+});
+
+describe("the tier", () => {
+  const silver = { currentTier: "Silver", nextTier: "Gold", domainsNeeded: 38 };
+
+  test.each<[string, unknown]>([
+    ["flat", { current_tier: "Silver", next_tier: "Gold", domains_needed: 38 }],
+    ["in camelCase", { currentTier: "Silver", nextTier: "Gold", domainsToNextTier: 38 }],
+    ["in kebab-case", { "current-tier": "Silver", "next-tier": "Gold", "domains-remaining": "38" }],
+    ["with tiers as objects", { current: { name: "Silver" }, next: { name: "Gold", domains_needed: 38 } }],
+    [
+      "with the count at the current tier",
+      { current_tier: { label: "Silver", domains_to_advance: 38 }, next_tier: { label: "Gold" } },
+    ],
+    ["wrapped", { tier: { current: "Silver", next: "Gold", remaining: 38 } }],
+    ["with only the current one as an object", { tier: { name: "Silver" }, next_tier: "Gold", needed: 38 }],
+    ["with a plain tier", { tier: "Silver", next: "Gold", needed: 38 }],
+  ])("%s", (_what, data) => {
+    expect(decodeTier(data)).toEqual(silver);
+  });
+
+  test("at the top there is none to come", () => {
+    for (const data of [
+      { current_tier: "Gold", next_tier: null, domains_needed: null },
+      { tier: { name: "Gold" } },
+      { name: "Gold", next: "", domains_needed: "many" },
+    ]) {
+      expect(decodeTier(data)).toEqual({ currentTier: "Gold", nextTier: null, domainsNeeded: null });
+    }
+  });
+
+  test.each([null, [], {}, "Silver", { tier: 3 }, { tier: {} }, { next_tier: "Gold" }, { current_tier: "" }])(
+    "%j is not understood",
+    (data) => {
+      expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
+    },
+  );
+});
+
+const amount = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,8})\.\d{2}$/)
+  .refine((text) => Number(text) > 0);
+const currency = z.string().regex(/^[A-Z]{3}$/);
+const wholesale = z.strictObject({ kind: z.literal("wholesale"), amount, currency });
+const instant = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  .nullable();
+const host = z.string().regex(/^(?:[a-z\d_-]+\.)+[a-z\d-]+$/);
+const count = z.int().min(0);
+const record = z.strictObject({
+  domain: host,
+  status: z.string().nullable(),
+  registeredAt: instant,
+  expiresAt: instant,
+  autoRenew: z.boolean().nullable(),
+  nameservers: z.array(host),
+});
+const decimal = z.string().regex(/^-?\d+\.\d{2}$/);
+const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly shape: z.ZodType }[] = [
+  {
+    decode: (data) => decodeCheck(data, KABUL),
+    shape: z.union([
+      z.strictObject({ status: z.literal("available"), wholesale }),
+      z.strictObject({ status: z.literal("taken") }),
+    ]),
+  },
+  { decode: (data) => decodeQuote(data, YEAR), shape: wholesale },
+  { decode: (data) => decodeQuote(data, { ...YEAR, years: 3 }), shape: wholesale },
+  { decode: decodeDomainList, shape: z.array(record) },
+  {
+    decode: (data) => decodeDomain(data, KABUL),
+    shape: record.extend({ domain: z.literal("kabul.af") }).nullable(),
+  },
+  {
+    decode: decodeBalance,
+    shape: z.strictObject({
+      accountNumber: z.string().min(1),
+      balance: decimal,
+      currency,
+      creditLimit: decimal,
+      activeDomains: count,
+    }),
+  },
+  {
+    decode: decodeTier,
+    shape: z.strictObject({
+      currentTier: z.string().min(1),
+      nextTier: z.string().min(1).nullable(),
+      domainsNeeded: count.nullable(),
+    }),
+  },
+];
+
+/** Every decoder either gives its declared shape or refuses in our own words. */
+function expectBelievable(body: unknown): void {
+  for (const { decode, shape } of DECODERS) {
+    for (const work of [() => decode(body), () => decode(decodeEnvelope(body))]) {
+      const got = outcome(work);
+      if (got !== "upstream_contract" && got !== "upstream_failed") shape.parse(got);
+    }
+  }
+}
+
+/** The value with the `at`th of its parts, counted from the root, put through `change`. */
+function changed(value: unknown, at: number, change: (part: unknown) => unknown): unknown {
+  let index = 0;
+  const walk = (part: unknown): unknown => {
+    if (index++ === at) return change(part);
+    if (Array.isArray(part)) return part.map(walk);
+    if (typeof part !== "object" || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([key, inner]) => [key, walk(inner)]));
+  };
+  return walk(value);
+}
+
+describe("whatever comes", () => {
+  test("arbitrary JSON is refused or read as the declared shape", () => {
+    fc.assert(fc.property(fc.jsonValue({ maxDepth: 4 }), expectBelievable), { numRuns: 2000 });
+  });
+
+  test("so are answers that are right but for some of their parts", () => {
+    const valid = [
+      AVAILABLE,
+      { ...AVAILABLE, available: false, status: "taken" },
+      { tld: ".af", action: "registration", years: 1, quote: { total: "12.34", currency: "USD" } },
+      { pricing: { amount: 12.34, currency: "USD", unit_price: "4.00" } },
+      BALANCE,
+      { tier: { current: { name: "Silver" }, next: { name: "Gold", needed: 5 } } },
+      {
+        domains: [
+          { domain: "kabul.af", expiry: 1803902400, registered: "2025-03-01", ns: ["ns1.kabul.af"] },
+          { name: "herat.af", status: "active", auto_renew: "on", name_servers: "ns1.kabul.af ns2.kabul.af" },
+        ],
+      },
+      {
+        domain: {
+          name: "kabul.af",
+          expires_at: "2027-03-01T00:00:00Z",
+          nameservers: [{ host: "ns1.kabul.af" }],
+        },
+      },
+    ].flatMap((data) => [data, { success: true, data }]);
+    const odd = fc.oneof(
+      fc.jsonValue({ maxDepth: 2 }),
+      fc.double(),
+      fc.maxSafeInteger(),
+      fc.float().map(String),
+      fc.date().map(String),
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(
+        ...valid,
+        "0.00",
+        "-0.00",
+        "1e3",
+        "NaN",
+        "__proto__",
+        "kabul.af",
+        "available",
+        -0,
+        8.64e15,
+      ),
+    );
+    const mutations = fc.array(fc.tuple(fc.nat(16), odd), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(fc.constantFrom<unknown>(...valid), mutations, (answer, list) => {
+        expectBelievable(list.reduce((value, [at, part]) => changed(value, at, () => part), answer));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  test("a price of any spelling is a positive decimal of two digits, or refused", () => {
+    const text = fc.oneof(
+      fc.stringMatching(/^[-+ ]?[\d,]{0,11}[.,]?\d{0,4}([eE]\d)?$/),
+      fc.double(),
+      fc.integer(),
+    );
+    fc.assert(
+      fc.property(text, (price) => {
+        expectBelievable({ amount: price, currency: "USD" });
+        expectBelievable({ ...AVAILABLE, pricing: { amount: price, currency: "USD" } });
+      }),
+      { numRuns: 600 },
+    );
+  });
+});

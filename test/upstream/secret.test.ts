@@ -1,0 +1,85 @@
+/** A secret's file as it is written, swapped and missing while the service runs. */
+import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { fileSecret, fixedSecret } from "../../src/secret.js";
+import { FakeClock } from "../support/fake-clock.js";
+
+let directory = "";
+let path = "";
+let clock = new FakeClock();
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "secret-"));
+  path = join(directory, "secret");
+  clock = new FakeClock();
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+describe("a secret", () => {
+  test("that is fixed never changes", () => {
+    expect(fixedSecret("a").current()).toBe("a");
+  });
+
+  test.each([
+    ["first\n", "first"],
+    ["first\r\n", "first"],
+    ["first", "first"],
+    ["first\n\n", "first\n"],
+    [" first ", " first "],
+  ])("from a file of %j is %j", (text, value) => {
+    writeFileSync(path, text);
+    expect(fileSecret(path, clock).current()).toBe(value);
+  });
+
+  test("from a file that has changed counts within a second, and the file is not read at every use", async () => {
+    writeFileSync(path, "first\n");
+    const secret = fileSecret(path, clock);
+    writeFileSync(path, "second\n");
+    expect(secret.current()).toBe("first");
+    await clock.advance(1000);
+    expect(secret.current()).toBe("second");
+    writeFileSync(path, "third\n");
+    await clock.advance(999);
+    expect(secret.current()).toBe("second");
+    await clock.advance(1);
+    expect(secret.current()).toBe("third");
+  });
+
+  test("behind a symbolic link follows the link's swap", async () => {
+    writeFileSync(join(directory, "one"), "first");
+    writeFileSync(join(directory, "two"), "second");
+    symlinkSync("one", path);
+    const secret = fileSecret(path, clock);
+    symlinkSync("two", join(directory, "swap"));
+    renameSync(join(directory, "swap"), path);
+    await clock.advance(1000);
+    expect(secret.current()).toBe("second");
+  });
+
+  test("keeps its last good value while the file is missing or empty", async () => {
+    writeFileSync(path, "first");
+    const secret = fileSecret(path, clock);
+    unlinkSync(path);
+    await clock.advance(1000);
+    expect(secret.current()).toBe("first");
+    for (const empty of ["", "\n"]) {
+      writeFileSync(path, empty);
+      await clock.advance(1000);
+      expect(secret.current()).toBe("first");
+    }
+    writeFileSync(path, "second");
+    await clock.advance(1000);
+    expect(secret.current()).toBe("second");
+  });
+
+  test("that is not there at the start is refused", () => {
+    expect(() => fileSecret(path, clock)).toThrow();
+    writeFileSync(path, "\n");
+    expect(() => fileSecret(path, clock)).toThrow();
+  });
+});
