@@ -72,9 +72,9 @@ export function createApp(settings: AppSettings): App {
       log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
     },
   });
-  /** The figures of the credential in use. */
-  const quota = (): QuotaSnapshot | null =>
-    quotas.snapshot((credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "");
+  const inUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
+  const quota = (): QuotaSnapshot | null => quotas.snapshot(inUse());
+  const roomInMs = (): number => quotas.roomInMs(inUse());
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
@@ -84,12 +84,6 @@ export function createApp(settings: AppSettings): App {
     log,
     onCall: metrics.upstreamCall,
   });
-
-  /** Background work leaves at least half the budget to those who wait. */
-  const hasRoom = (): boolean => {
-    const snapshot = quota();
-    return snapshot === null || snapshot.used < snapshot.budget / 2;
-  };
 
   const { cache } = config;
   const pools = {
@@ -107,7 +101,7 @@ export function createApp(settings: AppSettings): App {
     facts: pools.account,
     tiers: pools.tier,
     freshMs: cache.account.freshMs,
-    hasRoom,
+    roomInMs,
     clock,
     log,
   });
@@ -124,7 +118,7 @@ export function createApp(settings: AppSettings): App {
             log,
           ),
     freshMs: cache.prices.freshMs,
-    hasRoom,
+    roomInMs,
     clock,
     log,
   });

@@ -31,8 +31,8 @@ export interface AccountSettings {
   readonly facts: Pool<AccountFact, Ask>;
   readonly tiers: Pool<Tier, Ask>;
   readonly freshMs: number;
-  /** Whether the quota has room for work that nobody waits for. */
-  readonly hasRoom: () => boolean;
+  /** How long until the quota has room for work that nobody waits for, in ms. */
+  readonly roomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -45,7 +45,7 @@ export function createAccount({
   facts,
   tiers,
   freshMs,
-  hasRoom,
+  roomInMs,
   clock,
   log,
 }: AccountSettings): Account {
@@ -115,7 +115,7 @@ export function createAccount({
       const ask: Ask = { lane: "refresh", client: "account", maxWaitMs: Infinity, signal: stop.signal };
       let cancel = (): void => {};
       const look = (): void => {
-        if (!hasRoom()) {
+        if (roomInMs() > 0) {
           cancel = clock.after(LOOK_AGAIN_MS, look);
           return;
         }

@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { type Response, Router } from "express";
+import { route } from "./routes.js";
 
 const PACKAGE_ROOT = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
 const FILES = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"] as const;
@@ -57,12 +58,14 @@ export function docsRouter(document: object): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const json = JSON.stringify(document);
 
-  router.get("/openapi.json", (_request, response) => {
-    response.set("Cache-Control", "no-store").type("json").send(json);
+  route(router, "/openapi.json", {
+    GET: (_request, response) => response.set("Cache-Control", "no-store").type("json").send(json),
   });
-  router.get("/docs", (_request, response) => {
-    response.set({ "Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY });
-    response.type("html").send(PAGE);
+  route(router, "/docs", {
+    GET: (_request, response) => {
+      response.set({ "Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY });
+      response.type("html").send(PAGE);
+    },
   });
   router.get("/docs/assets/init.js", (_request, response) => {
     asAsset(response).type("js").send(INIT);

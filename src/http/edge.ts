@@ -55,6 +55,8 @@ export function websiteOrigins(origins: readonly string[]): RequestHandler {
     allowedHeaders: ["Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id"],
     exposedHeaders: ["ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"],
     maxAge: 600,
+    // The routes answer OPTIONS themselves, with Allow.
+    preflightContinue: true,
   });
 }
 

@@ -76,7 +76,7 @@ export function visitorRoutes({ policy, prices, availability, quotes, ask, now }
       const facts = prices.facts();
       if (facts.length === 0) {
         throw new ServiceError("quota_exhausted", "The price list has not been read yet.", {
-          retryAfterMs: 2000,
+          retryAfterMs: prices.expectedInMs(),
         });
       }
       const matching = facts.filter(

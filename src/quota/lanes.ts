@@ -84,6 +84,11 @@ class LaneQuota implements Quota {
     };
   }
 
+  roomInMs(): number {
+    const times = slotTimes(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    return times(Math.ceil(this.#ledger.budget / 2) - 1);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();

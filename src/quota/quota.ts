@@ -48,6 +48,8 @@ export interface Quota {
   /** The upstream said 429: nothing is sent for that long. */
   pause(forMs: number): Promise<void>;
   snapshot(): QuotaSnapshot;
+  /** How long until half of the budget is free, in ms; 0 = now. Work that nobody waits for leaves the other half to those who do. */
+  roomInMs(): number;
   /** Refuses everyone who waits, lets calls in flight settle, and lets the ledger go. */
   close(): Promise<void>;
 }

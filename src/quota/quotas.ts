@@ -23,6 +23,8 @@ export interface Quotas {
   of(fingerprint: string): Promise<Quota>;
   /** Its figures; null before its first use. */
   snapshot(fingerprint: string): QuotaSnapshot | null;
+  /** How long until half of its budget is free, in ms; 0 before its first use. */
+  roomInMs(fingerprint: string): number;
   close(): Promise<void>;
 }
 
@@ -53,6 +55,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
       return quota;
     },
     snapshot: (fingerprint) => open.get(fingerprint)?.snapshot() ?? null,
+    roomInMs: (fingerprint) => open.get(fingerprint)?.roomInMs() ?? 0,
     async close() {
       await Promise.all([...open.values()].map((quota) => quota.close()));
     },

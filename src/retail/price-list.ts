@@ -23,6 +23,9 @@ export interface PriceList {
   quote(ask: Ask, what: Combination, maxAgeMs?: number): Promise<Known<Wholesale>>;
   /** Every price known now, without asking anybody, in the order of the catalogue. */
   facts(): PriceFact[];
+  knows(what: Combination): boolean;
+  /** How long until prices that are not known yet can be expected, in ms. */
+  expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
   /** Has every price asked for anew at once and tells how many that are; each is shown until its successor is known. */
@@ -37,8 +40,8 @@ export interface PriceListSettings {
   readonly ask: (ask: Ask, what: Combination) => Promise<Wholesale>;
   readonly saved: PriceFacts;
   readonly freshMs: number;
-  /** Whether the quota has room for work that nobody waits for. */
-  readonly hasRoom: () => boolean;
+  /** How long until the quota has room for work that nobody waits for, in ms. */
+  readonly roomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -81,7 +84,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     const known = pool.peek(keyOf(what));
     const overdue = known !== undefined && (known.source === "stale" || known.asOfMs <= renewOlderThanMs);
     const due = known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
-    if (!overdue && !(due && settings.hasRoom())) return false;
+    if (!overdue && !(due && settings.roomInMs() === 0)) return false;
     const ask: Ask = { lane: "refresh", client: "price-list", maxWaitMs: Infinity, signal };
     await quote(ask, what, known === undefined ? undefined : Math.max(0, clock.now() - known.asOfMs - 1));
     return true;
@@ -121,6 +124,8 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   return {
     quote,
     facts,
+    knows: (what) => pool.peek(keyOf(what)) !== undefined,
+    expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,
     size: combinations.length,
     renewAll() {
       renewOlderThanMs = clock.now();

@@ -2,8 +2,7 @@
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Retail } from "../money.js";
-import type { Ask } from "../quota/quota.js";
-import type { Action, AppliedPromotion, RetailPolicy } from "../retail/policy.js";
+import type { Action, AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { AvailabilityDesk, VisitorAsk } from "./availability.js";
 
@@ -34,7 +33,8 @@ export function createQuoteDesk(
   now: () => number,
 ) {
   /** The retail price of a term sold. */
-  async function term(ask: Ask, what: { tld: string; action: Action; years: number }): Promise<TermQuote> {
+  async function term(ask: VisitorAsk, what: Combination): Promise<TermQuote> {
+    if (!prices.knows(what)) ask.spend();
     const known = await prices.quote(ask, what);
     const priced = policy.price(known.value, what, { premium: false, atMs: now() });
     if (!priced.ok)

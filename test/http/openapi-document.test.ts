@@ -2,9 +2,13 @@
 import { describe, expect, it } from "@jest/globals";
 import express from "express";
 import request from "supertest";
+import { systemClock } from "../../src/clock.js";
 import { PROBLEMS } from "../../src/errors.js";
+import { requestContext } from "../../src/http/context.js";
 import { docsRouter } from "../../src/http/docs.js";
 import { openApiDocument } from "../../src/http/openapi.js";
+import { createLog } from "../../src/logger.js";
+import { createMetrics } from "../../src/metrics.js";
 import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
 import {
   faultsOf,
@@ -203,7 +207,8 @@ describe("holding an answer against the document", () => {
 });
 
 describe("the page", () => {
-  const app = express().use(docsRouter(document));
+  const log = createLog("error");
+  const app = express().use(requestContext(log, createMetrics(), systemClock), docsRouter(document));
 
   it("the document is served as it is", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);

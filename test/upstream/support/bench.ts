@@ -88,7 +88,7 @@ export function createBench({
     baseUrl,
     timeoutMs,
     credentials,
-    quotaOf: async () => ({ ...quota, snapshot: unused, close: unused }),
+    quotaOf: async () => ({ ...quota, roomInMs: () => 0, snapshot: unused, close: unused }),
     clock,
     log: recordingLog(lines),
     onCall: (operation, outcome) => {
