@@ -48,7 +48,8 @@ const parseJson = express.json({ limit: "32kb", type: "application/json" });
 
 /** Reads a JSON body of up to 32 kB and refuses every other kind. */
 const jsonBody: RequestHandler = (request, response, next) => {
-  if (!request.is("application/json")) {
+  // Null: there is no body to be of any kind, which its reader tells better.
+  if (request.is("application/json") === false) {
     throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
   }
   parseJson(request, response, next);

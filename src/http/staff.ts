@@ -3,8 +3,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
 import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
-import { AF_TLDS, parseDomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
+import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
+import { invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
@@ -86,7 +86,10 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request, []);
       const { domain } = request.params;
-      const name = parseDomainName(typeof domain === "string" ? domain : "", AF_TLDS, "domain");
+      // A path holds the name itself, none of the forms that people paste.
+      const host = typeof domain === "string" ? canonicalHost(domain) : null;
+      if (host === null) throw invalidField("domain", "is not a domain name");
+      const name = parseDomainName(host, AF_TLDS, "domain");
       if (endedByHead(request, response)) return;
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)

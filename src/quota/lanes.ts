@@ -6,7 +6,7 @@ import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { Bookings } from "./bookings.js";
 import { CallTimes, slotTimes, waitOf } from "./forecast.js";
-import type { Ending, Ledger, SlotId } from "./ledger.js";
+import type { Ending, Forecast, Ledger, SlotId, Taken } from "./ledger.js";
 import { aheadOf } from "./order.js";
 import type { Ask, Lane, Quota, QuotaSnapshot } from "./quota.js";
 import { Tally } from "./tally.js";
@@ -35,6 +35,8 @@ class LaneQuota implements Quota {
   /** What must end before the ledger may be let go. */
   readonly #running = new Set<Promise<unknown>>();
   #places = 0;
+  /** Slots that the ledger is recording for somebody who waits. */
+  #inHand = 0;
   #pumping = false;
   #pumpAgain = false;
   #closed = false;
@@ -160,9 +162,18 @@ class LaneQuota implements Quota {
 
   #predict(ask: Ask): number {
     const now = this.#clock.monotonic();
-    const times = slotTimes(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    const times = slotTimes(this.#forecast(), this.#callTimes.likelyMs);
     const ahead = aheadOf(ask.lane, this.#waiting.counts(), this.#tally.owed(now));
     return waitOf(times, ahead, this.#bookings.dues(ask.lane, now));
+  }
+
+  /** A slot in hand is in flight for the ledger, but still to be had for those who wait. */
+  #forecast(): Forecast {
+    const forecast = this.#ledger.forecast();
+    if (this.#inHand === 0) return forecast;
+    const usableInMs = [...forecast.usableInMs, ...Array.from({ length: this.#inHand }, () => 0)];
+    const inFlightForMs = [...forecast.inFlightForMs].sort((a, b) => a - b).slice(this.#inHand);
+    return { ...forecast, usableInMs, inFlightForMs };
   }
 
   #nextPlace(): number {
@@ -209,11 +220,22 @@ class LaneQuota implements Quota {
     }
   }
 
+  async #take(): Promise<Taken> {
+    const inFlight = this.#ledger.forecast().inFlightForMs.length;
+    const taking = this.#ledger.take();
+    this.#inHand = this.#ledger.forecast().inFlightForMs.length - inFlight;
+    try {
+      return await taking;
+    } finally {
+      this.#inHand = 0;
+    }
+  }
+
   /** Starts waiting calls until there is no slot, and comes back when there is one. */
   async #serve(): Promise<void> {
     this.#cancelTimer();
     while (this.#waiting.size > 0) {
-      const taken = await this.#ledger.take();
+      const taken = await this.#take();
       if ("retryInMs" in taken) {
         this.#cancelTimer = this.#clock.after(taken.retryInMs, () => {
           this.#pumpSoon();

@@ -202,7 +202,8 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       const closed = new Promise((done) => app.server.close(done));
       app.server.closeAllConnections();
       await closed;
-      await sandbox.close();
+      // A test may have closed it already.
+      await sandbox.close().catch(() => undefined);
       await app.close();
       folder.remove();
     },

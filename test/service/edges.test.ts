@@ -1,0 +1,403 @@
+/** What holds for every answer (contract section 3), and what comes in at the edges of HTTP. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { connect } from "node:net";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { PROBLEMS } from "../../src/errors.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
+import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
+
+const WEBSITE = "https://www.example.af";
+const GETS = ["/v1/availability", "/v1/search", "/v1/prices", "/v1/quotes"];
+const STAFF_GETS = ["domains", "domains/khyber.af", "balance", "tier", "prices", "overview"].map(
+  (name) => `/v1/staff/${name}`,
+);
+const SERVICE_GETS = ["/livez", "/readyz", "/health", "/problems/internal", "/openapi.json", "/docs"];
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({
+    clock: new FakeClock(),
+    env: { CORS_ORIGINS: `${WEBSITE},http://localhost:5173` },
+  });
+  await until(() => service.calls() === 29);
+});
+afterAll(() => service.close());
+
+/** Sends bytes and reads until the service closes the connection. */
+function raw(text: string): Promise<string> {
+  return new Promise((done, failed) => {
+    const socket = connect(service.port, "127.0.0.1", () => socket.write(text, "latin1"));
+    let answer = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (chunk: string) => {
+      answer += chunk;
+    });
+    socket.on("error", failed);
+    socket.on("close", () => {
+      done(answer);
+    });
+  });
+}
+
+describe("the request id", () => {
+  test.each(["a", "0b6f9d7e-0d1c-4c58-9d0a-2f6a3c1e9b11", "A_-9".repeat(16)])("%s is echoed", async (id) => {
+    const { headers } = await service.ask("/livez", { headers: { "x-request-id": id } });
+    expect(headers["x-request-id"]).toBe(id);
+  });
+
+  test.each(["", "a b", "a,b", "a".repeat(65), "<script>", "é", "a.b", "a\tb"])(
+    "%j is replaced by one of our own",
+    async (id) => {
+      const { headers } = await service.ask("/livez", { headers: { "x-request-id": id } });
+      expect(headers["x-request-id"]).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    },
+  );
+
+  test("sent twice is replaced", async () => {
+    const answer = await raw(
+      "GET /livez HTTP/1.1\r\nHost: a\r\nx-request-id: one\r\nx-request-id: two\r\nConnection: close\r\n\r\n",
+    );
+    expect(answer).not.toMatch(/^x-request-id: (?:one|two)/im);
+  });
+
+  test("of a problem is the one of its header and of its log line", async () => {
+    const headers = { "x-request-id": "find-me-again" };
+    const problem = problemOf(await service.ask("/v1/nothing", { headers }));
+    expect(problem.requestId).toBe("find-me-again");
+    await until(() => service.log.some((line) => line.includes("find-me-again")));
+  });
+});
+
+test("every answer carries helmet's headers and does not name its maker", async () => {
+  for (const path of ["/livez", "/v1/prices", "/v1/nothing", "/v1/availability", "/docs", "/openapi.json"]) {
+    const { headers } = await service.ask(path);
+    expect(headers).toMatchObject({
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "SAMEORIGIN",
+      "referrer-policy": "no-referrer",
+      "strict-transport-security": expect.stringContaining("max-age="),
+      "content-security-policy": expect.stringContaining("default-src 'none'"),
+      "x-request-id": expect.any(String),
+    });
+    expect(headers).not.toHaveProperty("x-powered-by");
+  }
+});
+
+test("every answer under /v1 tells the client's limit", async () => {
+  for (const path of [...GETS, ...STAFF_GETS, "/v1/nothing"]) {
+    const { headers } = await service.ask(path);
+    expect(headers).toMatchObject({ ratelimit: expect.any(String), "ratelimit-policy": expect.any(String) });
+  }
+});
+
+describe("methods", () => {
+  test.each([...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"])(
+    "other than those of %s are refused with those allowed",
+    async (path) => {
+      const calls = service.calls();
+      const methods = ["PUT", "PATCH", "DELETE", ...(path === "/v1/quotes" ? [] : ["POST"])];
+      for (const method of methods) {
+        const answer = await service.ask(path, { method, headers: bearer("read") });
+        expect([method, problemOf(answer).code]).toEqual([method, "method_not_allowed"]);
+        expect(answer.headers["allow"]).toBe(
+          path === "/v1/quotes" ? "GET, HEAD, POST, OPTIONS" : "GET, HEAD, OPTIONS",
+        );
+      }
+      expect(service.calls()).toBe(calls);
+    },
+  );
+
+  test("GET is not for purging", async () => {
+    const answer = await service.ask("/v1/staff/cache/purge", { headers: bearer("operate") });
+    expect(problemOf(answer).code).toBe("method_not_allowed");
+    expect(answer.headers["allow"]).toBe("POST, OPTIONS");
+  });
+
+  test("OPTIONS tells them and spends nothing", async () => {
+    const calls = service.calls();
+    for (const path of [...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"]) {
+      const { status, headers, text } = await service.ask(path, { method: "OPTIONS" });
+      expect([path, status, text]).toEqual([path, 204, ""]);
+      expect(headers["allow"]).toMatch(/^GET, HEAD,/);
+    }
+    expect(service.calls()).toBe(calls);
+  });
+
+  test("HEAD is answered like GET without a body, and spends nothing", async () => {
+    const calls = service.calls();
+    const paths = [
+      "/v1/availability?domain=never-asked.af",
+      "/v1/search?q=never-asked",
+      "/v1/prices",
+      "/v1/quotes?tld=.af&action=renewal",
+      "/v1/staff/domains/lapis.af",
+      "/v1/staff/balance",
+      ...SERVICE_GETS,
+    ];
+    for (const path of paths) {
+      const answer = await service.ask(path, { method: "HEAD", headers: bearer("read") });
+      expect([path, answer.status, answer.text]).toEqual([path, 200, ""]);
+    }
+    const bad = await service.ask("/v1/availability?domain=.", { method: "HEAD" });
+    expect([bad.status, bad.text]).toEqual([400, ""]);
+    const known = await service.ask("/v1/prices", { method: "HEAD" });
+    expect(known.headers["etag"]).toBe((await service.ask("/v1/prices")).headers["etag"]);
+    expect(service.calls()).toBe(calls);
+  });
+});
+
+describe("representations", () => {
+  test.each(["text/html", "image/*", "application/xml, text/plain", "application/json;q=0"])(
+    "an Accept of %s leaves none",
+    async (Accept) => {
+      const calls = service.calls();
+      for (const path of [...GETS, ...STAFF_GETS]) {
+        const answer = await service.ask(path, { headers: { Accept, ...bearer("read") } });
+        expect([path, problemOf(answer).code]).toEqual([path, "not_acceptable"]);
+      }
+      expect(service.calls()).toBe(calls);
+    },
+  );
+
+  test.each(["*/*", "application/json", "application/*;q=0.1", "text/html, */*;q=0.8", "", "garbage"])(
+    "an Accept of %j does not",
+    async (Accept) => {
+      const { status } = await service.ask("/v1/prices", { headers: { Accept } });
+      expect(status).toBe(Accept === "garbage" ? 406 : 200);
+    },
+  );
+});
+
+describe("a body", () => {
+  const post = (headers: Readonly<Record<string, string>>, body: string) =>
+    service.ask("/v1/quotes", {
+      method: "POST",
+      headers: { "Content-Length": String(Buffer.byteLength(body)), ...headers },
+      body,
+    });
+
+  test.each([
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=latin1",
+    "multipart/form-data; boundary=x",
+    "application/jsonx",
+    "",
+  ])("of type %j is not supported", async (type) => {
+    expect(problemOf(await post({ "Content-Type": type }, '{"items":[]}')).code).toBe(
+      "unsupported_media_type",
+    );
+  });
+
+  test("in an encoding that is unknown is not supported", async () => {
+    const answer = await post({ "Content-Encoding": "zstd-ish" }, '{"items":[]}');
+    expect(problemOf(answer).code).toBe("unsupported_media_type");
+  });
+
+  test("of more than 32 kB is too large, told or not", async () => {
+    const body = JSON.stringify({ items: ["x".repeat(33 * 1024)] });
+    expect(problemOf(await post({}, body)).code).toBe("payload_too_large");
+    const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const head =
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    expect(await raw(head + chunked)).toMatch(/^HTTP\/1\.1 413 [^]*payload_too_large/);
+  });
+
+  test("of a GET is not read", async () => {
+    const { status } = await service.ask("/v1/prices", { body: "{" });
+    expect(status).toBe(200);
+  });
+});
+
+describe("the website", () => {
+  test("at an allowed origin may read answers, problems too", async () => {
+    for (const path of ["/v1/prices", "/v1/availability", "/v1/nothing"]) {
+      const { headers } = await service.ask(path, { headers: { Origin: WEBSITE } });
+      expect(headers).toMatchObject({
+        "access-control-allow-origin": WEBSITE,
+        "access-control-expose-headers": expect.stringContaining("Retry-After"),
+        vary: expect.stringContaining("Origin"),
+      });
+      expect(headers).not.toHaveProperty("access-control-allow-credentials");
+    }
+  });
+
+  test.each(["https://evil.example", "null", "http://www.example.af", `${WEBSITE}.evil.example`])(
+    "at %s may not",
+    async (Origin) => {
+      const { headers } = await service.ask("/v1/prices", { headers: { Origin } });
+      expect(headers).not.toHaveProperty("access-control-allow-origin");
+    },
+  );
+
+  test("may ask beforehand whether it may post", async () => {
+    const preflight = (Origin: string, path: string) =>
+      service.ask(path, {
+        method: "OPTIONS",
+        headers: {
+          Origin,
+          "Access-Control-Request-Method": "POST",
+          "Access-Control-Request-Headers": "content-type",
+        },
+      });
+    const allowed = await preflight(WEBSITE, "/v1/quotes");
+    expect(allowed.status).toBe(204);
+    expect(allowed.headers).toMatchObject({
+      "access-control-allow-origin": WEBSITE,
+      "access-control-allow-methods": expect.stringContaining("POST"),
+      "access-control-allow-headers": expect.stringMatching(/content-type/i),
+    });
+    const refused = await preflight("https://evil.example", "/v1/quotes");
+    expect(refused.headers).not.toHaveProperty("access-control-allow-origin");
+    const staff = await preflight(WEBSITE, "/v1/staff/cache/purge");
+    expect(staff.headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  test("can read that it asked too much", async () => {
+    const strict = await startService({
+      clock: new FakeClock(),
+      env: { CORS_ORIGINS: WEBSITE, CLIENT_RATE_PER_MINUTE: "1" },
+    });
+    try {
+      await strict.ask("/v1/prices");
+      const { status, headers } = await strict.ask("/v1/prices", { headers: { Origin: WEBSITE } });
+      expect([status, headers["access-control-allow-origin"]]).toEqual([429, WEBSITE]);
+    } finally {
+      await strict.close();
+    }
+  });
+});
+
+describe("addresses", () => {
+  test.each([
+    "/nothing",
+    "/v1",
+    "/v1/",
+    "/v1/me/domains",
+    "/V1/prices",
+    "/v1/prices/",
+    "/v1/Prices",
+    "/v1//prices",
+    "/v1/staff",
+    "/problems/",
+    "/problems/nothing",
+    "/problems/constructor",
+    "/problems/__proto__",
+    "/docs/assets/../../package.json",
+    "/docs/assets/..%2f..%2fpackage.json",
+    "/docs/assets/package.json",
+    "/.env",
+    "/var",
+    "/config/retail.yaml",
+    "*",
+  ])("%s is not found", async (path) => {
+    expect(problemOf(await service.ask(path)).code).toBe("not_found");
+  });
+
+  test.each(["/problems/%", "/v1/staff/domains/%ff", "/v1/staff/domains/%E0%A4%A"])(
+    "%s, which cannot be decoded, is refused",
+    async (path) => {
+      expect(problemOf(await service.ask(path, { headers: bearer("read") })).code).toBe("invalid_request");
+    },
+  );
+
+  test("an absolute one, as proxies send it, is understood", async () => {
+    const answer = await raw(
+      "GET http://shop.example/livez HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n",
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
+
+test("each problem has a page that tells what it means", async () => {
+  expect(Object.keys(STATUS_OF).sort()).toEqual(Object.keys(PROBLEMS).sort());
+  for (const [code, status] of Object.entries(STATUS_OF)) {
+    const answer = await service.ask(`/problems/${code}`);
+    expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+    expect(answer.body).toEqual({
+      code,
+      status,
+      title: expect.stringMatching(/./),
+      explanation: expect.stringMatching(/./),
+    });
+  }
+});
+
+describe("requests that are not quite HTTP", () => {
+  test("with two Host headers are refused", async () => {
+    const answer = await raw("GET /v1/prices HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n");
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/);
+  });
+
+  test.each([
+    ["no HTTP at all", "hello\r\n\r\n"],
+    ["two lengths", "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"],
+    [
+      "a length and chunks",
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+    ["headers without end", `GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`],
+  ])("with %s are refused with a problem like any other, and the connection ends", async (_what, text) => {
+    const answer = await raw(text);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/);
+    expect(answer).toMatch(/^x-request-id: \S+\r$/im);
+    expect(answer).toMatch(/^cache-control: no-store\r$/im);
+    expect((await service.ask("/livez")).status).toBe(200);
+  });
+
+  test("with no Host are refused", async () => {
+    expect(await raw("GET /v1/prices HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});
+
+test("answers are as the OpenAPI document says", async () => {
+  const document = openApiDocument({ version: "1.2.3" });
+  const cart = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
+  const questions: readonly (readonly [string, string, object?])[] = [
+    ["GET", "/v1/availability?domain=kabul.af"],
+    ["GET", "/v1/availability?domain=google.af"],
+    ["GET", "/v1/availability"],
+    ["GET", "/v1/search?q=kabul"],
+    ["GET", "/v1/search"],
+    ["GET", "/v1/prices"],
+    ["GET", "/v1/prices?tld=x"],
+    ["GET", "/v1/quotes?tld=.af&action=renewal"],
+    ["GET", "/v1/quotes"],
+    ["POST", "/v1/quotes", { body: cart }],
+    ["POST", "/v1/quotes", { body: {} }],
+    ["POST", "/v1/quotes", { body: "{", headers: { "Content-Type": "text/plain" } }],
+    ...STAFF_GETS.map((path) => ["GET", path, { headers: bearer("read") }] as const),
+    ...STAFF_GETS.map((path) => ["GET", path, { headers: bearer("metrics") }] as const),
+    ...STAFF_GETS.map((path) => ["GET", path] as const),
+    ["GET", "/v1/staff/domains/google.af", { headers: bearer("read") }],
+    ["GET", "/v1/staff/domains/x", { headers: bearer("read") }],
+    ["POST", "/v1/staff/cache/purge", { headers: bearer("operate"), body: { what: "account" } }],
+    ["POST", "/v1/staff/cache/purge", { headers: bearer("operate"), body: {} }],
+    ["GET", "/metrics", { headers: bearer("metrics") }],
+    ["GET", "/metrics"],
+    ["GET", "/livez"],
+    ["GET", "/readyz"],
+    ["GET", "/health"],
+    ["GET", "/problems/internal"],
+    ["GET", "/problems/nothing"],
+    ["GET", "/openapi.json"],
+    ["GET", "/nothing"],
+    ["PUT", "/v1/prices"],
+  ];
+  for (const [method, path, question] of questions)
+    matchesDocument(document, method, path, await service.ask(path, { method, ...question }));
+});
+
+test("a request that never ends gets no answer of another, and one aborted midway leaves the service well", async () => {
+  const socket = connect(service.port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  socket.write(
+    "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+  );
+  expect((await service.ask("/livez")).status).toBe(200);
+  socket.destroy();
+  const before = service.log.filter((line) => line.includes('"level":"error"')).length;
+  await until(() => service.log.some((line) => line.includes('"status":499')));
+  expect(service.log.filter((line) => line.includes('"level":"error"')).length).toBe(before);
+});

@@ -1,0 +1,103 @@
+/** Liveness, readiness and health (contract section 7): true, coarse, and free. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { FakeClock } from "../support/fake-clock.js";
+import { problemOf, type Service, startService, until } from "../support/service.js";
+
+const SANDBOX = "Embedded sandbox: no real registry data.";
+const CALM = {
+  upstream: [{ status: "pass" }],
+  quota: [{ status: "pass" }],
+  redis: [{ status: "pass", output: "Not configured." }],
+  prices: [{ status: "pass" }],
+};
+
+describe("a service that is well", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock() });
+  });
+  afterAll(() => service.close());
+
+  test("says so to whoever asks, and what it answers from, without a call", async () => {
+    await until(() => service.calls() === 29);
+    const live = await service.ask("/livez");
+    expect([live.status, live.body]).toEqual([200, { status: "live" }]);
+    const ready = await service.ask("/readyz");
+    expect([ready.status, ready.body]).toEqual([200, { status: "ready" }]);
+    const health = await service.ask("/health");
+    expect(health.status).toBe(200);
+    expect(health.headers["content-type"]).toMatch(/^application\/health\+json/);
+    expect(health.body).toEqual({ status: "pass", version: "1.2.3", description: SANDBOX, checks: CALM });
+    for (const { headers } of [live, ready, health]) expect(headers["cache-control"]).toBe("no-store");
+    expect(service.calls()).toBe(29);
+  });
+
+  test("is not counted against a client's requests", async () => {
+    const { headers } = await service.ask("/health");
+    expect(headers).not.toHaveProperty("ratelimit");
+  });
+});
+
+test("without a price yet, it warns and /v1/prices says when to come again", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock, reseller: "locked", warm: false });
+  try {
+    const problem = problemOf(await service.ask("/v1/prices"));
+    expect(problem.code).toBe("quota_exhausted");
+    await until(() => service.log.some((line) => line.includes("upstream.credential.refused")));
+    const health = await service.ask("/health");
+    expect(health.status).toBe(503);
+    expect(health.body).toMatchObject({
+      status: "fail",
+      checks: {
+        upstream: [{ status: "fail", output: "Every credential is refused." }],
+        prices: [{ status: "warn", output: "No price is known yet." }],
+      },
+    });
+    expect((await service.ask("/livez")).status).toBe(200);
+  } finally {
+    await service.close();
+  }
+});
+
+test("with its quota spent, it warns without a number", async () => {
+  const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+  const env = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
+  const service = await startService({ clock: new FakeClock(), retail, env });
+  try {
+    await service.ask("/v1/availability?domain=kabul.af");
+    await service.ask("/v1/availability?domain=google.af");
+    const { status, body } = await service.ask("/health");
+    expect([status, body]).toEqual([
+      200,
+      {
+        status: "warn",
+        version: "1.2.3",
+        description: SANDBOX,
+        checks: { ...CALM, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
+      },
+    ]);
+  } finally {
+    await service.close();
+  }
+});
+
+test("while it drains, it lives, is not ready, and refuses what is new", async () => {
+  const service = await startService({ clock: new FakeClock() });
+  try {
+    service.drain();
+    expect((await service.ask("/livez")).status).toBe(200);
+    const ready = await service.ask("/readyz");
+    expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
+    const refused = await service.ask("/v1/prices");
+    expect(problemOf(refused)).toMatchObject({ code: "shutting_down", retryAfter: 1 });
+    expect(refused.headers["connection"]).toBe("close");
+  } finally {
+    await service.close();
+  }
+});

@@ -1,0 +1,277 @@
+/**
+ * The release test: with unmistakable values for everything that is nobody's business, every public answer, header, log line, metric and
+ * page, of every reseller, in fair weather and foul, is searched for them.
+ */
+import { expect, test } from "@jest/globals";
+import { z } from "zod";
+import { plainShapes } from "../../src/sandbox/shapes.js";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  type Answer,
+  bearer,
+  type Question,
+  type Service,
+  startService,
+  STATUS_OF,
+} from "../support/service.js";
+
+const RESELLERS = ["quetzal", "ibex", "markhor", "closed"] as const;
+type Reseller = (typeof RESELLERS)[number];
+
+const tier = (reseller: Reseller): string => `Tier-of-${reseller}`;
+const key = (reseller: Reseller): string => `LEAKED-KEY-of-${reseller}`;
+const secret = (reseller: Reseller): string => `LEAKED-SECRET-of-${reseller}-0123456789`;
+const account = (reseller: Reseller): string => `LEAKED-ACCOUNT-${reseller}`;
+const balance: Record<Reseller, string> = {
+  quetzal: "918273.46",
+  ibex: "827364.55",
+  markhor: "736455.64",
+  closed: "645546.73",
+};
+const credit: Record<Reseller, string> = {
+  quetzal: "554433.21",
+  ibex: "443322.12",
+  markhor: "332211.23",
+  closed: "221100.34",
+};
+/** What .af costs each reseller for a year, the tier's discount taken off: the amounts of the lists, 731.37 and 843.91. */
+const year: Record<Reseller, string> = {
+  quetzal: "731.37",
+  ibex: "680.17",
+  markhor: "742.64",
+  closed: "731.37",
+};
+const BODY_OF_UPSTREAM = "LEAKED-TEXT-OF-THE-UPSTREAM";
+
+const world = `
+nameservers: [ns1.example.af]
+tiers:
+  - { name: ${tier("quetzal")}, fromDomains: 0, discountPercent: 0 }
+  - { name: ${tier("ibex")}, fromDomains: 10, discountPercent: 7 }
+  - { name: ${tier("markhor")}, fromDomains: 20, discountPercent: 12 }
+  - { name: ${tier("closed")}, fromDomains: 30, discountPercent: 0 }
+priceLists:
+  USD:
+    .af: { registration: ["731.37", "1462.79"], renewal: ["733.33"], transfer: ["739.19"], restore: ["787.87"] }
+    .com.af: { registration: ["751.57"], renewal: ["757.51"], transfer: ["761.67"], restore: ["797.91"] }
+  EUR:
+    .af: { registration: ["843.91", "1688.03"], renewal: ["853.31"], transfer: ["857.59"], restore: ["877.73"] }
+    .com.af: { registration: ["859.61"], renewal: ["863.29"], transfer: ["869.83"], restore: ["883.37"] }
+names:
+  takenPercent: 30
+  taken: [taken-always.af]
+  available: [free-always.af]
+  premium: { dear.af: { USD: "4747.47", EUR: "5858.58" } }
+resellers:
+${RESELLERS.map(
+  (one) => `
+  - id: ${one}
+    accountNumber: ${account(one)}
+    currency: ${one === "markhor" ? "EUR" : "USD"}
+    tier: ${tier(one)}
+    balance: "${balance[one]}"
+    creditLimit: "${credit[one]}"
+    apiAccess: ${one !== "closed"}
+    credentials: [{ key: ${key(one)}, secret: ${secret(one)} }]
+    domains: [{ name: owned-by-${one}.af, registered: 2020-02-02 }]
+`,
+).join("")}
+`;
+
+const retail = `
+currency: USD
+rates: { USD: "1", EUR: "1.0871" }
+catalog:
+  - { tld: .af, years: { registration: [1, 2], renewal: [1], transfer: [1], restore: [1] } }
+  - { tld: .com.af, years: { registration: [1], renewal: [1], transfer: [1], restore: [1] } }
+rules: [{ match: {}, markupPercent: "23", addFixed: "1.50", minMargin: "2.00", ending: "0.99" }]
+premium: { markupPercent: "17" }
+`;
+
+const CREDENTIALS = RESELLERS.flatMap((one) => [key(one), secret(one)]);
+const WHOLESALE = [...world.matchAll(/\d+\.\d\d(?=")/g)].map(([amount]) => amount);
+const PRIVATE = [
+  ...CREDENTIALS,
+  ...RESELLERS.flatMap((one) => [
+    tier(one),
+    account(one),
+    balance[one],
+    credit[one],
+    year[one],
+    `owned-by-${one}`,
+  ]),
+  ...WHOLESALE,
+  BODY_OF_UPSTREAM,
+  "X-Service",
+  "/api/v1",
+];
+
+function found(text: string, values: readonly string[]): string[] {
+  const lower = text.toLowerCase();
+  return values.filter((value) => lower.includes(value.toLowerCase()));
+}
+
+function whole({ status, headers, text }: Answer): string {
+  return `${status} ${JSON.stringify(headers)} ${text}`;
+}
+
+/** Every public question, in good and bad form; `name` is a label that nobody has asked for. */
+function questions(name: string, port: number): readonly (readonly [string, Question?])[] {
+  const cart = (...domains: string[]) => ({
+    items: domains.map((domain) => ({ domain, action: "registration", years: 1 })),
+  });
+  const post = (body: unknown, headers = {}): Question => ({ method: "POST", body, headers });
+  return [
+    [`/v1/availability?domain=${name}.af`],
+    [`/v1/availability?domain=${name}.af&years=2`],
+    ["/v1/availability?domain=free-always.af"],
+    ["/v1/availability?domain=taken-always.af"],
+    ["/v1/availability?domain=dear.af"],
+    [`/v1/availability?domain=${name}.com`],
+    ["/v1/availability?domain="],
+    ["/v1/availability?domain=free-always.af&years=77"],
+    ["/v1/availability?domain=free-always.af", { method: "HEAD" }],
+    [`/v1/search?q=${name}-search`],
+    ["/v1/search?q=dear"],
+    ["/v1/search?q=..&nonsense=1"],
+    ["/v1/prices"],
+    ["/v1/prices?tld=.af&action=registration&years=1"],
+    ["/v1/prices?tld=.xx"],
+    ["/v1/quotes?tld=.af&action=registration"],
+    ["/v1/quotes?tld=.com.af&action=restore"],
+    ["/v1/quotes?tld=.af"],
+    ["/v1/quotes", post(cart(`${name}-cart.af`, "dear.af", "taken-always.af"))],
+    ["/v1/quotes", post({ items: [{ domain: "free-always.af", action: "renewal", years: 1 }] })],
+    ["/v1/quotes", post({ items: [] })],
+    ["/v1/quotes", post("{")],
+    ["/v1/quotes", post("x", { "Content-Type": "text/plain" })],
+    ["/v1/quotes", post("x".repeat(40_000))],
+    ["/v1/prices", { headers: { Accept: "image/png" } }],
+    ["/v1/prices", { method: "DELETE" }],
+    ["/v1/prices", { headers: { Origin: `http://127.0.0.1:${port}` } }],
+    ["/v1/availability", { method: "OPTIONS" }],
+    ["/v1/nothing"],
+    [`/${name}`],
+    ["/%"],
+    ...["domains", `domains/owned-by-quetzal.af`, "balance", "tier", "prices", "overview"].flatMap((path) => [
+      [`/v1/staff/${path}`] as const,
+      [`/v1/staff/${path}`, { headers: { Authorization: "Bearer guess" } }] as const,
+      [`/v1/staff/${path}`, { headers: bearer("metrics") }] as const,
+    ]),
+    ["/v1/staff/cache/purge", post({ what: "all" })],
+    ["/v1/staff/cache/purge", { method: "POST", body: { what: "all" }, headers: bearer("read") }],
+    ["/metrics"],
+    ["/livez"],
+    ["/readyz"],
+    ["/health"],
+    ["/openapi.json"],
+    ["/docs"],
+    ["/docs/assets/init.js"],
+    ["/docs/assets/swagger-ui.css"],
+    ...Object.keys(STATUS_OF).map((code) => [`/problems/${code}`] as const),
+    ["/problems/nothing"],
+  ];
+}
+
+async function walk(service: Service, name: string): Promise<{ statuses: Set<number>; leaks: string[] }> {
+  const statuses = new Set<number>();
+  const leaks: string[] = [];
+  for (const [path, question] of questions(name, service.port)) {
+    const answer = await service.ask(path, question);
+    statuses.add(answer.status);
+    const own = path.includes("owned-by") ? ["owned-by-quetzal"] : [];
+    const leaked = found(whole(answer), PRIVATE).filter((value) => !own.includes(value));
+    if (leaked.length > 0) leaks.push(`${path}: ${leaked.join(", ")}`);
+    if (/(?:\n|\\n)\s+at |node_modules/.test(answer.text) && !path.startsWith("/docs/assets"))
+      leaks.push(`${path}: a stack`);
+  }
+  const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
+  const searched = [name, "free-always", "taken-always", "dear.af"];
+  const inMetrics = found(whole(metrics), [...PRIVATE, ...searched]);
+  if (inMetrics.length > 0) leaks.push(`/metrics: ${inMetrics.join(", ")}`);
+  const inLog = service.log.flatMap((line) => found(line, [...PRIVATE, ...searched]));
+  if (inLog.length > 0) leaks.push(`log: ${[...new Set(inLog)].join(", ")}`);
+  return { statuses, leaks };
+}
+
+test.each(RESELLERS)("what is %s's alone is never told to the public, whatever happens", async (reseller) => {
+  const clock = new FakeClock();
+  let foul: "no" | "error" | "garbage" | "limited" | "forbidden" = "no";
+  const poisoned = {
+    success: false,
+    error: { code: BODY_OF_UPSTREAM, message: `${BODY_OF_UPSTREAM} ${secret(reseller)} ${year[reseller]}` },
+    data: { domain: BODY_OF_UPSTREAM, balance: balance[reseller], tier: tier(reseller) },
+  };
+  const headers = { "X-Internal": BODY_OF_UPSTREAM, "Set-Cookie": `s=${secret(reseller)}` };
+  const availability: typeof plainShapes.availability = (result) => {
+    if (foul === "no") return plainShapes.availability(result);
+    const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[foul];
+    return { status, headers: { ...headers, "Retry-After": "30" }, body: poisoned };
+  };
+  const service = await startService({
+    clock,
+    world,
+    retail,
+    reseller,
+    warm: reseller !== "closed",
+    sandbox: { shapes: { ...plainShapes, availability } },
+  });
+  try {
+    const fair = await walk(service, "zanzibar-fair");
+    expect(fair.leaks).toEqual([]);
+    const common = [200, 204, 400, 401, 403, 404, 405, 406, 413, 415];
+    expect([...fair.statuses]).toEqual(
+      expect.arrayContaining(reseller === "closed" ? common.slice(2) : common),
+    );
+
+    for (const weather of ["error", "garbage", "limited", "forbidden"] as const) {
+      foul = weather;
+      const seen = await walk(service, `zanzibar-${weather}`);
+      expect([weather, seen.leaks]).toEqual([weather, []]);
+      expect([...seen.statuses].some((status) => status >= 500)).toBe(true);
+      // Past what is remembered of failures, refusals and pauses.
+      await clock.advance(100_000);
+    }
+    foul = "no";
+    await service.sandbox.close();
+    expect((await walk(service, "zanzibar-unreachable")).leaks).toEqual([]);
+    service.drain();
+    const draining = await walk(service, "zanzibar-draining");
+    expect([draining.leaks, draining.statuses.has(503)]).toEqual([[], true]);
+  } finally {
+    await service.close();
+  }
+});
+
+test("staff see wholesale, balance and tier in the fields meant for them, and credentials nowhere", async () => {
+  const service = await startService({ clock: new FakeClock(), world, retail });
+  try {
+    const read = async (path: string) => {
+      const answer = await service.ask(`/v1/staff/${path}`, { headers: bearer("read") });
+      expect([path, answer.status]).toEqual([path, 200]);
+      expect(found(whole(answer), [...CREDENTIALS, "X-Service", "/api/v1"])).toEqual([]);
+      return answer;
+    };
+    const own = (values: string[]) => values.filter((value) => !/^(?:owned-by-quetzal)$/.test(value));
+    expect(own(found(whole(await read("domains")), PRIVATE))).toEqual([]);
+    expect(own(found(whole(await read("domains/owned-by-quetzal.af")), PRIVATE))).toEqual([]);
+    expect(found(whole(await read("overview")), PRIVATE)).toEqual([]);
+    expect(new Set(found(whole(await read("balance")), PRIVATE))).toEqual(
+      new Set([account("quetzal"), balance.quetzal, credit.quetzal]),
+    );
+    expect(new Set(found(whole(await read("tier")), PRIVATE))).toEqual(
+      new Set([tier("quetzal"), tier("ibex")]),
+    );
+    const { prices, ...rest } = z
+      .looseObject({ prices: z.array(z.looseObject({ wholesale: z.unknown(), margin: z.unknown() })) })
+      .parse((await read("prices")).body);
+    expect(found(JSON.stringify(rest), PRIVATE)).toEqual([]);
+    for (const { wholesale, margin: _margin, ...others } of prices) {
+      expect(found(JSON.stringify(wholesale), WHOLESALE)).toHaveLength(1);
+      expect(found(JSON.stringify(others), PRIVATE)).toEqual([]);
+    }
+    expect(service.log.flatMap((line) => found(line, PRIVATE))).toEqual([]);
+  } finally {
+    await service.close();
+  }
+});

@@ -1,0 +1,242 @@
+/** The service as a process of its own, `node dist/main.js`: what it needs to start, what it keeps, and how it ends. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { z } from "zod";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import {
+  callsOf,
+  CHECK,
+  PRICING,
+  type ServiceProcess,
+  spawnService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+
+let folder: ReturnType<typeof temporaryFolder>;
+let running: ServiceProcess[];
+let sandboxes: Sandbox[];
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  running = [];
+  sandboxes = [];
+});
+afterEach(async () => {
+  for (const { child, exited } of running) {
+    child.kill("SIGKILL");
+    await exited;
+  }
+  for (const sandbox of sandboxes) await sandbox.close();
+  folder.remove();
+});
+
+function start(env: Readonly<Record<string, string>> = {}): ServiceProcess {
+  const service = spawnService({ STATE_DIR: join(folder.path, "state"), ...env });
+  running.push(service);
+  return service;
+}
+
+async function upstream(): Promise<{ sandbox: Sandbox; env: Readonly<Record<string, string>> }> {
+  const sandbox = await startSandbox();
+  sandboxes.push(sandbox);
+  const { key, secret } = sandbox.credential();
+  return {
+    sandbox,
+    env: {
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY: key,
+      UPSTREAM_SERVICE_SECRET: secret,
+      QUOTA_COLD_START: "assume-free",
+    },
+  };
+}
+
+/** The names of the settings complained about, in order; the process must have ended with 1 and logged nothing else. */
+async function refusedFor(env: Readonly<Record<string, string>>): Promise<string[]> {
+  const service = start(env);
+  expect(await service.exited).toBe(1);
+  expect(service.stdout).toEqual([]);
+  return service.stderr.map((line) => {
+    expect(line).toMatch(/^[A-Z_]+: \S/);
+    return line.slice(0, line.indexOf(":"));
+  });
+}
+
+describe("starting", () => {
+  test("with nothing set serves on the embedded sandbox, says so, and says once where it listens", async () => {
+    const service = start();
+    const port = await service.listening;
+    const found = await service.ask("/v1/availability?domain=kabul.af");
+    expect([found.status, found.body]).toEqual([
+      200,
+      expect.objectContaining({ status: "available", price: { amount: "26.99", currency: "USD" } }),
+    ]);
+    expect((await service.ask("/health")).body).toMatchObject({
+      description: expect.stringMatching(/sandbox/),
+    });
+    expect(await service.stop()).toBe(0);
+    const told = service.stdout.filter((line) => line.includes("listening"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain(`listening on port ${port}`);
+    expect(told[0]).toMatch(/sandbox/);
+    const line = z.looseObject({ time: z.iso.datetime(), level: z.string(), event: z.string() });
+    for (const text of service.stdout) expect(() => line.parse(JSON.parse(text))).not.toThrow();
+    expect(service.stderr).toEqual([]);
+    expect(service.stdout.join("\n")).not.toMatch(/kabul|sandbox-demo-(?:key|secret)/);
+    expect(existsSync(join(folder.path, "state"))).toBe(false);
+  });
+
+  test("in production with nothing set names every missing setting, one a line, and ends with 1", async () => {
+    const missing = await refusedFor({ NODE_ENV: "production" });
+    expect(missing.sort()).toEqual(["UPSTREAM_BASE_URL", "UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]);
+  });
+
+  test("with malformed settings names each of them and quotes no secret", async () => {
+    const env = {
+      PORT: "80a",
+      UPSTREAM_BASE_URL: "ftp://registry.example",
+      UPSTREAM_SERVICE_KEY: "only-the-key",
+      UPSTREAM_RATE_LIMIT: "0",
+      UPSTREAM_TIMEOUT_MS: "-1",
+      QUOTA_COLD_START: "maybe",
+      TRUST_PROXY_HOPS: "true",
+      STAFF_TOKENS: "me:nothash:read",
+      CORS_ORIGINS: "https://www.example.af/",
+      LOG_LEVEL: "loud",
+      RETAIL_CONFIG: join(folder.path, "absent.yaml"),
+      SHUTDOWN_GRACE_MS: "1e3",
+    };
+    const [faults, service] = [await refusedFor(env), running[0]];
+    expect(new Set(faults)).toEqual(
+      new Set([
+        ...Object.keys(env).filter((name) => name !== "UPSTREAM_SERVICE_KEY"),
+        "UPSTREAM_SERVICE_SECRET",
+      ]),
+    );
+    expect(service?.stderr.join("\n")).not.toMatch(/only-the-key|nothash/);
+  });
+
+  test("with a secret given twice, by value and by file, is refused", async () => {
+    const file = join(folder.path, "key");
+    writeFileSync(file, "from-the-file");
+    const faults = await refusedFor({
+      UPSTREAM_BASE_URL: "https://registry.example",
+      UPSTREAM_SERVICE_KEY: "by-value",
+      UPSTREAM_SERVICE_KEY_FILE: file,
+      UPSTREAM_SERVICE_SECRET: "a-secret",
+    });
+    expect(faults).toEqual(["UPSTREAM_SERVICE_KEY"]);
+  });
+
+  test("in production with an upstream on plain http elsewhere is refused; on loopback it is not", async () => {
+    const credential = { UPSTREAM_SERVICE_KEY: "k", UPSTREAM_SERVICE_SECRET: "s", NODE_ENV: "production" };
+    const faults = await refusedFor({ ...credential, UPSTREAM_BASE_URL: "http://registry.example" });
+    expect(faults).toEqual(["UPSTREAM_BASE_URL"]);
+    const local = start({ ...credential, UPSTREAM_BASE_URL: "http://127.0.0.1:9" });
+    expect(await local.listening).toBeGreaterThan(0);
+  });
+
+  test("on a port that is taken ends with 1 and one line", async () => {
+    const first = start();
+    const second = start({ PORT: String(await first.listening) });
+    expect(await second.exited).toBe(1);
+    expect(second.stderr).toHaveLength(1);
+  });
+});
+
+describe("stopping", () => {
+  test("finishes what is in flight, takes nothing new, and ends with 0", async () => {
+    const { sandbox, env } = await upstream();
+    const service = start(env);
+    await service.listening;
+    await until(() => callsOf(sandbox) >= 29, "the price list");
+    sandbox.control.setBehaviour({ afterMs: 400 });
+    const answer = service.ask("/v1/availability?domain=kabul.af");
+    await until(() => callsOf(sandbox, CHECK) === 1, "the call");
+    const ended = service.stop();
+    expect(await answer).toMatchObject({ status: 200, body: { status: "available" } });
+    expect(await ended).toBe(0);
+    await expect(service.ask("/livez")).rejects.toThrow();
+    expect(service.stdout.at(-1)).toContain("server.stopped");
+  });
+
+  test("does not wait for those who never finish their request past SHUTDOWN_GRACE_MS", async () => {
+    const service = start({ SHUTDOWN_GRACE_MS: "300" });
+    const port = await service.listening;
+    const halves = [
+      "GET /livez HTTP/1.1\r\nHost: a\r\n",
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
+      "",
+    ];
+    const sockets = await Promise.all(
+      halves.map(
+        (text) =>
+          new Promise<ReturnType<typeof connect>>((done) => {
+            const socket = connect(port, "127.0.0.1", () => {
+              socket.write(text, () => {
+                done(socket);
+              });
+            });
+            socket.on("error", () => undefined);
+          }),
+      ),
+    );
+    await service.ask("/livez");
+    expect(await service.stop()).toBe(0);
+    for (const socket of sockets) socket.destroy();
+  }, 8000);
+});
+
+describe("starting again", () => {
+  test("has the prices at once and without a call, from files that only the owner can read", async () => {
+    const { sandbox, env } = await upstream();
+    const first = start(env);
+    await first.listening;
+    const stateDir = join(folder.path, "state");
+    await until(() => existsSync(join(stateDir, "price-facts.json")), "the file");
+    const before = await first.ask("/v1/prices");
+    expect(await first.stop()).toBe(0);
+    const pricing = callsOf(sandbox, PRICING);
+    expect(pricing).toBe(28);
+
+    const files = readdirSync(stateDir, { recursive: true, encoding: "utf8" }).map((name) =>
+      join(stateDir, name),
+    );
+    expect(files.length).toBeGreaterThan(1);
+    expect(statSync(stateDir).mode & 0o077).toBe(0);
+    for (const file of files) expect([file, statSync(file).mode & 0o077]).toEqual([file, 0]);
+    const { key, secret } = sandbox.credential();
+    for (const file of files.filter((name) => statSync(name).isFile()))
+      expect(readFileSync(file, "latin1")).not.toMatch(new RegExp(`${key}|${secret}`));
+
+    const second = start({ ...env, QUOTA_COLD_START: "assume-spent" });
+    await second.listening;
+    const after = await second.ask("/v1/prices");
+    expect([after.status, after.body]).toEqual([200, before.body]);
+    expect(after.headers["etag"]).toBe(before.headers["etag"]);
+    expect(callsOf(sandbox, PRICING)).toBe(pricing);
+    // The window's record was kept as well: the second start knows what the first one spent.
+    const name = await second.ask("/v1/availability?domain=kabul.af");
+    expect(name.status).toBe(200);
+  });
+
+  test("with another credential does not believe the prices of the one before", async () => {
+    const { sandbox, env } = await upstream();
+    const first = start(env);
+    await first.listening;
+    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the file");
+    await first.stop();
+    const other = sandbox.credential("big");
+    const second = start({
+      ...env,
+      UPSTREAM_SERVICE_KEY: other.key,
+      UPSTREAM_SERVICE_SECRET: other.secret,
+    });
+    await second.listening;
+    await until(() => callsOf(sandbox, PRICING) === 56, "the other's price list");
+    expect(second.stdout.some((line) => line.includes("prices.saved.foreign"))).toBe(true);
+  });
+});

@@ -1,0 +1,354 @@
+/** What staff ask, by scope (contract section 6). */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { FakeClock } from "../support/fake-clock.js";
+import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
+
+const NOW = "2026-03-20T00:00:00.000Z";
+const DOMAIN = "GET /api/v1/domains/{domain}";
+
+describe("staff", () => {
+  const clock = new FakeClock();
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock });
+    await until(() => service.calls("GET /api/v1/domains") === 1);
+  });
+  afterAll(() => service.close());
+
+  const read = (path: string) => service.ask(path, { headers: bearer("read") });
+
+  const READ = [
+    "/v1/staff/domains",
+    "/v1/staff/domains/khyber.af",
+    "/v1/staff/balance",
+    "/v1/staff/tier",
+    "/v1/staff/prices",
+    "/v1/staff/overview",
+  ];
+
+  test.each([...READ, "/metrics"])("GET %s needs a token, and one with its scope", async (path) => {
+    const scope = path === "/metrics" ? "metrics" : "read";
+    const calls = service.calls();
+    for (const Authorization of ["", "Bearer", "Bearer wrong", "Basic cmVhZDpyZWFk", "Bearer a b"]) {
+      const refused = await service.ask(path, { headers: { Authorization } });
+      expect(problemOf(refused).code).toBe("unauthenticated");
+      expect(refused.headers["www-authenticate"]).toBe('Bearer realm="staff"');
+    }
+    for (const other of (["read", "operate", "metrics"] as const).filter((name) => name !== scope)) {
+      const refused = await service.ask(path, { headers: bearer(other) });
+      expect(problemOf(refused).code).toBe("forbidden");
+      expect(refused.headers["www-authenticate"]).toBe(
+        `Bearer realm="staff", error="insufficient_scope", scope="${scope}"`,
+      );
+    }
+    expect(service.calls()).toBe(calls);
+    const { status, headers } = await service.ask(path, { headers: bearer(scope) });
+    expect([status, headers["cache-control"]]).toEqual([200, "no-store"]);
+  });
+
+  test("a purge needs the scope to operate", async () => {
+    const purge = (headers: Readonly<Record<string, string>>) =>
+      service.ask("/v1/staff/cache/purge", { method: "POST", headers, body: { what: "account" } });
+    expect(problemOf(await purge({})).code).toBe("unauthenticated");
+    expect(problemOf(await purge(bearer("read"))).code).toBe("forbidden");
+    expect((await purge(bearer("operate"))).status).toBe(200);
+    await read("/v1/staff/domains");
+  });
+
+  test("see the reseller's domains", async () => {
+    const { body } = await read("/v1/staff/domains");
+    const list = z
+      .strictObject({ domains: z.array(z.unknown()), asOf: z.literal(NOW), source: z.literal("cache") })
+      .parse(body);
+    expect(list.domains).toHaveLength(12);
+    expect(list.domains).toContainEqual({
+      domain: "bamyan.af",
+      status: "active",
+      registeredAt: "2020-07-02T00:00:00.000Z",
+      expiresAt: expect.stringMatching(/^20\d\d-07-02T00:00:00\.000Z$/),
+      autoRenew: false,
+      nameservers: ["ns1.sandbox-dns.af", "ns2.sandbox-dns.af"],
+    });
+  });
+
+  test("see one domain, the second time from memory", async () => {
+    const one = {
+      domain: "hindukush.net.af",
+      status: "suspended",
+      registeredAt: "2024-01-16T00:00:00.000Z",
+      expiresAt: expect.stringMatching(/^20\d\d-01-16T00:00:00\.000Z$/),
+      autoRenew: true,
+      nameservers: ["ns1.sandbox-dns.af", "ns2.sandbox-dns.af"],
+      asOf: NOW,
+    };
+    const before = service.calls(DOMAIN);
+    expect((await read("/v1/staff/domains/hindukush.net.af")).body).toEqual({ ...one, source: "upstream" });
+    expect((await read("/v1/staff/domains/HinduKush.net.af.")).body).toEqual({ ...one, source: "cache" });
+    expect(service.calls(DOMAIN) - before).toBe(1);
+  });
+
+  test("asking for a domain that is not the reseller's get a 404", async () => {
+    expect(problemOf(await read("/v1/staff/domains/google.af")).code).toBe("not_found");
+  });
+
+  test.each([".", "..", "%2e", "%2e%2e%2fbalance", "af", "kabul.com", "%00", "*"])(
+    "asking for the domain %s ask nobody",
+    async (domain) => {
+      const before = service.calls();
+      const { status } = await read(`/v1/staff/domains/${domain}`);
+      expect([400, 404]).toContain(status);
+      expect(service.calls()).toBe(before);
+    },
+  );
+
+  test("see the balance and the tier, with their age and where they come from", async () => {
+    expect((await read("/v1/staff/balance")).body).toEqual({
+      accountNumber: "RS-100482",
+      balance: "1843.50",
+      currency: "USD",
+      creditLimit: "500.00",
+      activeDomains: 10,
+      asOf: NOW,
+      source: expect.stringMatching(/^(?:upstream|cache)$/),
+    });
+    expect((await read("/v1/staff/tier")).body).toEqual({
+      currentTier: "Silver",
+      nextTier: "Gold",
+      domainsNeeded: 15,
+      asOf: NOW,
+      source: expect.stringMatching(/^(?:upstream|cache)$/),
+    });
+    expect((await read("/v1/staff/balance")).body).toMatchObject({ source: "cache" });
+  });
+
+  test("see what every price is made of", async () => {
+    const { body } = await read("/v1/staff/prices");
+    const { prices, ...rest } = z
+      .strictObject({ asOf: z.string(), prices: z.array(z.unknown()), warnings: z.array(z.string()) })
+      .parse(body);
+    expect(rest).toEqual({ asOf: NOW, warnings: [] });
+    expect(prices).toHaveLength(28);
+    expect(prices[0]).toEqual({
+      tld: ".af",
+      action: "registration",
+      years: 1,
+      wholesale: { amount: "20.21", currency: "USD" },
+      retail: { amount: "26.99", currency: "USD" },
+      margin: { amount: "6.78", currency: "USD" },
+      rule: "rule 1",
+      asOf: NOW,
+    });
+  });
+
+  test("see how the service fares", async () => {
+    await service.ask("/v1/availability?domain=kabul.af");
+    await service.ask("/v1/availability?domain=kabul.af");
+    const { body } = await read("/v1/staff/overview");
+    const count = expect.any(Number);
+    const pool = {
+      entries: count,
+      bound: count,
+      inflight: 0,
+      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count },
+    };
+    const lane = {
+      queued: 0,
+      served: count,
+      refused: count,
+      left: count,
+      waitedMsTotal: count,
+      longestWaitMs: count,
+    };
+    expect(body).toEqual({
+      mode: "sandbox",
+      quota: {
+        used: service.calls(),
+        budget: 997,
+        limit: 1000,
+        windowMs: 60_000,
+        largestWindowToday: service.calls(),
+        pausedForMs: 0,
+        lanes: { checkout: lane, exact: lane, search: lane, account: lane, refresh: lane },
+      },
+      caches: { availability: pool, prices: pool, tier: pool, account: pool },
+      upstream: { lastSuccessAt: NOW, lastFailureAt: null },
+      credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
+      saved: { cache: count, coalesced: count, refusedLocally: count },
+    });
+  });
+
+  test("scrape the Prometheus text", async () => {
+    const answer = await service.ask("/metrics", { headers: bearer("metrics") });
+    expect(answer.headers["content-type"]).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(answer.text).toMatch(/^http_request_duration_seconds_count\{.*route="\/v1\/staff\/prices"/m);
+    expect(answer.text).toMatch(/^quota_calls\{what="budget"\} 997$/m);
+  });
+
+  test.each(READ)("%s takes no parameters", async (path) => {
+    expect(problemOf(await read(`${path}?limit=1`)).errors?.map(({ field }) => field)).toEqual(["limit"]);
+  });
+
+  test("are not found under another spelling of the address", async () => {
+    for (const path of [
+      "/V1/STAFF/balance",
+      "/V1/STAFF/",
+      "/v1/staff/balance/",
+      "/v1/Staff/balance",
+      "//v1/staff/balance",
+    ])
+      expect(problemOf(await read(path)).code).toBe("not_found");
+  });
+
+  test("answers are for no other website's scripts", async () => {
+    const { headers } = await service.ask("/v1/staff/balance", {
+      headers: { ...bearer("read"), Origin: "https://www.example.af" },
+    });
+    expect(headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  describe("purging", () => {
+    const purge = async (body: unknown) =>
+      service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
+
+    test("availability forgets the names, and the next visitor's question is asked anew", async () => {
+      await purge({ what: "availability" });
+      await service.ask("/v1/availability?domain=kabul.af");
+      const answer = await purge({ what: "availability" });
+      expect(answer.headers["cache-control"]).toBe("no-store");
+      expect(answer.body).toEqual({ purged: { availability: 1 } });
+      expect((await purge({ what: "availability" })).body).toEqual({ purged: { availability: 0 } });
+      const before = service.calls(CHECK);
+      await service.ask("/v1/availability?domain=kabul.af");
+      expect(service.calls(CHECK) - before).toBe(1);
+    });
+
+    test("the account forgets domains, balance and tier", async () => {
+      await purge({ what: "account" });
+      for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
+      expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
+      expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
+    });
+
+    test("everything tells each count, and prices come back by themselves", async () => {
+      expect((await purge({ what: "all" })).body).toEqual({
+        purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
+      });
+      await clock.advance(5000);
+      await until(async () => {
+        const { body } = await service.ask("/v1/prices");
+        const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
+        return known.data?.prices.length === 28;
+      }, "the price list");
+    });
+
+    test.each([{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])(
+      "%j is refused",
+      async (body) => {
+        expect(problemOf(await purge(body)).code).toBe("invalid_request");
+      },
+    );
+  });
+});
+
+test("a list of a hundred domains says that there are more", async () => {
+  const service = await startService({ clock: new FakeClock(), reseller: "big", warm: false });
+  try {
+    const { body } = await service.ask("/v1/staff/domains", { headers: bearer("read") });
+    expect(body).toMatchObject({ truncated: true });
+    expect(z.object({ domains: z.array(z.unknown()) }).parse(body).domains).toHaveLength(100);
+  } finally {
+    await service.close();
+  }
+});
+
+test("account data is shown as stale when the upstream fails", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  try {
+    const ask = () => service.ask("/v1/staff/balance", { headers: bearer("read") });
+    await ask();
+    await service.sandbox.close();
+    await clock.advance(301_000);
+    expect((await ask()).body).toMatchObject({ balance: "1843.50", asOf: NOW, source: "stale" });
+  } finally {
+    await service.close();
+  }
+});
+
+test("a credential rotated at the upstream and replaced in its files is used without a restart", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "secrets-"));
+  const clock = new FakeClock();
+  const write = ({ key, secret }: { readonly key: string; readonly secret: string }): void => {
+    writeFileSync(join(folder, "key"), `${key}\n`);
+    writeFileSync(join(folder, "secret"), `${secret}\n`);
+  };
+  const service = await startService({
+    clock,
+    env: (sandbox) => {
+      write(sandbox.credential());
+      return {
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY_FILE: join(folder, "key"),
+        UPSTREAM_SERVICE_SECRET_FILE: join(folder, "secret"),
+        QUOTA_COLD_START: "assume-free",
+        STATE_DIR: join(folder, "state"),
+      };
+    },
+  });
+  try {
+    expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+    const { key } = service.sandbox.credential();
+    const fresh = service.sandbox.control.rotate(key, { revokeOld: true });
+    await clock.advance(1000);
+    expect(problemOf(await service.ask("/v1/availability?domain=herat.af")).code).toBe("upstream_failed");
+    const refused = service.sandbox.stats().credentials.find((one) => one.key === key)?.refused;
+    for (let asked = 0; asked < 5; asked += 1) await service.ask(`/v1/availability?domain=herat-${asked}.af`);
+    expect(service.sandbox.stats().credentials.find((one) => one.key === key)?.refused).toBe(refused);
+    write(fresh);
+    // A new credential has a window of its own, of which nothing is known.
+    await clock.advance(4000);
+    expect((await service.ask("/v1/availability?domain=balkh.af")).status).toBe(200);
+  } finally {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("the standby credential takes over when the active one is refused", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "standby-"));
+  const service = await startService({
+    clock: new FakeClock(),
+    env: (sandbox) => {
+      const active = sandbox.credential();
+      const standby = sandbox.control.rotate(active.key);
+      return {
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: active.key,
+        UPSTREAM_SERVICE_SECRET: active.secret,
+        UPSTREAM_STANDBY_KEY: standby.key,
+        UPSTREAM_STANDBY_SECRET: standby.secret,
+        QUOTA_COLD_START: "assume-free",
+        STATE_DIR: folder,
+      };
+    },
+  });
+  try {
+    service.sandbox.control.revoke(service.sandbox.credential().key);
+    expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    expect(body).toMatchObject({
+      mode: "upstream",
+      credentials: [
+        { role: "active", refused: true },
+        { role: "standby", refused: false },
+      ],
+    });
+  } finally {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

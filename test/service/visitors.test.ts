@@ -1,0 +1,942 @@
+/** What visitors ask and are answered (contract section 4), when all goes well, when quota is short and when the upstream fails. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { plainShapes } from "../../src/sandbox/shapes.js";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  type Answer,
+  CHECK,
+  PRICING,
+  problemOf,
+  type Service,
+  startService,
+  until,
+} from "../support/service.js";
+
+const NOW = "2026-03-20T00:00:00.000Z";
+const FREE = { available: true, premium: false, stale: false, status: "available", asOf: NOW };
+const TAKEN = {
+  available: false,
+  premium: false,
+  stale: false,
+  status: "taken",
+  asOf: NOW,
+  price: null,
+  years: 1,
+};
+
+function usd(amount: string) {
+  return { amount, currency: "USD" };
+}
+
+function named(domain: string, unicodeName = domain) {
+  return { domain, unicodeName, tld: domain.slice(domain.indexOf(".")) };
+}
+
+/** One price and one list are read at the start; the rest of a small budget is left to the visitor. */
+const ONE_TERM = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+
+const FOUR_TLDS = `
+currency: USD
+catalog:
+  - { tld: .af, years: { registration: [1] } }
+  - { tld: .com.af, years: { registration: [1] } }
+  - { tld: .net.af, years: { registration: [1] } }
+  - { tld: .org.af, years: { registration: [1] } }
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+
+const searchShape = z.object({
+  results: z.array(z.object({ domain: z.string(), status: z.string(), retryAfter: z.int().optional() })),
+  complete: z.boolean(),
+});
+
+describe("a visitor", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock() });
+  });
+  afterAll(() => service.close());
+
+  /** How many checks the upstream was asked for by `act`. */
+  async function checksOf(act: () => Promise<unknown>): Promise<number> {
+    const before = service.calls(CHECK);
+    await act();
+    return service.calls(CHECK) - before;
+  }
+
+  describe("asking for a name", () => {
+    test("that is free is told so with the retail price of the shortest term", async () => {
+      const answer = await service.ask("/v1/availability?domain=kabul.af");
+      expect(answer.status).toBe(200);
+      expect(answer.body).toEqual({ ...named("kabul.af"), ...FREE, years: 1, price: usd("26.99") });
+      expect(answer.headers).toMatchObject({
+        "content-type": "application/json; charset=utf-8",
+        "cache-control": "private, max-age=5",
+      });
+    });
+
+    test("for two years is told the price of two years, which is not twice that of one", async () => {
+      const { body } = await service.ask("/v1/availability?domain=kabul.af&years=2");
+      expect(body).toEqual({ ...named("kabul.af"), ...FREE, years: 2, price: usd("48.99") });
+    });
+
+    test("that is taken is told so with a 200 and no price", async () => {
+      const answer = await service.ask("/v1/availability?domain=google.af");
+      expect(answer.status).toBe(200);
+      expect(answer.body).toEqual({ ...named("google.af"), ...TAKEN });
+    });
+
+    test("that is taken for one term costs no call for another", async () => {
+      await service.ask("/v1/availability?domain=bank.af");
+      const checks = await checksOf(async () => {
+        const { body } = await service.ask("/v1/availability?domain=bank.af&years=3");
+        expect(body).toEqual({ ...named("bank.af"), ...TAKEN, years: 3 });
+      });
+      expect(checks).toBe(0);
+    });
+
+    test("that is premium is told its own price", async () => {
+      const one = await service.ask("/v1/availability?domain=gold.af");
+      expect(one.body).toEqual({
+        ...named("gold.af"),
+        ...FREE,
+        premium: true,
+        years: 1,
+        price: usd("1667.50"),
+      });
+      const two = await service.ask("/v1/availability?domain=gold.af&years=2");
+      expect(two.body).toMatchObject({ premium: true, years: 2, price: usd("1689.56") });
+    });
+
+    test("of the reseller's own is told that it is taken, without a call", async () => {
+      const checks = await checksOf(async () => {
+        const { body } = await service.ask("/v1/availability?domain=khyber.af");
+        expect(body).toEqual({ ...named("khyber.af"), ...TAKEN });
+      });
+      expect(checks).toBe(0);
+    });
+
+    test("in Unicode is told both spellings", async () => {
+      const { body } = await service.ask(`/v1/availability?domain=${encodeURIComponent("München.af")}`);
+      expect(body).toMatchObject({ domain: "xn--mnchen-3ya.af", unicodeName: "münchen.af", tld: ".af" });
+    });
+
+    test.each([
+      "KABUL.AF",
+      "%20kabul.af%0A",
+      "kabul.af.",
+      "www.kabul.af",
+      "https%3A%2F%2Fwww.kabul.af%2Fbuy%3Fx%3D1%23top",
+      "http%3A%2F%2Fuser%3Apw%40kabul.af%3A8080",
+      "kabul%E3%80%82af",
+    ])("as people paste it, %s, is understood and costs nothing once it is known", async (domain) => {
+      await service.ask("/v1/availability?domain=kabul.af");
+      const checks = await checksOf(async () => {
+        const { status, body } = await service.ask(`/v1/availability?domain=${domain}`);
+        expect([status, body]).toEqual([200, expect.objectContaining({ domain: "kabul.af" })]);
+      });
+      expect(checks).toBe(0);
+    });
+
+    test("cannot tell from the headers whether somebody asked for it before", async () => {
+      const told = async () => {
+        const { headers } = await service.ask("/v1/availability?domain=confidential-idea.af");
+        const { "x-request-id": _id, date: _date, ratelimit: _limit, ...rest } = headers;
+        return rest;
+      };
+      expect(await told()).toEqual(await told());
+    });
+
+    test("and sending Cache-Control: no-cache does not make the upstream be asked again", async () => {
+      await service.ask("/v1/availability?domain=kabul.af");
+      const headers = { "Cache-Control": "no-cache", Pragma: "no-cache" };
+      expect(await checksOf(() => service.ask("/v1/availability?domain=kabul.af", { headers }))).toBe(0);
+    });
+
+    test.each([
+      ["", "domain"],
+      ["?domain=", "domain"],
+      ["?domain=kabul", "domain"],
+      ["?domain=kabul.com", "domain"],
+      ["?domain=af", "domain"],
+      ["?domain=com.af", "domain"],
+      ["?domain=kabul.gov.af", "domain"],
+      ["?domain=a.b.af", "domain"],
+      ["?domain=-kabul.af", "domain"],
+      ["?domain=ka_bul.af", "domain"],
+      ["?domain=%E2%84%AAabul.af.evil", "domain"],
+      ["?domain=kabul..af", "domain"],
+      [`?domain=${"a".repeat(64)}.af`, "domain"],
+      ["?domain=me%40kabul.af", "domain"],
+      ["?domain=kabul.af&years=0", "years"],
+      ["?domain=kabul.af&years=4", "years"],
+      ["?domain=kabul.af&years=1.0", "years"],
+      ["?domain=kabul.af&years=1e0", "years"],
+      ["?domain=kabul.af&years=", "years"],
+      ["?domain=kabul.net.af&years=3", "years"],
+      ["?domain=kabul.af&domain=herat.af", "domain"],
+      ["?domain=kabul.af&years=1&years=1", "years"],
+      ["?domain=kabul.af&year=1", "year"],
+      ["?domain[]=kabul.af", "query"],
+    ])("badly, %s, is told which field is wrong, without a call", async (query, field) => {
+      const checks = await checksOf(async () => {
+        const problem = problemOf(await service.ask(`/v1/availability${query}`));
+        expect(problem.code).toBe("invalid_request");
+        expect(problem.errors?.map((error) => error.field)).toContain(field);
+      });
+      expect(checks).toBe(0);
+    });
+  });
+
+  describe("searching", () => {
+    test("for a label is told of every TLD sold, in the order of the catalogue", async () => {
+      const { status, headers, body } = await service.ask("/v1/search?q=Kabul");
+      expect([status, headers["cache-control"]]).toEqual([200, "no-store"]);
+      expect(body).toEqual({
+        query: "Kabul",
+        label: "kabul",
+        results: [
+          { ...named("kabul.af"), ...FREE, years: 1, price: usd("26.99") },
+          { ...named("kabul.com.af"), ...FREE, years: 1, price: usd("11.99") },
+          { ...named("kabul.net.af"), ...FREE, years: 1, price: usd("10.99") },
+          { ...named("kabul.org.af"), ...FREE, years: 1, price: usd("10.99") },
+        ],
+        complete: true,
+      });
+    });
+
+    test("for a whole name is told of it first", async () => {
+      const { body } = await service.ask("/v1/search?q=https%3A%2F%2Fwww.kabul.net.af%2F");
+      const { results } = searchShape.parse(body);
+      expect(results.map(({ domain }) => domain)).toEqual([
+        "kabul.net.af",
+        "kabul.af",
+        "kabul.com.af",
+        "kabul.org.af",
+      ]);
+    });
+
+    test("under chosen TLDs is told of those alone, each once, in the order asked for", async () => {
+      const { body } = await service.ask("/v1/search?q=kabul&tlds=.org.af,.AF,.org.af");
+      expect(searchShape.parse(body).results.map(({ domain }) => domain)).toEqual([
+        "kabul.org.af",
+        "kabul.af",
+      ]);
+    });
+
+    test("for three years leaves out the TLDs that are not sold for three", async () => {
+      const { body } = await service.ask("/v1/search?q=kabul&years=3");
+      expect(searchShape.parse(body).results.map(({ domain }) => domain)).toEqual([
+        "kabul.af",
+        "kabul.com.af",
+      ]);
+    });
+
+    test.each([
+      ["", "q"],
+      ["?q=", "q"],
+      ["?q=kabul.com", "q"],
+      ["?q=-", "q"],
+      ["?q=a%20b", "q"],
+      ["?q=kabul&tlds=", "tlds"],
+      ["?q=kabul&tlds=.com", "tlds"],
+      ["?q=kabul&tlds=.af,,.com.af", "tlds"],
+      ["?q=kabul&years=9", "years"],
+      ["?q=kabul&years=x", "years"],
+      ["?q=kabul&q=herat", "q"],
+      ["?q=kabul&limit=1", "limit"],
+    ])("badly, %s, is told which field is wrong, without a call", async (query, field) => {
+      const checks = await checksOf(async () => {
+        const problem = problemOf(await service.ask(`/v1/search${query}`));
+        expect(problem.code).toBe("invalid_request");
+        expect(problem.errors?.map((error) => error.field)).toContain(field);
+      });
+      expect(checks).toBe(0);
+    });
+  });
+
+  describe("reading prices", () => {
+    const priceList = z.strictObject({
+      asOf: z.string(),
+      prices: z.array(
+        z.strictObject({
+          tld: z.string(),
+          action: z.string(),
+          years: z.int(),
+          price: z.strictObject({ amount: z.string().regex(/^\d+\.\d\d$/), currency: z.literal("USD") }),
+        }),
+      ),
+    });
+
+    test("has every combination of the catalogue, from memory", async () => {
+      const before = service.calls();
+      const answer = await service.ask("/v1/prices");
+      expect(answer.status).toBe(200);
+      expect(answer.headers["cache-control"]).toBe("public, max-age=300, stale-while-revalidate=3600");
+      const { asOf, prices } = priceList.parse(answer.body);
+      expect(asOf).toBe(NOW);
+      expect(prices).toHaveLength(28);
+      expect(prices).toContainEqual({ tld: ".af", action: "renewal", years: 2, price: usd("53.99") });
+      expect(service.calls()).toBe(before);
+    });
+
+    test("can be narrowed by TLD, action and term", async () => {
+      const { body } = await service.ask("/v1/prices?tld=.AF&action=registration&years=1");
+      expect(body).toEqual({
+        asOf: NOW,
+        prices: [{ tld: ".af", action: "registration", years: 1, price: usd("26.99") }],
+      });
+    });
+
+    test("again with the ETag is a 304 without a body, and stays one while nothing changes", async () => {
+      const first = await service.ask("/v1/prices");
+      const etag = first.headers["etag"] ?? "";
+      expect(etag).toMatch(/^"[\w-]+"$/);
+      const again = await service.ask("/v1/prices", { headers: { "If-None-Match": etag } });
+      expect([again.status, again.text, again.headers["etag"]]).toEqual([304, "", etag]);
+      expect(again.headers["cache-control"]).toBe("public, max-age=300, stale-while-revalidate=3600");
+      const several = await service.ask("/v1/prices", { headers: { "If-None-Match": `"old", ${etag}` } });
+      expect(several.status).toBe(304);
+      const other = await service.ask("/v1/prices?tld=.af", { headers: { "If-None-Match": etag } });
+      expect(other.status).toBe(200);
+      expect(other.headers["etag"]).not.toBe(etag);
+    });
+
+    test.each([
+      ["?tld=.com", "tld"],
+      ["?tld=af", "tld"],
+      ["?action=Registration", "action"],
+      ["?action=delete", "action"],
+      ["?years=0", "years"],
+      ["?currency=EUR", "currency"],
+      ["?tld=.af&tld=.af", "tld"],
+    ])("badly, %s, is refused and not cached", async (query, field) => {
+      const problem = problemOf(await service.ask(`/v1/prices${query}`));
+      expect(problem.errors?.map((error) => error.field)).toEqual([field]);
+    });
+  });
+
+  describe("asking for the quote of a term", () => {
+    test("is told its price and since when", async () => {
+      const before = service.calls();
+      const answer = await service.ask("/v1/quotes?tld=.af&action=renewal&years=2");
+      expect(answer.body).toEqual({
+        tld: ".af",
+        action: "renewal",
+        years: 2,
+        price: usd("53.99"),
+        asOf: NOW,
+      });
+      expect(answer.headers["cache-control"]).toBe("no-store");
+      expect(service.calls()).toBe(before);
+    });
+
+    test("without years is told of the shortest term", async () => {
+      const { body } = await service.ask("/v1/quotes?tld=.af&action=transfer");
+      expect(body).toMatchObject({ years: 1 });
+    });
+
+    test.each([
+      ["", "tld"],
+      ["?tld=.af", "action"],
+      ["?tld=.af&action=burn", "action"],
+      ["?tld=.af&action=transfer&years=2", "years"],
+      ["?tld=.xx&action=transfer", "tld"],
+      ["?tld=.af&action=renewal&domain=kabul.af", "domain"],
+    ])("badly, %s, is refused", async (query, field) => {
+      const problem = problemOf(await service.ask(`/v1/quotes${query}`));
+      expect([problem.code, problem.errors?.map((error) => error.field)]).toEqual([
+        "invalid_request",
+        [field],
+      ]);
+    });
+  });
+
+  describe("sending a cart", () => {
+    const post = (body: unknown) => service.ask("/v1/quotes", { method: "POST", body });
+
+    test("is told each price, what is free and what was not checked, and the sum", async () => {
+      const answer = await post({
+        items: [
+          { domain: "KABUL.af", action: "registration", years: 1 },
+          { domain: "google.af", action: "registration", years: 2 },
+          { domain: "khyber.af", action: "renewal", years: 2 },
+          { domain: "gold.af", action: "registration" },
+        ],
+      });
+      expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+      const item = (domain: string, action: string, years: number) => ({
+        domain,
+        tld: ".af",
+        action,
+        years,
+      });
+      expect(answer.body).toEqual({
+        items: [
+          { ...item("kabul.af", "registration", 1), price: usd("26.99"), status: "available" },
+          { ...item("google.af", "registration", 2), price: null, status: "taken" },
+          { ...item("khyber.af", "renewal", 2), price: usd("53.99"), status: "not_checked" },
+          { ...item("gold.af", "registration", 1), price: usd("1667.50"), status: "available" },
+        ],
+        total: [usd("1748.48")],
+      });
+    });
+
+    test("with nothing that can be bought has no sum", async () => {
+      const { body } = await post({ items: [{ domain: "google.af", action: "registration", years: 1 }] });
+      expect(body).toMatchObject({ total: [] });
+    });
+
+    test("of twenty is served, of none or twenty-one is not", async () => {
+      const items = (count: number) => ({
+        items: Array.from({ length: count }, (_, n) => ({
+          domain: `cart-${n}.af`,
+          action: "renewal",
+          years: 1,
+        })),
+      });
+      expect((await post(items(20))).status).toBe(200);
+      expect(problemOf(await post(items(0))).errors?.[0]?.field).toBe("items");
+      expect(problemOf(await post(items(21))).errors?.[0]?.field).toBe("items");
+    });
+
+    test("with the same name twice, in whatever spelling, is refused", async () => {
+      const problem = problemOf(
+        await post({
+          items: [
+            { domain: "kabul.af", action: "registration", years: 1 },
+            { domain: "WWW.KABUL.AF.", action: "registration", years: 1 },
+          ],
+        }),
+      );
+      expect(problem.errors?.map(({ field }) => field)).toEqual(["items[1].domain"]);
+    });
+
+    test("with several faults is told all of them, without a call", async () => {
+      const checks = await checksOf(async () => {
+        const problem = problemOf(
+          await post({
+            items: [
+              { domain: "cart-fault.af", action: "registration", years: 1 },
+              { domain: "kabul.com", action: "registration", years: 1 },
+              { domain: "kabul.af", action: "registration", years: 7 },
+              { domain: "herat.af", action: "transfer", years: 2 },
+            ],
+          }),
+        );
+        expect(problem.errors?.map(({ field }) => field)).toEqual([
+          "items[1].domain",
+          "items[2].years",
+          "items[3].years",
+        ]);
+      });
+      expect(checks).toBe(0);
+    });
+
+    test.each([
+      [{ items: [{ domain: "kabul.af", action: "burn", years: 1 }] }, "items[0].action"],
+      [{ items: [{ domain: 7, action: "renewal", years: 1 }] }, "items[0].domain"],
+      [{ items: [{ domain: "kabul.af", action: "renewal", years: "1" }] }, "items[0].years"],
+      [{ items: [{ domain: "kabul.af", action: "renewal", years: 1.5 }] }, "items[0].years"],
+      [{ items: [{ domain: "kabul.af", action: "renewal", years: 1, price: "0.01" }] }, "items[0]"],
+      [{ items: [null] }, "items[0]"],
+      [{ items: {} }, "items"],
+      [{ items: [], coupon: "x" }, "body"],
+      [{}, "items"],
+      [[], "body"],
+    ])("that is no cart, %j, is refused by its field", async (body, field) => {
+      const problem = problemOf(await post(body));
+      expect(problem.code).toBe("invalid_request");
+      expect(problem.errors?.map((error) => error.field)).toContain(field);
+    });
+
+    test.each(["", "{", '{"items":', "null", '"kabul.af"', "[1,]", "\u0000"])(
+      "that is no JSON object, %j, is refused",
+      async (body) => {
+        const headers = { "Content-Type": "application/json", "Content-Length": String(body.length) };
+        const problem = problemOf(await service.ask("/v1/quotes", { method: "POST", headers, body }));
+        expect(problem.code).toBe("invalid_request");
+      },
+    );
+
+    test("does not take parameters in the address", async () => {
+      const body = { items: [{ domain: "kabul.af", action: "renewal", years: 1 }] };
+      const answer = await service.ask("/v1/quotes?tld=.af", { method: "POST", body });
+      expect(problemOf(answer).errors?.map(({ field }) => field)).toEqual(["tld"]);
+    });
+  });
+});
+
+describe("what is to be registered", () => {
+  test("is checked anew for a cart, however fresh the answer to a search is, but not for a double click", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock });
+    try {
+      const body = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
+      await service.ask("/v1/availability?domain=kabul.af");
+      expect(service.calls(CHECK)).toBe(1);
+      await clock.advance(6000);
+      await service.ask("/v1/availability?domain=kabul.af");
+      expect(service.calls(CHECK)).toBe(1);
+      service.sandbox.control.setTaken("kabul.af", true);
+      const cart = await service.ask("/v1/quotes", { method: "POST", body });
+      expect(cart.body).toMatchObject({ items: [{ status: "taken", price: null }], total: [] });
+      expect(service.calls(CHECK)).toBe(2);
+      await service.ask("/v1/quotes", { method: "POST", body });
+      expect(service.calls(CHECK)).toBe(2);
+      const seen = await service.ask("/v1/availability?domain=kabul.af");
+      expect(seen.body).toMatchObject({ status: "taken" });
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("is not found premium because the tier changed after the price list was read", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, retail: ONE_TERM });
+    try {
+      await clock.advance(400_000);
+      service.sandbox.control.setTier("demo", "Gold");
+      const { body } = await service.ask("/v1/availability?domain=kabul.af");
+      // 21.50 less 12 % is 18.92; and 25 % on it.
+      expect(body).toMatchObject({ status: "available", premium: false, price: usd("23.65") });
+      expect(service.calls(PRICING)).toBe(2);
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+describe("when quota is short", () => {
+  const small = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
+
+  test("a name is refused with a Retry-After at which it is answered, and what is known is still shown", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, retail: ONE_TERM, env: small });
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      await service.ask("/v1/availability?domain=google.af");
+      expect(service.calls()).toBe(4);
+      const problem = problemOf(await service.ask("/v1/availability?domain=herat.af"));
+      expect(problem.code).toBe("quota_exhausted");
+      expect(problem.retryAfter).toBeGreaterThan(0);
+      expect((await service.ask("/v1/availability?domain=google.af")).status).toBe(200);
+      expect((await service.ask("/v1/prices")).status).toBe(200);
+      const head = await service.ask("/v1/availability?domain=herat.af", { method: "HEAD" });
+      expect(head.status).toBe(200);
+
+      await clock.advance((problem.retryAfter ?? 0) * 1000);
+      const again = await service.ask("/v1/availability?domain=herat.af");
+      expect(again.status).toBe(200);
+      const [credential] = service.sandbox.stats().credentials;
+      expect([credential?.rejected429, (credential?.largestWindow ?? 0) <= 4]).toEqual([0, true]);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a cart is refused whole with a true Retry-After", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, retail: ONE_TERM, env: small });
+    try {
+      const items = (domains: string[]) => ({
+        items: domains.map((domain) => ({ domain, action: "registration", years: 1 })),
+      });
+      await service.ask("/v1/quotes", { method: "POST", body: items(["kabul.af"]) });
+      await service.ask("/v1/quotes", { method: "POST", body: items(["google.af"]) });
+      const body = items(["herat.af"]);
+      const problem = problemOf(await service.ask("/v1/quotes", { method: "POST", body }));
+      expect(problem.code).toBe("quota_exhausted");
+      await clock.advance((problem.retryAfter ?? 0) * 1000);
+      expect((await service.ask("/v1/quotes", { method: "POST", body })).status).toBe(200);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("the last two calls of the budget serve a cart of two", async () => {
+    const service = await startService({ clock: new FakeClock(), retail: ONE_TERM, env: small });
+    try {
+      await until(() => service.calls() === 2);
+      const items = ["kabul.af", "google.af"].map((domain) => ({ domain, action: "registration", years: 1 }));
+      const { status } = await service.ask("/v1/quotes", { method: "POST", body: { items } });
+      expect([status, service.calls()]).toEqual([200, 4]);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a search tells what it could have, the exact name before the others, and when to ask for the rest", async () => {
+    const clock = new FakeClock();
+    const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
+    const service = await startService({ clock, retail: FOUR_TLDS, env });
+    try {
+      await service.ask("/v1/search?q=kabul");
+      expect(service.calls()).toBe(9);
+      const answer = await service.ask("/v1/search?q=bank.com.af");
+      expect(answer.status).toBe(200);
+      const { results, complete } = searchShape.parse(answer.body);
+      expect(complete).toBe(false);
+      expect(results.map(({ domain, status }) => [domain, status])).toEqual([
+        ["bank.com.af", "taken"],
+        ["bank.af", "unknown"],
+        ["bank.net.af", "unknown"],
+        ["bank.org.af", "unknown"],
+      ]);
+      const [, unknown] = z.object({ results: z.array(z.unknown()) }).parse(answer.body).results;
+      const retryAfter = results[1]?.retryAfter ?? 0;
+      expect(unknown).toEqual({
+        ...named("bank.af"),
+        status: "unknown",
+        available: false,
+        premium: false,
+        years: 1,
+        price: null,
+        asOf: null,
+        stale: false,
+        retryAfter: expect.any(Number),
+      });
+      await clock.advance(Math.max(...results.map((result) => result.retryAfter ?? 0), retryAfter) * 1000);
+      const again = await service.ask("/v1/search?q=bank.com.af");
+      expect(searchShape.parse(again.body).complete).toBe(true);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a search that could have nothing is still a 200 that says so", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, retail: ONE_TERM, env: small });
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      await service.ask("/v1/availability?domain=google.af");
+      const answer = await service.ask("/v1/search?q=herat");
+      const { results, complete } = searchShape.parse(answer.body);
+      expect([answer.status, complete, results.map(({ status }) => status)]).toEqual([
+        200,
+        false,
+        ["unknown"],
+      ]);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("whoever can be served within QUOTA_MAX_WAIT_MS waits and is answered", async () => {
+    const clock = new FakeClock();
+    const env = { ...small, QUOTA_MAX_WAIT_MS: "120000" };
+    const service = await startService({ clock, retail: ONE_TERM, env });
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      await service.ask("/v1/availability?domain=google.af");
+      const answers: Answer[] = [];
+      void service.ask("/v1/availability?domain=bank.af").then((answer) => answers.push(answer));
+      await service.ask("/livez");
+      expect(answers).toEqual([]);
+      await until(async () => {
+        await clock.advance(1000);
+        return answers.length > 0;
+      }, "its turn");
+      expect(answers[0]?.body).toMatchObject({ domain: "bank.af", status: "taken" });
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a pause that the upstream asks for is kept, and told as a true Retry-After", async () => {
+    const clock = new FakeClock();
+    let limited = false;
+    const service = await startService({
+      clock,
+      retail: ONE_TERM,
+      sandbox: {
+        shapes: {
+          ...plainShapes,
+          availability: (result) =>
+            limited
+              ? { status: 429, headers: { "Retry-After": "17" }, body: { success: false } }
+              : plainShapes.availability(result),
+        },
+      },
+    });
+    try {
+      limited = true;
+      const first = problemOf(await service.ask("/v1/availability?domain=kabul.af"));
+      expect([first.code, first.retryAfter]).toEqual(["quota_exhausted", 17]);
+      limited = false;
+      const calls = service.calls();
+      const second = problemOf(await service.ask("/v1/availability?domain=herat.af"));
+      expect([second.code, second.retryAfter]).toEqual(["quota_exhausted", 17]);
+      expect(service.calls()).toBe(calls);
+      await clock.advance(17_000);
+      expect((await service.ask("/v1/availability?domain=herat.af")).status).toBe(200);
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+describe("when this client asks too much", () => {
+  test("it is refused with a Retry-After at which it is served, and other clients are not", async () => {
+    // express-rate-limit works the seconds out itself, from the wall clock of the machine.
+    const clock = new FakeClock(Date.now());
+    const env = { CLIENT_RATE_PER_MINUTE: "3", TRUST_PROXY_HOPS: "1" };
+    const service = await startService({ clock, retail: ONE_TERM, env });
+    try {
+      const from = (address: string) =>
+        service.ask("/v1/prices", { headers: { "X-Forwarded-For": address } });
+      for (let asked = 0; asked < 3; asked += 1) {
+        const { status, headers } = await from("203.0.113.5");
+        expect(status).toBe(200);
+        expect(headers["ratelimit"]).toMatch(new RegExp(`;\\s*r=${2 - asked};\\s*t=(?:60|59)$`));
+        expect(headers["ratelimit-policy"]).toMatch(/q=3;\s*w=60/);
+      }
+      await clock.advance(12_500);
+      const problem = problemOf(await from("203.0.113.5"));
+      expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 48]);
+      expect((await from("203.0.113.6")).status).toBe(200);
+      await clock.advance(48_000);
+      expect((await from("203.0.113.5")).status).toBe(200);
+
+      for (let host = 1; host <= 3; host += 1)
+        expect((await from(`2001:db8:0:aa00::${host}`)).status).toBe(200);
+      expect((await from("2001:db8:0:aaff::9")).status).toBe(429);
+      expect((await from("2001:db8:0:ab00::1")).status).toBe(200);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("it cannot choose its address when no proxy is trusted", async () => {
+    const service = await startService({
+      clock: new FakeClock(),
+      retail: ONE_TERM,
+      env: { CLIENT_RATE_PER_MINUTE: "2" },
+    });
+    try {
+      const from = (address: string) =>
+        service.ask("/v1/prices", { headers: { "X-Forwarded-For": address } });
+      const statuses = [await from("203.0.113.5"), await from("203.0.113.6"), await from("203.0.113.7")];
+      expect(statuses.map(({ status }) => status)).toEqual([200, 200, 429]);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("for names that nobody knows yet, it is refused for these alone, with a true Retry-After", async () => {
+    const clock = new FakeClock();
+    const service = await startService({
+      clock,
+      retail: ONE_TERM,
+      env: { CLIENT_COLD_PER_MINUTE: "2" },
+    });
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      await service.ask("/v1/search?q=herat");
+      const calls = service.calls();
+      const problem = problemOf(await service.ask("/v1/availability?domain=bank.af"));
+      expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 60]);
+      expect(problemOf(await service.ask("/v1/search?q=balkh")).code).toBe("rate_limited");
+      expect(service.calls()).toBe(calls);
+      expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+      expect((await service.ask("/v1/search?q=herat")).status).toBe(200);
+      expect((await service.ask("/v1/availability?domain=khyber.af")).status).toBe(200);
+      await clock.advance(60_000);
+      expect((await service.ask("/v1/availability?domain=bank.af")).status).toBe(200);
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+describe("when the upstream fails", () => {
+  async function failingService() {
+    const clock = new FakeClock();
+    const cache = `
+availability:
+  entries: 100
+  available: { freshMs: 30000, usableMs: 60000 }
+  taken: { freshMs: 100000, usableMs: 600000 }
+  failureMs: 3000
+prices: { entries: 100, freshMs: 3600000, usableMs: 172800000, failureMs: 10000 }
+tier: { entries: 4, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
+account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
+`;
+    const upstream: { answer: { status: number; body: unknown } | null } = { answer: null };
+    const service = await startService({
+      clock,
+      retail: ONE_TERM,
+      cache,
+      sandbox: {
+        shapes: {
+          ...plainShapes,
+          availability: (result) =>
+            upstream.answer === null ? plainShapes.availability(result) : { headers: {}, ...upstream.answer },
+        },
+      },
+    });
+    return { clock, upstream, service };
+  }
+  const DOWN = { status: 500, body: { success: false, error: { message: "SQL state 42" } } };
+
+  test("an available name is shown, marked stale, for 60 s at most", async () => {
+    const { clock, upstream, service } = await failingService();
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      upstream.answer = DOWN;
+      await clock.advance(31_000);
+      const stale = await service.ask("/v1/availability?domain=kabul.af");
+      expect(stale.status).toBe(200);
+      expect(stale.body).toEqual({
+        ...named("kabul.af"),
+        ...FREE,
+        years: 1,
+        price: usd("25.27"),
+        stale: true,
+      });
+      await clock.advance(29_000);
+      expect((await service.ask("/v1/availability?domain=kabul.af")).body).toMatchObject({ stale: true });
+      await clock.advance(1);
+      const problem = problemOf(await service.ask("/v1/availability?domain=kabul.af"));
+      expect(problem.code).toBe("upstream_failed");
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a taken name is shown, marked stale, past its freshness for as long as the configuration allows", async () => {
+    const { clock, upstream, service } = await failingService();
+    try {
+      await service.ask("/v1/availability?domain=google.af");
+      upstream.answer = DOWN;
+      await clock.advance(80_000);
+      expect((await service.ask("/v1/availability?domain=google.af")).body).toMatchObject({ stale: false });
+      await clock.advance(520_000);
+      expect((await service.ask("/v1/availability?domain=google.af")).body).toEqual({
+        ...named("google.af"),
+        ...TAKEN,
+        stale: true,
+      });
+      await clock.advance(1);
+      expect((await service.ask("/v1/availability?domain=google.af")).status).toBe(502);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a cart is never made of stale answers", async () => {
+    const { clock, upstream, service } = await failingService();
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      upstream.answer = DOWN;
+      await clock.advance(10_000);
+      const body = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
+      expect(problemOf(await service.ask("/v1/quotes", { method: "POST", body })).code).toBe(
+        "upstream_failed",
+      );
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("it is asked once for many who ask, and again after the moment for which failures are remembered", async () => {
+    const { clock, upstream, service } = await failingService();
+    try {
+      upstream.answer = DOWN;
+      for (let asked = 0; asked < 10; asked += 1)
+        expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(502);
+      expect(service.calls(CHECK)).toBe(1);
+      upstream.answer = null;
+      await clock.advance(3000);
+      expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+    } finally {
+      await service.close();
+    }
+  });
+
+  const answerOf = (data: object) => ({ status: 200, body: { success: true, data } });
+  const price = { amount: "20.21", currency: "USD" };
+  test.each([
+    ["another name", answerOf({ domain: "herat.af", status: "available", available: true, pricing: price })],
+    ["a contradiction", answerOf({ domain: "kabul.af", status: "taken", available: true, pricing: price })],
+    [
+      "a price of zero",
+      answerOf({
+        domain: "kabul.af",
+        status: "available",
+        available: true,
+        pricing: { ...price, amount: "0.00" },
+      }),
+    ],
+    [
+      "three decimals",
+      answerOf({
+        domain: "kabul.af",
+        status: "available",
+        available: true,
+        pricing: { ...price, amount: "20.211" },
+      }),
+    ],
+    ["no price", answerOf({ domain: "kabul.af", status: "available", available: true, pricing: null })],
+    ["success: false", { status: 200, body: { success: false, data: {} } }],
+    ["a list", { status: 200, body: [] }],
+    ["text", { status: 200, body: "<html>" }],
+  ])("with %s, nothing is shown", async (_what, answer) => {
+    const { upstream, service } = await failingService();
+    try {
+      upstream.answer = answer;
+      const problem = problemOf(await service.ask("/v1/availability?domain=kabul.af"));
+      expect(["upstream_contract", "upstream_failed"]).toContain(problem.code);
+      upstream.answer = null;
+      expect(service.calls(CHECK)).toBe(1);
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("by being too slow, that is a 504 once its deadline has passed", async () => {
+    const { clock, service } = await failingService();
+    try {
+      service.sandbox.control.setBehaviour({ afterMs: 600_000 });
+      const calls = service.calls(CHECK);
+      let ended = false;
+      const waiting = service.ask("/v1/availability?domain=kabul.af").then((answer) => {
+        ended = true;
+        return answer;
+      });
+      while (service.calls(CHECK) === calls) await service.ask("/livez");
+      await clock.advance(4999);
+      await service.ask("/livez");
+      expect(ended).toBe(false);
+      await clock.advance(1);
+      expect(problemOf(await waiting).code).toBe("upstream_timeout");
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("by not being there, a search says unknown, prices stay, and health warns", async () => {
+    const { clock, service } = await failingService();
+    try {
+      await service.sandbox.close();
+      await clock.advance(1);
+      const { status, body } = await service.ask("/v1/search?q=kabul&tlds=.af");
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ complete: false, results: [{ status: "unknown", retryAfter: 5 }] });
+      expect((await service.ask("/v1/prices")).status).toBe(200);
+      expect((await service.ask("/health")).body).toMatchObject({
+        status: "warn",
+        checks: { upstream: [{ status: "warn" }] },
+      });
+    } finally {
+      await service.close();
+    }
+  });
+});
