@@ -220,8 +220,7 @@ export function createApp(settings: AppSettings): App {
   return {
     server: serve(app),
     async start() {
-      const credential = credentials.usable();
-      if (credential !== null) await quotas.of(credential.fingerprint);
+      await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
       phase = "ready";
       const stops = [prices.keepWarm(), account.keepWarm()];
       stopWork = () => {

@@ -19,7 +19,12 @@ export interface QuotasSettings {
 }
 
 export interface Quotas {
-  /** The quota of the credential with this fingerprint; rejects while its ledger cannot be opened. */
+  /** Opens the quotas of the credentials that are there at the start: without a record of the last window, `coldStart` holds for them. */
+  openAll(fingerprints: readonly string[]): Promise<void>;
+  /**
+   * The quota of the credential with this fingerprint; rejects while its ledger cannot be opened. One that first appears while we run
+   * is new from a rotation: without a record, nobody has used it.
+   */
   of(fingerprint: string): Promise<Quota>;
   /** Its figures; null before its first use. */
   snapshot(fingerprint: string): QuotaSnapshot | null;
@@ -29,14 +34,14 @@ export interface Quotas {
 }
 
 export function createQuotas(settings: QuotasSettings): Quotas {
-  const { limit, headroom, windowMs, coldStart, replicasMax, directory, clock, onFault } = settings;
+  const { limit, headroom, windowMs, replicasMax, directory, clock, onFault } = settings;
   const share = Math.floor((limit - headroom) / replicasMax);
   const shareOfHeadroom = Math.floor(headroom / replicasMax);
   const budget = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
   const opening = new Map<string, Promise<Quota>>();
   const open = new Map<string, Quota>();
 
-  async function create(fingerprint: string): Promise<Quota> {
+  async function create(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
     const ledger =
       directory === null
         ? memoryLedger({ ...budget, clock })
@@ -45,15 +50,21 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     open.set(fingerprint, quota);
     return quota;
   }
+
+  function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
+    const known = opening.get(fingerprint);
+    if (known) return known;
+    const quota = create(fingerprint, coldStart);
+    opening.set(fingerprint, quota);
+    quota.catch(() => opening.delete(fingerprint));
+    return quota;
+  }
+
   return {
-    of(fingerprint) {
-      const known = opening.get(fingerprint);
-      if (known) return known;
-      const quota = create(fingerprint);
-      opening.set(fingerprint, quota);
-      quota.catch(() => opening.delete(fingerprint));
-      return quota;
+    async openAll(fingerprints) {
+      await Promise.all(fingerprints.map((fingerprint) => quotaOf(fingerprint, settings.coldStart)));
     },
+    of: (fingerprint) => quotaOf(fingerprint, "assume-free"),
     snapshot: (fingerprint) => open.get(fingerprint)?.snapshot() ?? null,
     roomInMs: (fingerprint) => open.get(fingerprint)?.roomInMs() ?? 0,
     async close() {

@@ -147,6 +147,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
         look = () => {};
         cancelTimer();
         stop.abort();
+        if (facts().length > 0) settings.saved.save(facts());
       };
     },
   };

@@ -1,0 +1,75 @@
+/** Each credential has a budget of its own, and replicas share one without ever exceeding it together. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import type { Ask, Quota } from "../../src/quota/quota.js";
+import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
+import { FakeClock } from "../support/fake-clock.js";
+
+const ASK: Ask = { lane: "exact", client: "a", maxWaitMs: 0, signal: new AbortController().signal };
+
+let directory = "";
+let quotas: Quotas;
+
+function open(replicasMax = 1): Quotas {
+  const clock = new FakeClock();
+  const budget = { limit: 10, headroom: 2, windowMs: 60_000 };
+  quotas = createQuotas({
+    ...budget,
+    coldStart: "assume-spent",
+    replicasMax,
+    directory,
+    clock,
+    onFault: () => {},
+  });
+  return quotas;
+}
+
+/** How many calls are let through at once. */
+async function capacity(quota: Quota): Promise<number> {
+  for (let calls = 0; ; calls += 1) {
+    try {
+      await quota.run(ASK, async () => calls);
+    } catch {
+      return calls;
+    }
+  }
+}
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "quotas-"));
+});
+afterEach(async () => {
+  await quotas.close();
+  rmSync(directory, { recursive: true });
+});
+
+test("a credential that is there at the start without a record has only the headroom", async () => {
+  await open().openAll(["first"]);
+  expect(await capacity(await quotas.of("first"))).toBe(2);
+});
+
+test("a credential that first appears while we run, from a rotation, has its whole budget", async () => {
+  await open().openAll(["first"]);
+  expect(await capacity(await quotas.of("second"))).toBe(8);
+});
+
+test("a credential that comes back keeps what was spent with it", async () => {
+  await open().openAll(["first"]);
+  expect(await capacity(await quotas.of("second"))).toBe(8);
+  await quotas.of("third");
+  expect(await capacity(await quotas.of("second"))).toBe(0);
+});
+
+test.each([1, 2, 3, 5, 8])(
+  "%i replicas together stay inside the budget, and inside the limit at a cold start",
+  async (replicas) => {
+    await open(replicas).openAll(["first"]);
+    const cold = await capacity(await quotas.of("first"));
+    const free = await capacity(await quotas.of("second"));
+    expect(replicas * free).toBeLessThanOrEqual(8);
+    expect(free).toBeGreaterThan(0);
+    expect(replicas * (cold + free)).toBeLessThanOrEqual(10);
+  },
+);
