@@ -24,6 +24,9 @@ export interface LaneSettings {
   readonly maxBookings?: number;
 }
 
+/** The part of the budget that must be free before background work takes any. */
+const LEFT_FREE = 0.4;
+
 class LaneQuota implements Quota {
   readonly #ledger: Ledger;
   readonly #clock: Clock;
@@ -88,7 +91,7 @@ class LaneQuota implements Quota {
 
   roomInMs(): number {
     const times = slotTimes(this.#ledger.forecast(), this.#callTimes.likelyMs);
-    return times(Math.ceil(this.#ledger.budget / 2) - 1);
+    return times(Math.ceil(this.#ledger.budget * LEFT_FREE) - 1);
   }
 
   async close(): Promise<void> {

@@ -48,7 +48,7 @@ export interface Quota {
   /** The upstream said 429: nothing is sent for that long. */
   pause(forMs: number): Promise<void>;
   snapshot(): QuotaSnapshot;
-  /** How long until half of the budget is free, in ms; 0 = now. Work that nobody waits for leaves the other half to those who do. */
+  /** How long until there is room for work that nobody waits for, in ms; 0 = now. A part of the budget is left to those who wait. */
   roomInMs(): number;
   /** Refuses everyone who waits, lets calls in flight settle, and lets the ledger go. */
   close(): Promise<void>;

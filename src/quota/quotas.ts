@@ -28,7 +28,7 @@ export interface Quotas {
   of(fingerprint: string): Promise<Quota>;
   /** Its figures; null before its first use. */
   snapshot(fingerprint: string): QuotaSnapshot | null;
-  /** How long until half of its budget is free, in ms; 0 before its first use. */
+  /** How long until it has room for work that nobody waits for, in ms; 0 before its first use. */
   roomInMs(fingerprint: string): number;
   close(): Promise<void>;
 }
