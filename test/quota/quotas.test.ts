@@ -11,9 +11,10 @@ const ASK: Ask = { lane: "exact", client: "a", maxWaitMs: 0, signal: new AbortCo
 
 let directory = "";
 let quotas: Quotas;
+let clock = new FakeClock();
 
 function open(replicasMax = 1): Quotas {
-  const clock = new FakeClock();
+  clock = new FakeClock();
   const budget = { limit: 10, headroom: 2, windowMs: 60_000 };
   quotas = createQuotas({
     ...budget,
@@ -73,3 +74,22 @@ test.each([1, 2, 3, 5, 8])(
     expect(replicas * (cold + free)).toBeLessThanOrEqual(10);
   },
 );
+
+test("work that nobody waits for is told the exact time at which there is room for it", async () => {
+  await open().openAll(["first"]);
+  const roomInMs = quotas.roomInMs("first");
+  expect(roomInMs).toBeGreaterThan(60_000);
+  await clock.advance(roomInMs - 1);
+  expect(quotas.roomInMs("first")).toBe(1);
+  await clock.advance(1);
+  expect(quotas.roomInMs("first")).toBe(0);
+});
+
+test("work that nobody waits for leaves two fifths of the budget to those who wait", async () => {
+  await open().openAll([]);
+  const quota = await quotas.of("first");
+  let background = 0;
+  for (; quotas.roomInMs("first") === 0; background += 1)
+    await quota.run({ ...ASK, lane: "refresh" }, async () => null);
+  expect([background, await capacity(quota)]).toEqual([5, 3]);
+});
