@@ -13,8 +13,8 @@ import {
   retailOf,
   type Wholesale,
 } from "../money.js";
+import type { Action } from "../upstream/contract.js";
 import {
-  type Action,
   type Combination,
   combinationsOf,
   firstMatching,
@@ -23,7 +23,8 @@ import {
   type RetailConfig,
 } from "./retail-config.js";
 
-export { type Action, ACTIONS, type Combination } from "./retail-config.js";
+export { type Action, ACTIONS } from "../upstream/contract.js";
+export type { Combination } from "./retail-config.js";
 
 export interface AppliedPromotion {
   readonly id: string;

@@ -4,16 +4,11 @@
  */
 import { parseDocument } from "yaml";
 import { z } from "zod";
+import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
 
-export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
-export type Action = (typeof ACTIONS)[number];
-
-export interface Combination {
-  readonly tld: string;
-  readonly action: Action;
-  readonly years: number;
-}
+/** One line of what is sold. */
+export type Combination = Term;
 
 /** A key that is absent matches everything. */
 export interface Match {

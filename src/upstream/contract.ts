@@ -6,7 +6,9 @@ import { canonicalHost, type DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 
-export type Action = "registration" | "renewal" | "transfer" | "restore";
+/** What a price can be quoted for (section 2). */
+export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
+export type Action = (typeof ACTIONS)[number];
 
 export interface Term {
   readonly tld: string;

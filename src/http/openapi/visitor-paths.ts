@@ -1,5 +1,5 @@
 /** What everyone may ask: availability, search, prices and quotes (contract section 4). */
-import { ACTIONS } from "../../retail/retail-config.js";
+import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG } from "./headers.js";
 import { countedAnswer, operation, query } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";

@@ -1,6 +1,6 @@
 /** The shapes of what visitors ask and are told (contract section 4). Closed: a field that is not here is a fault. */
 import { z } from "zod";
-import { ACTIONS } from "../../retail/retail-config.js";
+import { ACTIONS } from "../../upstream/contract.js";
 
 export const dateTime = z.iso.datetime();
 export const count = z.int().min(0);
