@@ -6,12 +6,13 @@
 /** From the inside out; a room may import itself, what is listed, and the packages that have no home elsewhere. */
 const words = ["errors.ts", "domain-name.ts", "money.ts", "clock.ts", "secret.ts", "tr46.d.ts", "logger.ts"];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, ...engines, "metrics.ts", "config.ts"];
+const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config.ts"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger)\\.ts": words,
-  "quota/": words,
-  "cache/": words,
+  "redis\\.ts": words,
+  "quota/": [...words, "redis.ts"],
+  "cache/": [...words, "redis.ts"],
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
@@ -30,7 +31,7 @@ const homes = {
   axios: "upstream/",
   "lru-cache": "cache/",
   winston: "logger\\.ts$",
-  ioredis: "(?:quota/ledger-redis\\.ts$|cache/[^/]*redis[^/]*$)",
+  ioredis: "redis\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
 };

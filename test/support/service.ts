@@ -105,7 +105,7 @@ export function temporaryFolder(): { readonly path: string; remove(): void } {
   };
 }
 
-function recordingLog(lines: string[]): Log {
+export function recordingLog(lines: string[]): Log {
   const write =
     (level: string) =>
     (event: string, fields: LogFields = {}): void => {

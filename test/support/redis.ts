@@ -1,0 +1,97 @@
+/** A real Redis on a unix socket in a folder of its own, to be stopped, hung, emptied and started again. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "@jest/globals";
+
+export interface RedisServer {
+  /** For REDIS_URL. */
+  readonly url: string;
+  /** Resolves when it answers; what it held is gone. */
+  start(): Promise<void>;
+  /** kill -9. */
+  kill(): Promise<void>;
+  /** SIGSTOP: connections stay open, nothing is answered. */
+  hang(): void;
+  wake(): void;
+  /** One command in words; answers its raw reply. */
+  command(...words: string[]): Promise<string>;
+  /** Ends it for good. */
+  close(): Promise<void>;
+}
+
+export const REDIS_INSTALLED = spawnSync("redis-server", ["--version"]).error === undefined;
+
+/** A suite that needs a Redis: without one it is skipped with a plain word, or fails where one is required. */
+export function describeWithRedis(name: string, suite: () => void): void {
+  if (REDIS_INSTALLED) describe(name, suite);
+  else if (process.env["REQUIRE_REDIS"] === "1")
+    test(`${name}: needs redis-server`, () => {
+      throw new Error("redis-server is not installed, and REQUIRE_REDIS=1 is set");
+    });
+  else
+    describe(name, () => {
+      test.skip("skipped: redis-server is not installed (apt-get install redis-server)", () => {});
+    });
+}
+
+/** Starts one and waits until it answers. */
+export async function startRedis(): Promise<RedisServer> {
+  const folder = mkdtempSync(join(tmpdir(), "redis-"));
+  const path = join(folder, "redis.sock");
+  let child: ChildProcess | null = null;
+
+  function command(...words: string[]): Promise<string> {
+    return new Promise((done, failed) => {
+      const socket = connect(path);
+      socket.setEncoding("utf8");
+      socket.once("error", failed);
+      socket.once("data", (reply) => {
+        socket.destroy();
+        done(String(reply));
+      });
+      const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
+      socket.write(`*${words.length}\r\n${parts.join("")}`);
+    });
+  }
+
+  async function start(): Promise<void> {
+    child = spawn(
+      "redis-server",
+      ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"],
+      { stdio: "ignore" },
+    );
+    for (let tries = 0; tries < 1000; tries += 1) {
+      const reply = await command("PING").catch(() => "");
+      if (reply.startsWith("+PONG")) return;
+      await new Promise((later) => setTimeout(later, 10));
+    }
+    throw new Error("redis-server has not started");
+  }
+
+  async function kill(): Promise<void> {
+    const dying = child;
+    child = null;
+    if (dying === null) return;
+    const gone = new Promise((done) => dying.once("exit", done));
+    dying.kill("SIGKILL");
+    await gone;
+    rmSync(path, { force: true });
+  }
+
+  await start();
+  return {
+    url: `unix://${path}`,
+    start,
+    kill,
+    hang: () => child?.kill("SIGSTOP"),
+    wake: () => child?.kill("SIGCONT"),
+    command,
+    async close() {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
