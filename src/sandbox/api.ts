@@ -2,14 +2,26 @@
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from "express";
 import { z } from "zod";
 import { ACTIONS, Failure } from "./facts.js";
+import { deliver } from "./faults.js";
 import { type Gate, PREFIX } from "./gate.js";
 import { parseName } from "./names.js";
 import type { Answer, Shapes } from "./shapes.js";
 import type { Reseller, World } from "./world.js";
 
-const years = z.int().min(1).max(10).default(1);
-const checkRequest = z.object({ domain: z.string().max(300), years });
-const pricingRequest = z.object({ tld: z.string().max(300).startsWith("."), action: z.enum(ACTIONS), years });
+const term = z.int().min(1).max(10);
+const YEARS: Readonly<Record<Shapes["years"]["check" | "quote"], z.ZodType<number>>> = {
+  optional: term.default(1),
+  required: term,
+  bounded: term.max(5).default(1),
+  ignored: z
+    .int()
+    .optional()
+    .transform(() => 1),
+};
+const checkRequest = ({ check }: Shapes["years"]) =>
+  z.object({ domain: z.string().max(300), years: YEARS[check] });
+const pricingRequest = ({ quote }: Shapes["years"]) =>
+  z.object({ tld: z.string().max(300).startsWith("."), action: z.enum(ACTIONS), years: YEARS[quote] });
 const parserFault = z.object({ type: z.string() });
 const statusFault = z.object({ status: z.literal(400) });
 
@@ -41,11 +53,16 @@ function asFailure(error: unknown): Failure {
   return new Failure("internal", "Something went wrong");
 }
 
-function send(res: Response, { status, headers, body }: Answer): void {
-  res.status(status).set(headers).json(body);
+function send(res: Response, answer: Answer): void {
+  const { status, headers, body } = answer;
+  deliver(res, answer, () => {
+    res.status(status).set(headers);
+    if (typeof body === "string") res.send(body);
+    else res.json(body);
+  });
 }
 
-export function createApi(world: World, gate: Gate, shapes: Shapes): Express {
+export function createApi(world: World, gate: Gate, shapes: () => Shapes): Express {
   const app = express();
   app.disable("x-powered-by");
   // A 304 would be an answer without JSON.
@@ -77,27 +94,27 @@ export function createApi(world: World, gate: Gate, shapes: Shapes): Express {
 
   app.use(PREFIX, gate.admit);
   route(`${PREFIX}/domains/check`, "POST", (reseller, req) => {
-    const { domain, years } = parse(checkRequest, req);
-    return shapes.availability(world.check(reseller, parseName(domain), years));
+    const { domain, years } = parse(checkRequest(shapes().years), req);
+    return shapes().availability(world.check(reseller, parseName(domain), years));
   });
   route(`${PREFIX}/pricing`, "POST", (reseller, req) => {
-    const { tld, action, years } = parse(pricingRequest, req);
-    return shapes.quote(world.quote(reseller, tld.toLowerCase(), action, years));
+    const { tld, action, years } = parse(pricingRequest(shapes().years), req);
+    return shapes().quote(world.quote(reseller, tld.toLowerCase(), action, years));
   });
-  route(`${PREFIX}/domains`, "GET", (reseller) => shapes.domains(world.list(reseller)));
+  route(`${PREFIX}/domains`, "GET", (reseller) => shapes().domains(world.list(reseller)));
   route(`${PREFIX}/domains/:domain`, "GET", (reseller, req) => {
     const domain = z.string().parse(req.params["domain"]);
-    return shapes.domain(world.domain(reseller, parseName(domain)));
+    return shapes().domain(world.domain(reseller, parseName(domain)));
   });
-  route(`${PREFIX}/account/balance`, "GET", (reseller) => shapes.balance(world.balance(reseller)));
-  route(`${PREFIX}/account/tier`, "GET", (reseller) => shapes.tier(world.tier(reseller)));
+  route(`${PREFIX}/account/balance`, "GET", (reseller) => shapes().balance(world.balance(reseller)));
+  route(`${PREFIX}/account/tier`, "GET", (reseller) => shapes().tier(world.tier(reseller)));
 
   app.use(() => {
     throw new Failure("route_not_found", "There is nothing at this address");
   });
   // Express knows an error handler by its four parameters.
   const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
-    send(res, shapes.failure(asFailure(error)));
+    send(res, shapes().failure(asFailure(error)));
   };
   app.use(fail);
   return app;

@@ -1,6 +1,7 @@
-/** Switches that are not part of the documented service: how strict its limit is and how slow its network. */
+/** Switches that are not part of the documented service: how strict its limit is, how slow its network, and what goes wrong. */
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Faults } from "./faults.js";
 import type { RateLimit } from "./rolling-window.js";
 
 export interface Latency {
@@ -25,6 +26,7 @@ export interface LatencyChange {
 }
 
 export class Behaviour {
+  readonly faults = new Faults();
   #rateLimit: RateLimit;
   #latency: Latency = { beforeMs: 0, afterMs: 0, jitterMs: 0 };
   readonly #closing = new AbortController();
@@ -60,6 +62,7 @@ export class Behaviour {
   }
 
   stop(): void {
+    this.faults.stop();
     this.#closing.abort();
   }
 }

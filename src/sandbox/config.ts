@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { DOMAIN_STATUSES } from "./facts.js";
 import { asName, isTld } from "./names.js";
+import { ShapeFault, shapeSettings } from "./presets.js";
 
 const cents = z
   .string()
@@ -52,6 +53,19 @@ const generated = z.strictObject({
   registered: z.iso.date(),
 });
 
+const shapes = z
+  .unknown()
+  .default({})
+  .transform((choice, context) => {
+    try {
+      return shapeSettings(choice);
+    } catch (error) {
+      if (!(error instanceof ShapeFault)) throw error;
+      for (const message of error.faults) context.addIssue({ code: "custom", message });
+      return z.NEVER;
+    }
+  });
+
 const credential = z.strictObject({ key: z.string().min(8), secret: z.string().min(16) });
 
 const reseller = z.strictObject({
@@ -73,6 +87,8 @@ const schema = z.strictObject({
   rateLimit: z
     .strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) })
     .default({ limit: 60, windowMs: 60_000 }),
+  /** What the upstream's document leaves open: a preset, single settings, or both. */
+  shapes,
   unpricedTlds: z.array(tld).default([]),
   nameservers: z.array(name).min(1),
   tiers: z

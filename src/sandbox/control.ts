@@ -3,8 +3,11 @@ import express, { type ErrorRequestHandler, type Express, type Request } from "e
 import { z } from "zod";
 import { isAddressRule } from "./credentials.js";
 import { ACTIONS } from "./facts.js";
+import { OPERATIONS } from "./faults.js";
 import { asName } from "./names.js";
+import { openPoints } from "./open-points.js";
 import { type Control, PortalError } from "./portal.js";
+import { PRESET_NAMES } from "./presets.js";
 
 const text = z.string().min(1).max(300);
 const delay = z.number().min(0).max(600_000);
@@ -30,10 +33,26 @@ const behaviour = z
     rateLimit: z.strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) }),
   })
   .partial();
+/** Checked by the portal itself, against the one table of switches. */
+const shapeChoice = z.record(z.string(), z.unknown());
+const fault = z.strictObject({
+  fault: text,
+  calls: z.int().min(1).optional(),
+  share: z.number().gt(0).max(1).optional(),
+  ms: delay.optional(),
+  elsewhere: z.url({ protocol: /^https?$/ }).optional(),
+});
+const target = z.enum([...OPERATIONS, "all"]);
 const parserFault = z.object({ status: z.int().min(400).max(499) });
 
 function pathPart(req: Request, name: string): string {
   return z.string().parse(req.params[name]);
+}
+
+function targetOf(req: Request): z.output<typeof target> {
+  const result = target.safeParse(req.params["operation"]);
+  if (!result.success) throw new PortalError(404, `there is no such operation: ${target.options.join(", ")}`);
+  return result.data;
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
@@ -105,6 +124,29 @@ export function createControlApp(control: Control): Express {
     control.setBehaviour(latency);
     if (rateLimit !== undefined) control.setRateLimit(rateLimit);
     res.json({ ...latency, ...(rateLimit === undefined ? {} : { rateLimit }) });
+  });
+  app.get("/shapes", (_req, res) => {
+    res.json({ shapes: control.shapes(), presets: PRESET_NAMES, switches: openPoints() });
+  });
+  app.put("/shapes", (req, res) => {
+    res.json(control.setShapes(parse(shapeChoice, req)));
+  });
+  app.get("/faults", (_req, res) => {
+    res.json(control.faults());
+  });
+  app.put("/faults/:operation", (req, res) => {
+    const operation = targetOf(req);
+    const wish = parse(fault, req);
+    control.setFault(operation, wish);
+    res.json({ operation, ...wish });
+  });
+  app.delete("/faults", (_req, res) => {
+    control.clearFaults();
+    res.json({ cleared: true });
+  });
+  app.delete("/faults/:operation", (req, res) => {
+    control.clearFaults(targetOf(req));
+    res.json({ cleared: true });
   });
   app.get("/stats", (_req, res) => {
     res.json(control.stats());

@@ -13,6 +13,8 @@ export interface Money {
 
 export interface Availability {
   readonly domain: string;
+  /** The term that was checked. */
+  readonly years: number;
   readonly available: boolean;
   /** Null when the name is taken. */
   readonly price: Money | null;

@@ -80,13 +80,15 @@ export function createGate(
       }
       const at = now();
       const admission = credential.window.admit(at, behaviour.rateLimit);
-      credential.usage.record({ at, route: routeLabel(req.method, req.path), accepted: admission.admitted });
+      const route = routeLabel(req.method, req.path);
+      credential.usage.record({ at, route, accepted: admission.admitted });
       if (!admission.admitted) {
         throw new Failure("rate_limited", "Too many requests with this credential", {
           retryAfterSeconds: admission.retryAfterSeconds,
         });
       }
       resellers.set(res, reseller);
+      behaviour.faults.admitted(res, route);
       await behaviour.delay("afterMs");
       next();
     },

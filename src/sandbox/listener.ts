@@ -1,9 +1,10 @@
 /** One HTTP server: it listens when the promise resolves, answers what is no HTTP with `unreadable`, and closes without waiting for idle sockets. */
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { Express } from "express";
 
 export interface Listener {
   readonly url: string;
+  readonly server: Server;
   close(): Promise<void>;
 }
 
@@ -34,10 +35,12 @@ export async function listen(
   const name = anywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
   return {
     url: `http://${name}:${address.port}`,
+    server,
     close: () =>
       new Promise((resolve, reject) => {
+        const { listening } = server;
         server.close((error) => {
-          if (error === undefined) resolve();
+          if (error === undefined || !listening) resolve();
           else reject(error);
         });
         server.closeAllConnections();

@@ -1,5 +1,9 @@
-/** The sandbox alone, as a process: the environment, one start line, the signals. */
+/** The sandbox alone, as a process: the environment, `--preset`, one start line, the signals. */
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { z } from "zod";
+import type { ShapeSettings } from "./open-points.js";
+import { PRESET_NAMES, shapeSettings } from "./presets.js";
 import { startSandbox } from "./sandbox.js";
 
 const port = z
@@ -14,7 +18,26 @@ const environment = z.object({
   HOST: z.string().min(1).default("127.0.0.1"),
 });
 
+const probed = z.object({ shapes: z.unknown() });
+
+/** The shapes of a preset, or of a file with a result of the probe or a choice of settings. */
+function shapesOf(preset: string): ShapeSettings {
+  if (PRESET_NAMES.some((name) => name === preset)) return shapeSettings({ preset });
+  let choice: unknown;
+  try {
+    // What npm prints before a script's own output may stand before it.
+    choice = JSON.parse(readFileSync(preset, "utf8").replace(/^[^{]*/, ""));
+  } catch {
+    throw new Error(
+      `--preset must be one of ${PRESET_NAMES.join(", ")}, or a JSON file: ${preset} is neither`,
+    );
+  }
+  const result = probed.safeParse(choice);
+  return shapeSettings(result.success ? result.data.shapes : choice);
+}
+
 async function main(): Promise<void> {
+  const { preset } = parseArgs({ options: { preset: { type: "string" } } }).values;
   const settings = environment.safeParse(process.env);
   if (!settings.success) {
     throw new Error(
@@ -27,6 +50,7 @@ async function main(): Promise<void> {
     controlPort: SANDBOX_CONTROL_PORT,
     configFile: SANDBOX_CONFIG,
     host: HOST,
+    shapes: preset === undefined ? undefined : shapesOf(preset),
   });
   const { key, secret } = sandbox.credential();
   console.log(

@@ -1,6 +1,10 @@
 /** What a reseller or the operator does outside the API: credentials, access, tiers, prices, and reading the statistics. */
 import type { Behaviour, LatencyChange } from "./behaviour.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
+import { type FaultReport, FaultRefused, type FaultWish, type Target } from "./faults.js";
+import type { ShapeSettings } from "./open-points.js";
+import type { Personality } from "./personality.js";
+import { type ShapeChoice, ShapeFault } from "./presets.js";
 import type { PriceKey } from "./prices.js";
 import type { RateLimit } from "./rolling-window.js";
 import type { Call } from "./usage.js";
@@ -44,6 +48,14 @@ export interface Control {
   setTaken(domain: string, taken: boolean): void;
   setBehaviour(latency: LatencyChange): void;
   setRateLimit(rateLimit: RateLimit): void;
+  /** Plays the preset (default: `documented`) with the settings that differ from it, from the next answer on. */
+  setShapes(choice: ShapeChoice): ShapeSettings;
+  shapes(): ShapeSettings;
+  /** From the next call on, until it has struck its calls, is cleared or another one is set for the same target. */
+  setFault(target: Target, wish: FaultWish): void;
+  /** Without a target: every fault. */
+  clearFaults(target?: Target): void;
+  faults(): FaultReport;
   stats(): Stats;
 }
 
@@ -77,6 +89,7 @@ export function createPortal(
   world: World,
   credentials: Credentials,
   behaviour: Behaviour,
+  personality: Personality,
   strangers: () => number,
 ): Control {
   const resellerNamed = (id: string): Reseller => {
@@ -130,6 +143,28 @@ export function createPortal(
     setRateLimit: (rateLimit) => {
       behaviour.rateLimit = rateLimit;
     },
+    setShapes: (choice) => {
+      try {
+        personality.choose(choice);
+      } catch (error) {
+        if (error instanceof ShapeFault) throw new PortalError(422, error.message);
+        throw error;
+      }
+      return personality.settings;
+    },
+    shapes: () => personality.settings,
+    setFault: (target, wish) => {
+      try {
+        behaviour.faults.set(target, wish);
+      } catch (error) {
+        if (error instanceof FaultRefused) throw new PortalError(422, error.message);
+        throw error;
+      }
+    },
+    clearFaults: (target) => {
+      behaviour.faults.clear(target);
+    },
+    faults: () => behaviour.faults.report(),
     stats: () => ({
       rateLimit: behaviour.rateLimit,
       strangers: strangers(),

@@ -6,16 +6,22 @@ import { readConfig } from "./config.js";
 import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
 import { Failure } from "./facts.js";
+import { type FaultWish, OPERATIONS, type Target } from "./faults.js";
 import { createGate } from "./gate.js";
 import { listen } from "./listener.js";
+import { Personality } from "./personality.js";
 import { type Control, createPortal, type Stats } from "./portal.js";
 import type { RateLimit } from "./rolling-window.js";
-import { plainShapes, type Shapes } from "./shapes.js";
+import type { ShapeChoice } from "./presets.js";
+import type { Shapes } from "./shapes.js";
 import { World } from "./world.js";
 
 export type { LatencyChange } from "./behaviour.js";
 export type { Credential } from "./credentials.js";
+export { OPERATIONS } from "./faults.js";
+export type { FaultReport, FaultWish, Operation, Target } from "./faults.js";
 export type { Control, CredentialStats, Stats } from "./portal.js";
+export type { ShapeChoice } from "./presets.js";
 export type { RateLimit } from "./rolling-window.js";
 export type { Shapes } from "./shapes.js";
 
@@ -33,7 +39,10 @@ export interface SandboxOptions {
   /** Monotonic ms, read for the rate limit and the statistics only; latency is always real time. */
   readonly now?: (() => number) | undefined;
   readonly latency?: LatencyChange | undefined;
-  readonly shapes?: Shapes | undefined;
+  /** Faults that are there from the first call on. */
+  readonly faults?: Readonly<Partial<Record<Target, FaultWish>>> | undefined;
+  /** A choice of what the document leaves open, or shapes of one's own. Default: what the configuration says. */
+  readonly shapes?: ShapeChoice | Shapes | undefined;
 }
 
 export interface Sandbox {
@@ -60,12 +69,24 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const [issued] = given.map((one) => credentials.create(id, one));
     if (issued !== undefined) first.set(id, issued);
   }
+  for (const target of [...OPERATIONS, "all"] as const) {
+    const wish = options.faults?.[target];
+    if (wish !== undefined) behaviour.faults.set(target, wish);
+  }
   const gate = createGate(world, credentials, behaviour, options.now ?? (() => performance.now()));
-  const control = createPortal(world, credentials, behaviour, gate.strangers);
+  const personality = new Personality(options.shapes ?? config.shapes);
+  const control = createPortal(world, credentials, behaviour, personality, gate.strangers);
 
-  const shapes = options.shapes ?? plainShapes;
-  const unreadable = shapes.failure(new Failure("malformed_request", "The request is malformed")).body;
-  const api = await listen(createApi(world, gate, shapes), options.port ?? 0, host, unreadable);
+  const unreadable = personality.shapes.failure(
+    new Failure("malformed_request", "The request is malformed"),
+  ).body;
+  const api = await listen(
+    createApi(world, gate, () => personality.shapes),
+    options.port ?? 0,
+    host,
+    unreadable,
+  );
+  behaviour.faults.guard(api.server);
   const controlPort = options.controlPort ?? null;
   const portal =
     controlPort === null

@@ -1,23 +1,22 @@
 /**
  * The only place that decides how an answer looks: field names, statuses, codes, date formats. Whatever the document
- * leaves open ("not shown") is chosen here, so that another choice is another `Shapes` and no change of behaviour.
+ * leaves open ("not shown") is chosen here by the settings of `open-points.ts`, so that another choice is no change of behaviour.
  */
 import type {
   Availability,
   Balance,
   DomainRecord,
+  DomainStatus,
   Failure,
-  FailureReason,
   Money,
   Quote,
   TierStanding,
 } from "./facts.js";
+import { type Answer, failureAnswer } from "./failures.js";
+import type { ShapeSettings } from "./open-points.js";
+import { shapeSettings } from "./presets.js";
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: unknown;
-}
+export type { Answer } from "./failures.js";
 
 export interface Shapes {
   availability(result: Availability): Answer;
@@ -27,28 +26,46 @@ export interface Shapes {
   balance(balance: Balance): Answer;
   tier(standing: TierStanding): Answer;
   failure(failure: Failure): Answer;
+  /** What is asked of `years` in a request. */
+  readonly years: {
+    readonly check: ShapeSettings["checkYears"];
+    readonly quote: ShapeSettings["quoteYears"];
+  };
 }
 
-const FAILURES: Readonly<Record<FailureReason, { readonly status: number; readonly code: string }>> = {
-  missing_credentials: { status: 401, code: "missing_credentials" },
-  invalid_credentials: { status: 401, code: "invalid_credentials" },
-  revoked_credentials: { status: 401, code: "credentials_revoked" },
-  api_access_disabled: { status: 403, code: "api_access_disabled" },
-  ip_not_allowed: { status: 403, code: "ip_not_allowed" },
-  rate_limited: { status: 429, code: "rate_limit_exceeded" },
-  route_not_found: { status: 404, code: "not_found" },
-  domain_not_found: { status: 404, code: "domain_not_found" },
-  method_not_allowed: { status: 405, code: "method_not_allowed" },
-  malformed_request: { status: 400, code: "bad_request" },
-  malformed_json: { status: 400, code: "invalid_json" },
-  payload_too_large: { status: 413, code: "payload_too_large" },
-  unsupported_media_type: { status: 415, code: "unsupported_media_type" },
-  invalid_field: { status: 422, code: "validation_failed" },
-  invalid_domain: { status: 422, code: "invalid_domain" },
-  tld_not_supported: { status: 422, code: "tld_not_supported" },
-  term_not_offered: { status: 422, code: "term_not_offered" },
-  internal: { status: 500, code: "internal_error" },
-};
+export function createShapes(settings: ShapeSettings): Shapes {
+  const success = (data: unknown): Answer => successAnswer(data, settings);
+  return {
+    availability: ({ domain, available, years, price }) =>
+      success({
+        domain,
+        status: available ? "available" : settings.takenStatus,
+        available,
+        ...(settings.checkEcho === "years" && { years }),
+        ...(price === null ? takenPricing(settings) : { pricing: pricing(price) }),
+      }),
+    quote: (quote) => success(quoteFields(quote, settings)),
+    domains: (records) => success(domainList(records, settings)),
+    domain: (one) => {
+      const record = recordFields(one, settings);
+      return success(settings.recordWrapper === "domain" ? { domain: record } : record);
+    },
+    balance: ({ accountNumber, balance, creditLimit, activeDomains }) =>
+      success({
+        account_number: accountNumber,
+        balance: decimal(balance.cents),
+        currency: balance.currency,
+        credit_limit: decimal(creditLimit.cents),
+        active_domains: activeDomains,
+      }),
+    tier: (standing) => success(tierFields(standing, settings)),
+    failure: (failure) => failureAnswer(failure, settings),
+    years: { check: settings.checkYears, quote: settings.quoteYears },
+  };
+}
+
+/** The plainest reading of the document. */
+export const plainShapes: Shapes = createShapes(shapeSettings({ preset: "documented" }));
 
 export function decimal(cents: number): string {
   const digits = String(Math.abs(cents)).padStart(3, "0");
@@ -59,52 +76,254 @@ function pricing(price: Money): { amount: string; currency: string } {
   return { amount: decimal(price.cents), currency: price.currency };
 }
 
-function moment(date: Date): string {
-  return date.toISOString().replace(/\.\d{3}Z$/, "Z");
-}
+/** A padded number cannot be written by the language, so it travels as a marked text until the body is written. */
+const PADDED = /"#(\d+\.\d\d)#"/g;
 
-function record(domain: DomainRecord): unknown {
+function successAnswer(data: unknown, { envelope, quoteAmount }: ShapeSettings): Answer {
+  const meta = { message: "OK", meta: { version: "v1" } };
+  const body = { success: true, data, ...(envelope === "meta" && meta) };
+  if (quoteAmount !== "padded-number") return { status: 200, headers: {}, body };
   return {
-    domain: domain.domain,
-    status: domain.status,
-    expires_at: moment(domain.expiresAt),
-    registered_at: moment(domain.registeredAt),
-    auto_renew: domain.autoRenew,
-    nameservers: [...domain.nameservers],
+    status: 200,
+    headers: { "Content-Type": "application/json; charset=utf-8" },
+    body: JSON.stringify(body).replaceAll(PADDED, "$1"),
   };
 }
 
-function success(data: unknown): Answer {
-  return { status: 200, headers: {}, body: { success: true, data } };
+function takenPricing({ takenPricing: form }: ShapeSettings): object {
+  switch (form) {
+    case "null":
+      return { pricing: null };
+    case "absent":
+      return {};
+    case "empty":
+      return { pricing: {} };
+    case "zero":
+      return { pricing: { amount: "0.00", currency: null } };
+    default:
+      return form satisfies never;
+  }
 }
 
-/** The plainest reading of the document. */
-export const plainShapes: Shapes = {
-  availability: ({ domain, available, price }) =>
-    success({
-      domain,
-      status: available ? "available" : "taken",
-      available,
-      pricing: price === null ? null : pricing(price),
-    }),
-  quote: ({ tld, action, years, price }) => success({ tld, action, years, pricing: pricing(price) }),
-  domains: (records) => success({ domains: records.map(record) }),
-  domain: (one) => success(record(one)),
-  balance: ({ accountNumber, balance, creditLimit, activeDomains }) =>
-    success({
-      account_number: accountNumber,
-      balance: decimal(balance.cents),
-      currency: balance.currency,
-      credit_limit: decimal(creditLimit.cents),
-      active_domains: activeDomains,
-    }),
-  tier: ({ current, next, domainsNeeded }) =>
-    success({ current_tier: current, next_tier: next, domains_needed: domainsNeeded }),
-  failure: ({ reason, message, extras }) => {
-    const { status, code } = FAILURES[reason];
-    const headers: Record<string, string> = {};
-    if (extras.allow !== undefined) headers["Allow"] = extras.allow;
-    if (extras.retryAfterSeconds !== undefined) headers["Retry-After"] = String(extras.retryAfterSeconds);
-    return { status, headers, body: { success: false, error: { code, message } } };
-  },
+function amount(cents: number, { quoteAmount }: ShapeSettings): string | number {
+  switch (quoteAmount) {
+    case "text":
+      return decimal(cents);
+    case "number":
+      return Number(decimal(cents));
+    case "padded-number":
+      return `#${decimal(cents)}#`;
+    case "minor-units":
+      return cents;
+    default:
+      return quoteAmount satisfies never;
+  }
+}
+
+function quoteFields({ tld, action, years, price }: Quote, settings: ShapeSettings): object {
+  const echo = settings.quoteEcho === "all" ? { tld, action, years } : {};
+  const { currency } = price;
+  const total = amount(price.cents, settings);
+  const unit = amount(Math.round(price.cents / years), settings);
+  switch (settings.quoteFields) {
+    case "nested":
+      return { ...echo, pricing: { amount: total, currency } };
+    case "flat":
+      return { ...echo, amount: total, currency };
+    case "wrapped":
+      return { quote: { ...echo, price: { amount: total, currency } } };
+    case "unit-and-total":
+      return { ...echo, unit_price: unit, total_price: total, currency };
+    case "unit":
+      return { ...echo, unit_price: unit, currency };
+    case "per-year":
+      return { ...echo, amount: unit, per: "year", currency };
+    default:
+      return settings.quoteFields satisfies never;
+  }
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] as const;
+const KABUL_OFFSET_MS = 4.5 * 3_600_000;
+
+function moment(date: Date, { dates }: ShapeSettings): string | number {
+  const iso = date.toISOString();
+  switch (dates) {
+    case "rfc3339":
+      return iso.replace(/\.\d{3}Z$/, "Z");
+    case "fraction":
+      return iso;
+    case "offset":
+      return new Date(date.getTime() + KABUL_OFFSET_MS).toISOString().replace(/\.\d{3}Z$/, "+04:30");
+    case "day":
+      return iso.slice(0, 10);
+    case "space":
+      return iso.slice(0, 19).replace("T", " ");
+    case "seconds":
+      return date.getTime() / 1000;
+    case "milliseconds":
+      return date.getTime();
+    case "month-name":
+      return `${iso.slice(8, 10)}-${MONTHS[date.getUTCMonth()]}-${iso.slice(0, 4)}`;
+    default:
+      return dates satisfies never;
+  }
+}
+
+/** Name, status, expiry, registration date, auto-renew, nameservers. */
+type RecordNames = readonly [string, string, string, string, string, string];
+
+const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], RecordNames>> = {
+  at: ["domain", "status", "expires_at", "registered_at", "auto_renew", "nameservers"],
+  date: ["domain", "status", "expiry_date", "registration_date", "auto_renew", "nameservers"],
+  camel: ["domainName", "status", "expiryDate", "registrationDate", "autoRenew", "nameServers"],
+  whois: ["domain_name", "domain_status", "expiration_date", "creation_date", "auto_renewal", "name_servers"],
+  pascal: ["DomainName", "Status", "ExpiresOn", "RegisteredOn", "AutoRenewEnabled", "NameServers"],
+  short: ["name", "state", "expiry", "registered", "autorenew", "ns"],
 };
+
+const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
+  active: "ok",
+  expired: "autoRenewPeriod",
+  redemption: "redemptionPeriod",
+  suspended: "serverHold",
+  pending_transfer: "pendingTransfer",
+};
+
+function statusWord(status: DomainStatus, { statusWords }: ShapeSettings): string | string[] {
+  switch (statusWords) {
+    case "lower":
+      return status;
+    case "upper":
+      return status.toUpperCase();
+    case "title":
+      return status.charAt(0).toUpperCase() + status.slice(1).replaceAll("_", " ");
+    case "epp":
+      return [EPP_STATUSES[status]];
+    default:
+      return statusWords satisfies never;
+  }
+}
+
+function autoRenewFlag(on: boolean, { autoRenew }: ShapeSettings): boolean | number | string {
+  switch (autoRenew) {
+    case "boolean":
+      return on;
+    case "number":
+      return on ? 1 : 0;
+    case "word":
+      return on ? "on" : "off";
+    case "text":
+      return String(on);
+    default:
+      return autoRenew satisfies never;
+  }
+}
+
+function nameserverList(hosts: readonly string[], { nameservers }: ShapeSettings): unknown {
+  switch (nameservers) {
+    case "list":
+      return [...hosts];
+    case "objects":
+      return hosts.map((hostname) => ({ hostname }));
+    case "numbered":
+      return Object.fromEntries(hosts.map((host, index) => [`ns${index + 1}`, host]));
+    case "text":
+      return hosts.join(", ");
+    default:
+      return nameservers satisfies never;
+  }
+}
+
+function recordFields(domain: DomainRecord, settings: ShapeSettings): object {
+  const [name, status, expiry, registered, autoRenew, nameservers] = RECORD_NAMES[settings.recordFields];
+  return {
+    [name]: domain.domain,
+    [status]: statusWord(domain.status, settings),
+    [expiry]: moment(domain.expiresAt, settings),
+    [registered]: moment(domain.registeredAt, settings),
+    [autoRenew]: autoRenewFlag(domain.autoRenew, settings),
+    [nameservers]: nameserverList(domain.nameservers, settings),
+  };
+}
+
+function listItem(domain: DomainRecord, settings: ShapeSettings): unknown {
+  const [name, status, expiry] = RECORD_NAMES[settings.recordFields];
+  switch (settings.listItems) {
+    case "records":
+      return recordFields(domain, settings);
+    case "wrapped":
+      return { domain: recordFields(domain, settings) };
+    case "brief":
+      return {
+        [name]: domain.domain,
+        [status]: statusWord(domain.status, settings),
+        [expiry]: moment(domain.expiresAt, settings),
+      };
+    case "names":
+      return domain.domain;
+    default:
+      return settings.listItems satisfies never;
+  }
+}
+
+function ordered(records: readonly DomainRecord[], { listOrder }: ShapeSettings): readonly DomainRecord[] {
+  switch (listOrder) {
+    case "given":
+      return records;
+    case "name":
+      return records.toSorted((a, b) => (a.domain < b.domain ? -1 : 1));
+    case "newest":
+      return records.toSorted((a, b) => b.registeredAt.getTime() - a.registeredAt.getTime());
+    default:
+      return listOrder satisfies never;
+  }
+}
+
+function paging(count: number, { listPaging }: ShapeSettings): object {
+  switch (listPaging) {
+    case "none":
+      return {};
+    case "counts":
+      return { page: 1, per_page: 100, count };
+    case "links":
+      return { links: { first: "/api/v1/domains", prev: null, next: null } };
+    case "cursor":
+      return { next_cursor: null, has_more: false };
+    default:
+      return listPaging satisfies never;
+  }
+}
+
+function domainList(records: readonly DomainRecord[], settings: ShapeSettings): object {
+  const list = ordered(records, settings).map((one) => listItem(one, settings));
+  const pages = paging(list.length, settings);
+  return settings.listWrapper === "nested"
+    ? { result: { ...pages, records: list } }
+    : { ...pages, [settings.listWrapper]: list };
+}
+
+function tierFields({ current, next, domainsNeeded }: TierStanding, settings: ShapeSettings): object {
+  const upcoming = (name: string, some: unknown): object => {
+    if (next !== null) return { [name]: some };
+    if (settings.topTier === "absent") return {};
+    return { [name]: settings.topTier === "empty" ? "" : null };
+  };
+  switch (settings.tierFields) {
+    case "flat":
+      return { current_tier: current, ...upcoming("next_tier", next), domains_needed: domainsNeeded };
+    case "camel":
+      return { currentTier: current, ...upcoming("nextTier", next), domainsToNextTier: domainsNeeded };
+    case "nested":
+      return {
+        current: { name: current },
+        ...upcoming("next", { name: next, domains_needed: domainsNeeded }),
+      };
+    case "wrapped":
+      return { tier: { current, ...upcoming("next", next), remaining: domainsNeeded } };
+    case "counted":
+      return { tier: current, ...upcoming("next", next), domains_to_advance: domainsNeeded };
+    default:
+      return settings.tierFields satisfies never;
+  }
+}

@@ -123,9 +123,10 @@ export class World {
     const priced = new Set(this.#config.priceLists.get(reseller.currency)?.keys());
     const tld = tldOf(name, priced, this.#unpriced);
     const taken = this.#taken.get(name) ?? looksTaken(name, this.#config.names.takenPercent);
-    if (taken) return { domain: name, available: false, price: null };
+    if (taken) return { domain: name, years, available: false, price: null };
     return {
       domain: name,
+      years,
       available: true,
       price: this.#prices.registration(this.#account(reseller), name, tld, years),
     };

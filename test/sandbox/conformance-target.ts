@@ -1,6 +1,7 @@
-/** Whom the conformance facts are told of: a sandbox of their own, or the server that the environment names; asked once per endpoint. */
+/** Whom the conformance facts are told of: a sandbox for each preset, or the server that the environment names; asked once per endpoint. */
 import { it } from "@jest/globals";
 import { z } from "zod";
+import { PRESET_NAMES, type PresetName } from "../../src/sandbox/presets.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import {
   authHeaders,
@@ -23,6 +24,10 @@ const outside = z
   .parse(process.env);
 const hasPortal = outside.CONFORMANCE_BASE_URL === undefined || outside.CONFORMANCE_CONTROL_URL !== undefined;
 
+/** Whose facts are told: that of each preset, or that of the server outside. */
+export const PLAYED: readonly (PresetName | "another server")[] =
+  outside.CONFORMANCE_BASE_URL === undefined ? PRESET_NAMES : ["another server"];
+
 /** A name that is available and not premium. */
 export const freeName = outside.CONFORMANCE_FREE_NAME;
 
@@ -42,9 +47,12 @@ let credential: Credential = { key: "", secret: "" };
 let managed = "";
 const answers = new Map<string, Reply>();
 
-export async function openTarget(): Promise<void> {
+export async function openTarget(played: PresetName | "another server"): Promise<void> {
   if (outside.CONFORMANCE_BASE_URL === undefined) {
-    own = await startSandbox({ controlPort: 0 });
+    own = await startSandbox({
+      controlPort: 0,
+      shapes: { preset: played === "another server" ? undefined : played },
+    });
     base = own.url;
     control = own.controlUrl ?? "";
     credential = own.credential();
@@ -54,7 +62,7 @@ export async function openTarget(): Promise<void> {
     credential = { key: outside.CONFORMANCE_KEY, secret: outside.CONFORMANCE_SECRET };
   }
   const list = await ask("GET", "/api/v1/domains");
-  managed = Object.values(items(list)[0] ?? {}).find(isFqdn) ?? "";
+  managed = leaves(items(list)[0]).find(isFqdn) ?? "";
   for (const [method, path, body] of ENDPOINTS) {
     answers.set(path, path === "/api/v1/domains" ? list : await ask(method, withName(path), { body }));
   }
@@ -104,10 +112,23 @@ export function answered(path: string): Reply {
   return reply;
 }
 
-/** The list's items, wherever its undocumented shape carries them. */
-export function items(reply: Reply): Record<string, unknown>[] {
-  const list = Object.values(dataOf(reply)).find((value) => Array.isArray(value));
-  return z.array(z.record(z.string(), z.unknown())).parse(list);
+/** The list's items, wherever its undocumented shape carries them: the first array that is met from the outside in. */
+export function items(reply: Reply): unknown[] {
+  let layer: unknown[] = [dataOf(reply)];
+  while (layer.length > 0) {
+    const list = layer.find((value) => Array.isArray(value));
+    if (list !== undefined) return z.array(z.unknown()).parse(list);
+    layer = layer.flatMap((value): unknown[] =>
+      typeof value === "object" && value !== null ? Object.values(value) : [],
+    );
+  }
+  throw new Error("there is no list");
+}
+
+/** Every value that has none inside it, in their order. */
+export function leaves(value: unknown): unknown[] {
+  if (value === undefined) return [];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [value];
 }
 
 /** A fact that only someone with the portal at hand can see. */

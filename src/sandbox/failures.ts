@@ -1,0 +1,149 @@
+/** How a refusal looks outside: its status, its code, the shape of its error object, and the fields of a limit reply. */
+import type { Failure, FailureReason } from "./facts.js";
+import type { ShapeSettings } from "./open-points.js";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent as JSON; a text is sent as it stands. */
+  readonly body: unknown;
+}
+
+type StatusSwitch = "credentialStatus" | "accessStatus" | "inputStatus" | "limitStatus";
+
+/** The position of a reason is its numeric code, so a new one goes to the end. */
+const FAILURES: Readonly<
+  Record<FailureReason, { readonly status: number | StatusSwitch; readonly code: string }>
+> = {
+  missing_credentials: { status: "credentialStatus", code: "missing_credentials" },
+  invalid_credentials: { status: "credentialStatus", code: "invalid_credentials" },
+  revoked_credentials: { status: "credentialStatus", code: "credentials_revoked" },
+  api_access_disabled: { status: "accessStatus", code: "api_access_disabled" },
+  ip_not_allowed: { status: "accessStatus", code: "ip_not_allowed" },
+  rate_limited: { status: "limitStatus", code: "rate_limit_exceeded" },
+  route_not_found: { status: 404, code: "not_found" },
+  domain_not_found: { status: 404, code: "domain_not_found" },
+  method_not_allowed: { status: 405, code: "method_not_allowed" },
+  malformed_request: { status: 400, code: "bad_request" },
+  malformed_json: { status: 400, code: "invalid_json" },
+  payload_too_large: { status: 413, code: "payload_too_large" },
+  unsupported_media_type: { status: 415, code: "unsupported_media_type" },
+  invalid_field: { status: "inputStatus", code: "validation_failed" },
+  invalid_domain: { status: "inputStatus", code: "invalid_domain" },
+  tld_not_supported: { status: "inputStatus", code: "tld_not_supported" },
+  term_not_offered: { status: "inputStatus", code: "term_not_offered" },
+  internal: { status: 500, code: "internal_error" },
+};
+
+const FIRST_NUMBER = 1001;
+
+export function failureAnswer(failure: Failure, settings: ShapeSettings): Answer {
+  const { reason, message } = failure;
+  const { status: told, code } = FAILURES[reason];
+  const status = typeof told === "number" ? told : settings[told];
+  const headers = fieldsOf(failure, settings);
+  if (reason !== "domain_not_found") {
+    return refusal(status, spelled(code, reason, settings), message, headers, settings);
+  }
+  switch (settings.notManaged) {
+    case 404:
+      return refusal(404, spelled(code, reason, settings), message, headers, settings);
+    case 403:
+      return refusal(403, spelled("forbidden", reason, settings), message, headers, settings);
+    case "refusal-in-200":
+      return refusal(200, spelled(code, reason, settings), message, headers, settings);
+    case "empty":
+      return { status: 200, headers, body: { success: true, data: {} } };
+    case "nothing":
+      return { status: 200, headers, body: { success: true, data: null } };
+    default:
+      return settings.notManaged satisfies never;
+  }
+}
+
+function refusal(
+  status: number,
+  code: string,
+  message: string,
+  headers: Answer["headers"],
+  { errorFields, errorFlag }: ShapeSettings,
+): Answer {
+  const flag = errorFlag === "present" ? { success: false } : {};
+  const json = (body: object): Answer => ({ status, headers, body: { ...flag, ...body } });
+  const typed = (type: string, body: unknown): Answer => ({
+    status,
+    headers: { ...headers, "Content-Type": type },
+    body,
+  });
+  switch (errorFields) {
+    case "nested":
+      return json({ error: { code, message } });
+    case "flat":
+      return json({ code, message });
+    case "word":
+      return json({ error: code, message });
+    case "list":
+      return json({ errors: [{ status: String(status), code, detail: message }] });
+    case "problem":
+      return typed("application/problem+json", {
+        type: `https://errors.sandbox-registry.af/${code}`,
+        status,
+        detail: message,
+        ...flag,
+      });
+    case "text":
+      return typed("text/plain; charset=utf-8", message);
+    default:
+      return errorFields satisfies never;
+  }
+}
+
+function spelled(code: string, reason: FailureReason, { errorCodes }: ShapeSettings): string {
+  switch (errorCodes) {
+    case "snake":
+      return code;
+    case "upper":
+      return code.toUpperCase();
+    case "kebab":
+      return code.replaceAll("_", "-");
+    case "pascal":
+      return code.replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+    case "number":
+      return String(FIRST_NUMBER + Object.keys(FAILURES).indexOf(reason));
+    default:
+      return errorCodes satisfies never;
+  }
+}
+
+function fieldsOf({ extras }: Failure, settings: ShapeSettings): Record<string, string> {
+  const fields: Record<string, string> = {};
+  if (extras.allow !== undefined) fields["Allow"] = extras.allow;
+  const seconds = extras.retryAfterSeconds;
+  if (seconds === undefined) return fields;
+  const retryAfter = retryAfterOf(seconds, settings);
+  if (retryAfter !== null) fields["Retry-After"] = retryAfter;
+  if (settings.limitFields === "x-ratelimit") {
+    fields["X-RateLimit-Remaining"] = "0";
+    fields["X-RateLimit-Reset"] = String(seconds);
+  }
+  if (settings.limitFields === "ratelimit") fields["RateLimit"] = `"default";r=0;t=${seconds}`;
+  return fields;
+}
+
+function retryAfterOf(seconds: number, { retryAfter }: ShapeSettings): string | null {
+  switch (retryAfter) {
+    case "seconds":
+      return String(seconds);
+    case "date":
+      // The wall clock, as in the Date field beside it.
+      return new Date(Date.now() + seconds * 1000).toUTCString();
+    case "milliseconds":
+      return String(seconds * 1000);
+    case "absurd":
+      return "999999999999";
+    case "absent":
+      return null;
+    default:
+      return retryAfter satisfies never;
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Faults on demand: what is set for an operation strikes its calls after they have been counted, so the quota stays exact; a fault of
+ * the connection strikes before anything arrives, so nothing is counted.
+ */
+import type { Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Request, Response } from "express";
+import { type AtDoor, type Fault, FAULTS } from "./fault-table.js";
+import type { Struck } from "./fault-wire.js";
+import type { Answer } from "./shapes.js";
+
+export const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
+export type Operation = (typeof OPERATIONS)[number];
+
+/** An operation, or all of them, those that are not documented among them. */
+export type Target = Operation | "all";
+
+export interface FaultWish {
+  /** A name in the list of faults. */
+  readonly fault: string;
+  /** How many calls it strikes; default: until it is cleared. */
+  readonly calls?: number | undefined;
+  /** Which share of the calls it strikes, above 0 and up to 1 (the default), spread evenly and beginning with the first. */
+  readonly share?: number | undefined;
+  /** How slow `slow` and the dripping ones are; default: 1000 for `slow`, 200 a byte for the others. */
+  readonly ms?: number | undefined;
+  /** Where redirects to another host lead: a host root. Default: an address that nobody has. */
+  readonly elsewhere?: string | undefined;
+}
+
+export interface ActiveFault extends FaultWish {
+  readonly operation: Target;
+  /** How many calls, or connections, it has struck. */
+  readonly struck: number;
+}
+
+export interface FaultReport {
+  readonly active: readonly ActiveFault[];
+  readonly known: readonly { readonly name: string; readonly what: string }[];
+}
+
+/** A fault that cannot be set, with the reason. */
+export class FaultRefused extends Error {}
+
+const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
+  ["POST /api/v1/domains/check", "check"],
+  ["POST /api/v1/pricing", "quote"],
+  ["GET /api/v1/domains", "domains"],
+  ["GET /api/v1/domains/{domain}", "domain"],
+  ["GET /api/v1/account/balance", "balance"],
+  ["GET /api/v1/account/tier", "tier"],
+]);
+
+/** Reserved for documentation (RFC 5737): nothing is there. */
+const NOWHERE = "http://192.0.2.1";
+const LISTEN_AGAIN_MS = 20;
+
+/** One fault as it was set, and what it has done since. */
+class Setting {
+  readonly target: Target;
+  readonly wish: FaultWish;
+  readonly fault: Fault;
+  struck = 0;
+  #seen = 0;
+
+  constructor(target: Target, wish: FaultWish) {
+    const fault = FAULTS.get(wish.fault);
+    if (fault === undefined) throw new FaultRefused(`there is no fault ${wish.fault}`);
+    const { calls = 1, share = 1 } = wish;
+    if (!Number.isInteger(calls) || calls < 1) throw new FaultRefused("calls: must be a whole number from 1");
+    if (!(share > 0 && share <= 1)) throw new FaultRefused("share: must be above 0 and at most 1");
+    if (typeof fault.play === "string" && target !== "all")
+      throw new FaultRefused(`${fault.name} strikes before the operation is known: set it for all`);
+    if (fault.play === "refuse" && (wish.calls !== undefined || wish.share !== undefined))
+      throw new FaultRefused(`${fault.name} cannot count what does not arrive: it lasts until it is cleared`);
+    this.target = target;
+    this.wish = wish;
+    this.fault = fault;
+  }
+
+  /** Whether it strikes the call that has just come. */
+  strikes(): boolean {
+    const { calls = Infinity, share = 1 } = this.wish;
+    if (this.struck >= calls) return false;
+    this.#seen += 1;
+    // The share of those seen, rounded up, so that the first is among them.
+    if (Math.ceil(this.#seen * share - 1e-9) <= Math.ceil((this.#seen - 1) * share - 1e-9)) return false;
+    this.struck += 1;
+    return true;
+  }
+}
+
+interface Strike {
+  readonly setting: Setting;
+  readonly nth: number;
+  readonly operation: Operation | undefined;
+}
+
+const strikes = new WeakMap<Response, Strike>();
+/** What a fault has written to belongs to HTTP no more. */
+const spoilt = new WeakSet<Socket>();
+
+export class Faults {
+  readonly #settings = new Map<Target, Setting>();
+  #server: Server | undefined;
+  #address: AddressInfo | undefined;
+  #opening = false;
+  #again: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  /** Takes the place of what was set for the target. What is set for an operation goes before what is set for all. */
+  set(target: Target, wish: FaultWish): void {
+    this.#settings.set(target, new Setting(target, wish));
+    this.#door();
+  }
+
+  /** Without a target: everything. */
+  clear(target?: Target): void {
+    if (target === undefined) this.#settings.clear();
+    else this.#settings.delete(target);
+    this.#door();
+  }
+
+  report(): FaultReport {
+    return {
+      active: [...this.#settings.values()].map(({ target, wish, struck }) => ({
+        operation: target,
+        ...wish,
+        struck,
+      })),
+      known: [...FAULTS.values()].map(({ name, what }) => ({ name, what })),
+    };
+  }
+
+  /** From now on faults of the connection strike what connects to this server, which must be listening. */
+  guard(server: Server): void {
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("the server has no port");
+    this.#server = server;
+    this.#address = address;
+    server.on("connection", (socket: Socket) => {
+      const setting = this.#settings.get("all");
+      const play = setting?.fault.play;
+      if (setting === undefined || (play !== "reset" && play !== "end") || !setting.strikes()) return;
+      if (play === "reset") socket.resetAndDestroy();
+      else socket.destroySoon();
+    });
+    this.#door();
+  }
+
+  /** Decides whether a call that has been admitted and counted as `route` will be struck. */
+  admitted(res: Response, route: string): void {
+    const operation = OPERATION_OF.get(route);
+    const setting =
+      (operation === undefined ? undefined : this.#settings.get(operation)) ?? this.#settings.get("all");
+    if (setting === undefined || typeof setting.fault.play === "string" || !setting.strikes()) return;
+    strikes.set(res, { setting, nth: setting.struck, operation });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#again);
+  }
+
+  /** Closes or opens the listener as the faults want it. */
+  #door(): void {
+    const server = this.#server;
+    if (server === undefined || this.#stopped || this.#opening) return;
+    clearTimeout(this.#again);
+    const play: Fault["play"] | undefined = this.#settings.get("all")?.fault.play;
+    const shut = play === ("refuse" satisfies AtDoor);
+    if (shut && server.listening) {
+      server.close();
+      server.closeIdleConnections();
+    }
+    if (!shut && !server.listening) this.#listenAgain(server);
+  }
+
+  /** Somebody else may have the port for a moment, and what is wanted may have changed meanwhile. */
+  #listenAgain(server: Server): void {
+    const settle = (inMs: number): void => {
+      server.off("error", failed).off("listening", done);
+      this.#opening = false;
+      this.#again = setTimeout(() => {
+        this.#door();
+      }, inMs);
+    };
+    const failed = (): void => {
+      settle(LISTEN_AGAIN_MS);
+    };
+    const done = (): void => {
+      settle(0);
+    };
+    this.#opening = true;
+    server.once("error", failed).once("listening", done).listen(this.#address?.port, this.#address?.address);
+  }
+}
+
+/** Sends an answer `ordinarily`, unless a fault has struck its call. */
+export function deliver(res: Response, answer: Answer, ordinarily: () => void): void {
+  const { socket } = res.req;
+  // Nobody can answer any more on a connection whose bytes have been tampered with.
+  if (spoilt.has(socket)) socket.destroy();
+  const strike = strikes.get(res);
+  if (strike === undefined) ordinarily();
+  else play(strike, res.req, answer, ordinarily);
+}
+
+function play(strike: Strike, req: Request, { status, headers, body }: Answer, ordinarily: () => void): void {
+  const { setting, nth, operation } = strike;
+  const { play } = setting.fault;
+  if (typeof play === "string") return;
+  const { socket } = req;
+  const byte = setting.fault.name === "slow" ? 1000 : 200;
+  const call: Struck = {
+    socket,
+    honest: { status, headers, text: typeof body === "string" ? body : JSON.stringify(body) },
+    request: {
+      path: req.originalUrl,
+      host: req.get("Host") ?? "",
+      key: req.get("X-Service-Key") ?? "",
+      secret: req.get("X-Service-Secret") ?? "",
+    },
+    ofOneName: operation === "check" || operation === "domain",
+    nth,
+    ms: setting.wish.ms ?? byte,
+    elsewhere: setting.wish.elsewhere ?? NOWHERE,
+    honestly: () => {
+      spoilt.delete(socket);
+      ordinarily();
+    },
+  };
+  spoilt.add(socket);
+  play(call);
+}

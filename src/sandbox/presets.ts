@@ -1,0 +1,186 @@
+/** Turns a choice of shapes (a preset, single settings, or both) into one setting for every switch, or says which name is not known. */
+import { areShapeSettings, OPEN_POINTS, openPoints, type ShapeSettings } from "./open-points.js";
+
+/** Each a style of API that is often met; what a preset does not name is as in `documented`. */
+const PRESETS = {
+  /** The plainest reading of the document. */
+  documented: {},
+  rails: {
+    takenStatus: "unavailable",
+    takenPricing: "absent",
+    checkEcho: "years",
+    dates: "fraction",
+    nameservers: "objects",
+    tierFields: "nested",
+    quoteFields: "flat",
+    listPaging: "counts",
+    errorFields: "list",
+    errorFlag: "absent",
+    retryAfter: "date",
+  },
+  laravel: {
+    envelope: "meta",
+    takenStatus: "registered",
+    recordFields: "date",
+    dates: "space",
+    autoRenew: "number",
+    tierFields: "counted",
+    quoteFields: "unit-and-total",
+    listWrapper: "data",
+    listPaging: "links",
+    errorFields: "flat",
+    limitFields: "x-ratelimit",
+  },
+  dotnet: {
+    takenStatus: "not-available",
+    recordFields: "pascal",
+    recordWrapper: "domain",
+    dates: "offset",
+    statusWords: "title",
+    tierFields: "camel",
+    topTier: "absent",
+    quoteFields: "wrapped",
+    quoteAmount: "padded-number",
+    listWrapper: "items",
+    listPaging: "counts",
+    errorFields: "problem",
+    errorFlag: "absent",
+    errorCodes: "pascal",
+    inputStatus: 400,
+    limitStatus: 503,
+  },
+  node: {
+    recordFields: "camel",
+    dates: "milliseconds",
+    tierFields: "camel",
+    quoteAmount: "number",
+    listWrapper: "nested",
+    listPaging: "cursor",
+    notManaged: "empty",
+    errorFields: "flat",
+    errorCodes: "upper",
+    inputStatus: 400,
+    limitFields: "ratelimit",
+  },
+  registry: {
+    takenStatus: "registered",
+    recordFields: "whois",
+    dates: "month-name",
+    autoRenew: "word",
+    nameservers: "numbered",
+    statusWords: "epp",
+    listItems: "brief",
+    listOrder: "name",
+    notManaged: 403,
+    errorCodes: "number",
+    credentialStatus: 403,
+    retryAfter: "absent",
+  },
+  strict: {
+    checkEcho: "years",
+    checkYears: "required",
+    quoteYears: "required",
+    takenPricing: "absent",
+    dates: "day",
+    statusWords: "upper",
+    notManaged: 403,
+    errorCodes: "kebab",
+    credentialStatus: 403,
+    inputStatus: 400,
+    limitStatus: 403,
+  },
+  terse: {
+    takenPricing: "absent",
+    recordFields: "short",
+    dates: "seconds",
+    nameservers: "text",
+    quoteFields: "flat",
+    quoteEcho: "none",
+    listItems: "names",
+    notManaged: "nothing",
+    topTier: "absent",
+    errorFields: "word",
+    errorFlag: "absent",
+    retryAfter: "milliseconds",
+  },
+  legacy: {
+    envelope: "meta",
+    takenStatus: "UNAVAILABLE",
+    takenPricing: "zero",
+    recordFields: "date",
+    recordWrapper: "domain",
+    dates: "space",
+    autoRenew: "text",
+    nameservers: "text",
+    statusWords: "upper",
+    tierFields: "wrapped",
+    topTier: "empty",
+    quoteFields: "unit-and-total",
+    listItems: "wrapped",
+    listOrder: "newest",
+    notManaged: "refusal-in-200",
+    errorCodes: "upper",
+    credentialStatus: 200,
+    accessStatus: 200,
+    inputStatus: 200,
+    limitStatus: 200,
+    retryAfter: "absurd",
+  },
+} as const satisfies Record<string, Partial<ShapeSettings>>;
+
+export type PresetName = keyof typeof PRESETS;
+
+/** A preset (default: `documented`) and the settings that differ from it. */
+export type ShapeChoice = { readonly preset?: PresetName | undefined } & Partial<ShapeSettings>;
+
+function isPreset(name: unknown): name is PresetName {
+  return typeof name === "string" && Object.hasOwn(PRESETS, name);
+}
+
+export const PRESET_NAMES: readonly PresetName[] = Object.keys(PRESETS).filter(isPreset);
+
+/** A choice that names what is not there; each fault is a sentence with the allowed ones. */
+export class ShapeFault extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join("\n"));
+    this.name = "ShapeFault";
+    this.faults = faults;
+  }
+}
+
+/** Every switch's setting for a choice from anywhere; a number may be written as text, and `null` without quotes. Throws a ShapeFault that names every fault. */
+export function shapeSettings(choice: unknown): ShapeSettings {
+  if (typeof choice !== "object" || choice === null || Array.isArray(choice)) {
+    throw new ShapeFault(["shapes must be a mapping of switches to settings"]);
+  }
+  const { preset = "documented", ...given }: { preset?: unknown } = choice;
+  const points = openPoints();
+  const faults: string[] = [];
+  if (!isPreset(preset)) {
+    faults.push(`preset: there is no ${told(preset)}; allowed: ${PRESET_NAMES.join(", ")}`);
+  }
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(OPEN_POINTS, name)) continue;
+    faults.push(`there is no switch ${told(name)}; allowed: ${points.map((one) => one.name).join(", ")}`);
+  }
+  const own = new Map<string, unknown>(Object.entries(given));
+  const preferred = new Map<string, unknown>(Object.entries(isPreset(preset) ? PRESETS[preset] : {}));
+  const chosen = Object.fromEntries(
+    points.map(({ name, point: { settings } }) => {
+      const wish = [own.get(name), preferred.get(name), settings[0]].find((one) => one !== undefined);
+      const setting = settings.find((allowed) => allowed === wish || String(allowed) === (wish ?? "null"));
+      if (setting === undefined) {
+        faults.push(`${name}: there is no setting ${told(wish)}; allowed: ${settings.join(", ")}`);
+      }
+      return [name, setting];
+    }),
+  );
+  if (faults.length > 0 || !areShapeSettings(chosen)) throw new ShapeFault(faults);
+  return chosen;
+}
+
+function told(value: unknown): string {
+  return JSON.stringify(value) ?? "such value";
+}
