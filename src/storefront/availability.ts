@@ -83,14 +83,35 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
   async function isPremium(ask: VisitorAsk, what: Combination, wholesale: Wholesale): Promise<boolean> {
     const quote = await prices.quote(ask, what);
     if (sameWholesale(quote.value, wholesale)) return false;
-    if (clock.now() - quote.asOfMs < QUOTE_BELIEVED_MS) return true;
-    return !sameWholesale((await prices.quote(ask, what, QUOTE_BELIEVED_MS)).value, wholesale);
+    if (clock.now() - quote.asOfMs < QUOTE_BELIEVED_MS) return isAnother(quote.value, wholesale);
+    return isAnother((await prices.quote(ask, what, QUOTE_BELIEVED_MS)).value, wholesale);
+  }
+
+  /**
+   * Whether a price that is not the quote's is for all of `years`: an upstream that ignores them gives several years the price of one,
+   * and nobody can say what those would cost.
+   */
+  async function isForTerm(
+    ask: VisitorAsk,
+    name: DomainName,
+    what: Combination,
+    wholesale: Wholesale,
+  ): Promise<boolean> {
+    if (what.years === 1) return true;
+    const ofYear = await prices.quote(ask, { ...what, years: 1 });
+    if (!isAnother(ofYear.value, wholesale)) return false;
+    const one = await check(ask, name, 1, {});
+    return one.value.status === "available" && isAnother(one.value.wholesale, wholesale);
   }
 
   /** No price where none can be formed, or where the upstream's quote, without which nobody knows whether the name is premium, fails. */
-  async function priced(ask: VisitorAsk, what: Combination, wholesale: Wholesale) {
+  async function priced(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
     try {
       const premium = await isPremium(ask, what, wholesale);
+      if (premium && !(await isForTerm(ask, name, what, wholesale))) {
+        notFormed(what, "price_not_for_term");
+        return { premium: false, price: null };
+      }
       const result = policy.price(wholesale, what, { premium, atMs: clock.now() });
       if (result.ok) return { premium, price: result.price };
       notFormed(what, result.reason);
@@ -125,7 +146,14 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
       const answer = { name, years, asOfMs: known.asOfMs, stale: known.source === "stale" };
       if (known.value.status === "taken") return { ...answer, status: "taken", premium: false, price: null };
       const { wholesale } = known.value;
-      return { ...answer, status: "available", ...(await priced(ask, what, wholesale)) };
+      return { ...answer, status: "available", ...(await priced(ask, name, what, wholesale)) };
     },
   };
+}
+
+/** Whether the prices differ; throws `upstream_contract` where their currencies do, because nobody can compare them then. */
+function isAnother(a: Wholesale, b: Wholesale): boolean {
+  if (a.currency !== b.currency)
+    throw new ServiceError("upstream_contract", "The registry service names prices in several currencies.");
+  return !sameWholesale(a, b);
 }

@@ -1,6 +1,6 @@
 /**
  * The upstream's six operations, typed. Every call is paid for in the quota of the credential it uses, ends by its total deadline, goes
- * to no other host, and fails with a ServiceError that carries nothing of the upstream's. The one home of axios.
+ * to no other host, and fails with a ServiceError that carries nothing of the upstream's; what fails is left alone. The one home of axios.
  */
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -13,6 +13,7 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
 import type { Ask, Quota } from "../quota/quota.js";
+import { type Circuit, createCircuits, type Ending } from "./circuit.js";
 import {
   type Balance,
   type Check,
@@ -28,7 +29,13 @@ import {
   type Tier,
 } from "./contract.js";
 import type { Credential, Credentials } from "./credentials.js";
+import { type Operation, OPERATIONS } from "./operation.js";
+import { meaningOf } from "./refusal.js";
 import { retryAfterMs } from "./retry-after.js";
+import { createSurprises, type Surprises } from "./surprises.js";
+import { parseWrittenJson, RepeatedFieldError } from "./written-json.js";
+
+export type { Operation } from "./operation.js";
 
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
@@ -42,24 +49,40 @@ export interface Upstream {
   balance(ask: Ask): Promise<Balance>;
   tier(ask: Ask): Promise<Tier>;
   health(): UpstreamHealth;
+  /** What was seen and not expected since the start. */
+  readonly surprises: Pick<Surprises, "list" | "totals">;
 }
 
 export interface UpstreamHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
+  /** Operations that have failed several times and are not called but for a trial now and then. */
+  readonly leftAlone: readonly Operation[];
 }
-
-export type Operation = "check" | "quote" | "domains" | "domain" | "balance" | "tier";
 
 export interface UpstreamSettings {
   readonly baseUrl: string;
   readonly timeoutMs: number;
+  /** A price in another one is not understood. Default: any. */
+  readonly currencies?: ReadonlySet<string>;
   readonly credentials: Credentials;
   /** The quota of one credential. */
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
+  /** How long an operation that keeps failing is left alone before it is tried again, and after how many failures. Default: 30 s, 5. */
+  readonly trialAfterMs?: number;
+  readonly failuresToOpen?: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly onCall?: (operation: Operation, outcome: string, durationMs: number) => void;
+  /** Shown every answer before it is understood. */
+  readonly onAnswer?: (answer: RawAnswer) => void;
+}
+
+/** An answer as it came, for those who judge the upstream itself; its text may be cut. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: { readonly json: unknown } | { readonly text: string };
 }
 
 interface Call {
@@ -67,71 +90,273 @@ interface Call {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly body?: object;
+  /** What it asks about, if that is one name. */
+  readonly name?: DomainName;
 }
 
-const LARGEST_BODY_BYTES = 1024 * 1024;
+type Understood =
+  | { readonly kind: "answer"; readonly status: number; readonly data: unknown }
+  | { readonly kind: "absent" | "refused"; readonly status: number; readonly data: null }
+  /** It works, but not for what was asked. */
+  | { readonly kind: "rejected"; readonly how: string }
+  | { readonly kind: "limited"; readonly pauseMs: number };
+
+type Decode<T> = (data: unknown, isAbsent: boolean) => T;
+
+/** How a call ended that did not fail. */
+type Outcome<T> =
+  | { readonly kind: "value"; readonly value: T }
+  | { readonly kind: "refused" | "called off" }
+  | Extract<Understood, { kind: "rejected" | "limited" }>;
+
+/** A call that waits for its slot. */
+interface Queued {
+  readonly circuit: Circuit;
+  readonly credential: Credential;
+  readonly isBackground: () => boolean;
+  readonly leave: AbortController;
+}
+
+/** A list of 1000 usual records fits. */
+const LARGEST_BODY_BYTES = 256 * 1024;
+/** As much as is read of an error that is no JSON. */
+const LONGEST_TEXT_BYTES = 4096;
+const TRIAL_AFTER_MS = 30_000;
 
 /** A client of the upstream at `baseUrl`. */
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { credentials, clock, log } = settings;
   const http = createHttp();
+  const circuitOf = createCircuits(OPERATIONS, {
+    clock,
+    log,
+    trialAfterMs: settings.trialAfterMs ?? TRIAL_AFTER_MS,
+    failuresToOpen: settings.failuresToOpen,
+  });
+  const surprises = createSurprises(clock, log);
+  const queued = new Set<Queued>();
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
 
-  async function request(ask: Ask, call: Call): Promise<{ status: number; data: unknown }> {
-    const credential = credentials.usable();
-    if (credential === null) throw failed("refuses the credential");
-    const quota = await settings.quotaOf(credential);
+  /** Those who wait for a slot that they could not use any more leave without it, so nothing is spent. */
+  function callOff(): void {
+    for (const place of queued) if (!isOpen(place)) place.leave.abort();
+  }
+
+  function isOpen({ circuit, credential, isBackground }: Queued): boolean {
+    return circuit.refusal(isBackground()) === null && credentials.admits(credential);
+  }
+
+  async function request<T>(ask: Ask, call: Call, decode: Decode<T>): Promise<T> {
+    const circuit = circuitOf(call.operation);
+    const isBackground = (): boolean => ask.lane === "refresh";
+    const since = clock.monotonic();
+    let patienceMs = settings.timeoutMs;
+    for (;;) {
+      const refusal = circuit.refusal(isBackground());
+      if (refusal !== null) throw refusal;
+      const credential = credentials.usable();
+      if (credential === null) throw failed("refuses the credential");
+      const proof = credentials.proof(credential);
+      if (proof !== null) {
+        const from = clock.monotonic();
+        const isProved = await within(patienceMs, proof, ask.signal);
+        patienceMs -= clock.monotonic() - from;
+        // There is no time to wait for another one, nor to be the next that tries.
+        if (!isProved && patienceMs < settings.timeoutMs / 2) throw tooSlow();
+        continue;
+      }
+      const quota = await settings.quotaOf(credential);
+      const place: Queued = { circuit, credential, isBackground, leave: new AbortController() };
+      const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - since));
+      const outcome = await inSlot(quota, ask, maxWaitMs, place, (answered) =>
+        send(ask, call, decode, place, answered),
+      );
+      switch (outcome.kind) {
+        case "value":
+          return outcome.value;
+        case "rejected":
+          throw failed(outcome.how);
+        case "limited":
+          log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: outcome.pauseMs });
+          await quota.pause(outcome.pauseMs);
+          throw new ServiceError("quota_exhausted", "The registry service asks us to wait.", {
+            retryAfterMs: outcome.pauseMs,
+          });
+        // With another credential if there is one: a call pays where it is sent.
+        case "refused":
+        case "called off":
+          break;
+        default:
+          return outcome satisfies never;
+      }
+    }
+  }
+
+  async function inSlot<T>(
+    quota: Quota,
+    ask: Ask,
+    maxWaitMs: number,
+    place: Queued,
+    run: (answered: () => void) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    // Things may have changed while the quota was opened.
+    if (!isOpen(place)) return { kind: "called off" };
+    const { leave } = place;
+    const onGone = (): void => {
+      leave.abort();
+    };
+    ask.signal.addEventListener("abort", onGone, { once: true });
+    if (ask.signal.aborted) onGone();
+    queued.add(place);
+    // Urgency and who asks may change while it waits.
+    const waiting: Ask = {
+      get lane() {
+        return ask.lane;
+      },
+      get client() {
+        return ask.client;
+      },
+      get network() {
+        return ask.network;
+      },
+      maxWaitMs,
+      signal: leave.signal,
+    };
+    let sent = false;
+    try {
+      return await quota.run(waiting, (answered) => {
+        sent = true;
+        queued.delete(place);
+        return run(answered);
+      });
+    } catch (error) {
+      if (!sent && leave.signal.aborted && !ask.signal.aborted) return { kind: "called off" };
+      throw error;
+    } finally {
+      queued.delete(place);
+      ask.signal.removeEventListener("abort", onGone);
+    }
+  }
+
+  /** One call, which tells the circuit and the credential how it ended. */
+  async function send<T>(
+    ask: Ask,
+    call: Call,
+    decode: Decode<T>,
+    { circuit, credential, isBackground }: Queued,
+    answered: () => void,
+  ): Promise<Outcome<T>> {
+    const endTrip = circuit.begin(isBackground());
+    const use = endTrip === null ? null : credentials.begin(credential);
+    if (endTrip === null || use === null) {
+      endTrip?.("unknown");
+      answered();
+      return { kind: "called off" };
+    }
+    callOff();
+    let ending: Ending = "unknown";
+    try {
+      const understood = await timed(ask, call, credential, answered);
+      ending = "works";
+      switch (understood.kind) {
+        case "limited":
+          return understood;
+        case "rejected":
+          noteFailure(call, failed(understood.how));
+          return understood;
+        case "refused":
+          lastFailureAtMs = clock.now();
+          if (use.refused())
+            log.error("upstream.credential.refused", {
+              credential: credential.fingerprint,
+              role: credential.role,
+              status: understood.status,
+            });
+          return { kind: "refused" };
+        case "absent":
+        case "answer": {
+          const isAbsent = understood.kind === "absent";
+          // A 403 on one domain may mean that it is not the reseller's, or that the credential is refused: it proves neither.
+          if (!isAbsent || understood.status !== 403) use.accepted();
+          if (isAbsent && call.operation !== "domain") {
+            noteFailure(call, failed("answered with an error"));
+            return { kind: "rejected", how: "answered with an error" };
+          }
+          const value = decode(understood.data, isAbsent);
+          lastSuccessAtMs = clock.now();
+          return { kind: "value", value };
+        }
+        default:
+          return understood satisfies never;
+      }
+    } catch (error) {
+      ending = "unknown";
+      if (error instanceof ServiceError && isFailure(error.code)) {
+        ending = error.code;
+        noteFailure(call, error);
+      }
+      throw error;
+    } finally {
+      endTrip(ending);
+      use.ended();
+      callOff();
+    }
+  }
+
+  function noteFailure({ operation }: Call, { code, detail }: ServiceError): void {
+    lastFailureAtMs = clock.now();
+    log.warn("upstream.failed", { operation, code, detail });
+  }
+
+  async function timed(
+    ask: Ask,
+    call: Call,
+    credential: Credential,
+    answered: () => void,
+  ): Promise<Understood> {
     let outcome = "failed";
     let httpStatus: number | null = null;
-    const result = await quota.run(ask, async (answered) => {
-      // It may have been refused while this call waited for its slot.
-      if (!credentials.admits(credential)) {
-        answered();
-        return { kind: "unsent" as const };
-      }
-      const startedAtMs = clock.monotonic();
-      try {
-        const response = await exchange(credential, call, answered);
-        httpStatus = response.status;
-        outcome = String(response.status);
-        return await understand(response);
-      } catch (error) {
-        if (error instanceof ServiceError) outcome = error.code;
-        throw error;
-      } finally {
-        const durationMs = Math.round(clock.monotonic() - startedAtMs);
-        settings.onCall?.(call.operation, outcome, durationMs);
-        log.info("upstream.call", {
-          operation: call.operation,
-          outcome,
-          status: httpStatus,
-          lane: ask.lane,
-          credential: credential.fingerprint,
-          durationMs,
-        });
-      }
-    });
-    if (result.kind === "limited") {
-      log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: result.pauseMs });
-      await quota.pause(result.pauseMs);
-      throw new ServiceError("quota_exhausted", "The registry service asks us to wait.", {
-        retryAfterMs: result.pauseMs,
-      });
-    }
-    if (result.kind === "refused" && !(call.operation === "domain" && result.status === 403)) {
-      credentials.refused(credential);
-      log.error("upstream.credential.refused", {
+    const startedAtMs = clock.monotonic();
+    try {
+      const response = await exchange(credential, call, answered);
+      httpStatus = response.status;
+      outcome = String(response.status);
+      const understood = await understand(response, call, credential);
+      if (understood.kind === "rejected") outcome = "upstream_failed";
+      return understood;
+    } catch (error) {
+      if (error instanceof ServiceError) outcome = error.code;
+      throw error;
+    } finally {
+      const durationMs = Math.round(clock.monotonic() - startedAtMs);
+      settings.onCall?.(call.operation, outcome, durationMs);
+      log.info("upstream.call", {
+        operation: call.operation,
+        outcome,
+        status: httpStatus,
+        lane: ask.lane,
         credential: credential.fingerprint,
-        role: credential.role,
-        status: result.status,
+        durationMs,
       });
-      return request(ask, call);
     }
-    if (result.kind === "unsent") return request(ask, call);
-    // A 403 on one domain may mean that it is not the reseller's, or that the credential is refused: it proves neither.
-    if (result.kind === "answer") credentials.accepted(credential);
-    return result;
+  }
+
+  /** What the work resolves with, or false after that time or when nobody waits any more. */
+  function within(forMs: number, work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = (result: boolean): void => {
+        cancel();
+        signal.removeEventListener("abort", give);
+        resolve(result);
+      };
+      const give = (): void => {
+        end(false);
+      };
+      const cancel = clock.after(forMs, give);
+      signal.addEventListener("abort", give, { once: true });
+      void work.then(end);
+    });
   }
 
   async function exchange(
@@ -166,72 +391,107 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       return response;
     } catch {
       // An axios error carries the credential in its config, so it ends here and is not even a cause.
-      if (deadline.signal.aborted)
-        throw new ServiceError("upstream_timeout", "The registry service did not answer in time.");
+      if (deadline.signal.aborted) throw tooSlow();
       throw failed("could not be reached or broke off");
     } finally {
       cancel();
     }
   }
 
-  async function understand(response: AxiosResponse<unknown>) {
-    const { status, headers } = response;
-    if (status === 429) {
-      return { kind: "limited" as const, pauseMs: retryAfterMs(headers["retry-after"], clock.now()) };
+  async function understand(
+    { status, headers, data }: AxiosResponse<unknown>,
+    call: Call,
+    { key, secret }: Credential,
+  ): Promise<Understood> {
+    const hidden = [key, secret, ...(call.name ? [call.name.ascii, call.name.unicode, call.name.label] : [])];
+    const bytes = await inflated(data, headers["content-encoding"]).catch((error: unknown) => {
+      if (status === 200) throw error;
+      return new Uint8Array();
+    });
+    const body = bodyOf(bytes);
+    settings.onAnswer?.({ status, headers, body });
+    if (status === 200 && "json" in body && isSuccess(body.json)) {
+      // Of what was asked for, the visitor knows it already; refusing it would tell him that he has guessed right.
+      if (
+        tells(
+          bytes,
+          [key, secret].filter((one) => call.name?.ascii.includes(one) !== true),
+        )
+      )
+        throw misread("it repeats the credential");
+      surprises.inAnswer(call.operation, body.json, hidden);
+      return { kind: "answer", status, data: decodeEnvelope(body.json) };
     }
-    if (status === 401 || status === 403) return { kind: "refused" as const, status, data: null };
-    if (status === 404) return { kind: "answer" as const, status, data: null };
-    if (status !== 200) throw failed("answered with an error");
-    const text = await inflated(response.data, headers["content-encoding"]);
-    return { kind: "answer" as const, status, data: decodeEnvelope(parseJson(text)) };
+    const retryAfter: unknown = headers["retry-after"];
+    const meaning = meaningOf({
+      status,
+      hasRetryAfter: retryAfter !== undefined,
+      body: "json" in body ? body.json : body.text,
+      isRecord: call.operation === "domain",
+      asked: call.name ?? null,
+    });
+    switch (meaning) {
+      case "limit":
+        return { kind: "limited", pauseMs: retryAfterMs(retryAfter, sentAtMs(headers["date"])) };
+      case "credential":
+        return { kind: "refused", status, data: null };
+      case "absent":
+        return { kind: "absent", status, data: null };
+      case "failure":
+        if ("json" in body) surprises.inError(call.operation, body.json, hidden);
+        if (status >= 400 && status < 500) return { kind: "rejected", how: "answered with an error" };
+        if (status !== 200) throw failed("answered with an error");
+        if (!("json" in body)) throw body.fault;
+        if (saysNo(body.json)) return { kind: "rejected", how: "refused the request" };
+        return { kind: "answer", status, data: decodeEnvelope(body.json) };
+      default:
+        return meaning satisfies never;
+    }
   }
 
-  async function read<T>(ask: Ask, call: Call, decode: (data: unknown, status: number) => T): Promise<T> {
-    try {
-      const { status, data } = await request(ask, call);
-      if (status !== 200 && call.operation !== "domain") throw failed("answered with an error");
-      const value = decode(data, status);
-      lastSuccessAtMs = clock.now();
-      return value;
-    } catch (error) {
-      if (error instanceof ServiceError && error.code.startsWith("upstream_")) {
-        lastFailureAtMs = clock.now();
-        log.warn("upstream.failed", { operation: call.operation, code: error.code, detail: error.detail });
-      }
-      throw error;
-    }
+  /** The upstream's own clock where it tells it, so that a wait until a date does not depend on ours. */
+  function sentAtMs(date: unknown): number {
+    const told = typeof date === "string" ? Date.parse(date) : NaN;
+    return Number.isNaN(told) ? clock.now() : told;
   }
 
   return {
     check: (ask, name, years) =>
-      read(
+      request(
         ask,
         {
           operation: "check",
           method: "POST",
           path: "/api/v1/domains/check",
           body: { domain: name.ascii, years },
+          name,
         },
-        (data) => decodeCheck(data, name),
+        (data) => decodeCheck(data, name, years, settings.currencies),
       ),
     quote: (ask, { tld, action, years }) =>
-      read(
+      request(
         ask,
         { operation: "quote", method: "POST", path: "/api/v1/pricing", body: { tld, action, years } },
-        (data) => decodeQuote(data, { tld, action, years }),
+        (data) => decodeQuote(data, { tld, action, years }, settings.currencies),
       ),
     domains: (ask) =>
-      read(ask, { operation: "domains", method: "GET", path: "/api/v1/domains" }, decodeDomainList),
+      request(ask, { operation: "domains", method: "GET", path: "/api/v1/domains" }, decodeDomainList),
     domain: (ask, name) =>
-      read(
+      request(
         ask,
-        { operation: "domain", method: "GET", path: `/api/v1/domains/${name.ascii}` },
-        (data, status) => (status === 200 ? decodeDomain(data, name) : null),
+        { operation: "domain", method: "GET", path: `/api/v1/domains/${name.ascii}`, name },
+        (data, isAbsent) => (isAbsent ? null : decodeDomain(data, name)),
       ),
     balance: (ask) =>
-      read(ask, { operation: "balance", method: "GET", path: "/api/v1/account/balance" }, decodeBalance),
-    tier: (ask) => read(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier" }, decodeTier),
-    health: () => ({ lastSuccessAtMs, lastFailureAtMs }),
+      request(ask, { operation: "balance", method: "GET", path: "/api/v1/account/balance" }, decodeBalance),
+    tier: (ask) =>
+      request(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier" }, decodeTier),
+    health: () => ({
+      lastSuccessAtMs,
+      lastFailureAtMs,
+      leftAlone: OPERATIONS.filter((operation) => circuitOf(operation).isOpen),
+    }),
+    surprises,
   };
 }
 
@@ -273,21 +533,51 @@ async function inflated(body: unknown, encoding: unknown): Promise<Uint8Array> {
   }
 }
 
-function parseJson(bytes: Uint8Array): unknown {
+/** The JSON that it is, else its text and why it is none. */
+function bodyOf(
+  bytes: Uint8Array,
+): { readonly json: unknown } | { readonly text: string; readonly fault: ServiceError } {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    const value: unknown = JSON.parse(text);
-    return value;
-  } catch {
-    throw misread();
+    return { json: parseWrittenJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) };
+  } catch (error) {
+    const fault = misread(error instanceof RepeatedFieldError ? "a field that stands twice" : "its body");
+    return { text: new TextDecoder().decode(bytes.subarray(0, LONGEST_TEXT_BYTES)), fault };
   }
 }
 
-function misread(): ServiceError {
-  return new ServiceError(
-    "upstream_contract",
-    "The registry service's answer was not understood (its body).",
-  );
+/** Anything shorter stands in texts by chance. */
+const SHORTEST_SECRET = 8;
+
+/** Whether one of the secrets stands in the bytes, as it is or with the escapes of JSON or of addresses. */
+function tells(bytes: Uint8Array, secrets: readonly string[]): boolean {
+  const charOf = (_escape: string, code: string): string => String.fromCharCode(parseInt(code, 16));
+  const bare = (text: string): string => text.replaceAll("\\", "");
+  const text = bare(new TextDecoder().decode(bytes).replaceAll(/\\u([\da-f]{4})/gi, charOf));
+  const decoded = bare(text.replaceAll(/%([\da-f]{2})/gi, charOf));
+  return secrets
+    .filter(({ length }) => length >= SHORTEST_SECRET)
+    .map(bare)
+    .some((secret) => text.includes(secret) || decoded.includes(secret));
+}
+
+function isSuccess(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "success" in body && body.success === true;
+}
+
+function saysNo(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "success" in body && body.success === false;
+}
+
+function isFailure(code: string): code is Exclude<Ending, "works" | "unknown"> {
+  return code === "upstream_failed" || code === "upstream_contract" || code === "upstream_timeout";
+}
+
+function tooSlow(): ServiceError {
+  return new ServiceError("upstream_timeout", "The registry service did not answer in time.");
+}
+
+function misread(what = "its body"): ServiceError {
+  return new ServiceError("upstream_contract", `The registry service's answer was not understood (${what}).`);
 }
 
 function failed(how: string): ServiceError {

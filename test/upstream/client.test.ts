@@ -290,6 +290,7 @@ describe("a body that misbehaves", () => {
     ["UTF-16", answer(200, Buffer.from(whole, "utf16le"))],
     ["a string of JSON", json(whole)],
     ["two documents", answer(200, whole + whole)],
+    ["a field that stands twice", answer(200, whole.replace('"amount"', '"amount":"0.01","amount"'))],
     ["100,000 open brackets", answer(200, "[".repeat(100_000))],
     ["100,000 nested arrays", answer(200, "[".repeat(100_000) + "]".repeat(100_000))],
     ["an unknown coding", answer(200, whole, { "Content-Encoding": "marrow" })],
@@ -376,7 +377,7 @@ describe("statuses", () => {
   test("a refusal in the envelope with status 200 is a failure, and tells nothing", async () => {
     await expectRefusal({
       code: "upstream_failed",
-      play: json({ success: false, error: { code: "marrow", message: ACTIVE.secret } }),
+      play: json({ success: false, error: { code: "Marrow: marrow", message: ACTIVE.secret } }),
     });
   });
 
@@ -413,6 +414,110 @@ describe("statuses", () => {
     expect(stub.seen).toHaveLength(1);
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
     expectNothingTold(error, lines);
+  });
+});
+
+describe("a refusal that its status does not tell", () => {
+  const refusal = (code: string) => ({ success: false, error: { code, message: "marrow" } });
+
+  test.each<[string, Play]>([
+    ["a 403 with its code", json(refusal("rate_limit_exceeded"), 403)],
+    ["a 503 with its code", json(refusal("TOO_MANY_REQUESTS"), 503)],
+    ["a 200 with its code", json(refusal("RateLimited"))],
+    ["a 503 of a proxy's", answer(503, "<h1>Too Many Requests</h1>", { "Content-Type": "text/html" })],
+    ["a 403 that only names a time", answer(403, "marrow", { "Retry-After": "60" })],
+    ["a 503 that only names a time", answer(503, "", { "Retry-After": "60" })],
+    [
+      "a 403 in gzip",
+      answer(403, gzipSync(JSON.stringify(refusal("throttled"))), { "Content-Encoding": "gzip" }),
+    ],
+  ])("%s is a limit: it pauses the credential, and refuses it not", async (_what, play) => {
+    const bench = createBench({ baseUrl: stub.url, standby: true });
+    for (const call of [check, (upstream: Upstream) => upstream.domain(ask(), KABUL)]) {
+      stub.next(play);
+      const error = await refusalOf(call(bench.upstream));
+      expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: 60_000 });
+      expectNothingTold(error, bench.lines);
+    }
+    expect(bench.pausesMs).toEqual([60_000, 60_000]);
+    expect(stub.seen).toHaveLength(2);
+    expect(bench.credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
+  });
+
+  test("a wait until a date is counted on the upstream's own clock, if it tells it", async () => {
+    const { upstream, pausesMs } = createBench({
+      baseUrl: stub.url,
+      clock: new FakeClock(Date.UTC(2030, 0)),
+    });
+    const until = "Fri, 20 Mar 2026 00:00:30 GMT";
+    stub.next(
+      answer(429, "", { "Retry-After": until, Date: "Fri, 20 Mar 2026 00:00:00 GMT" }),
+      answer(429, "", { "Retry-After": until, Date: "marrow" }),
+    );
+    await refusalOf(check(upstream));
+    await refusalOf(check(upstream));
+    expect(pausesMs).toEqual([30_000, 1000]);
+  });
+
+  test("a domain that is not found is not managed, whatever the status", async () => {
+    const { upstream, credentials } = createBench({ baseUrl: stub.url });
+    for (const status of [200, 400, 403, 410]) {
+      stub.next(json(refusal("domain_not_found"), status));
+      await expect(upstream.domain(ask(), KABUL)).resolves.toBeNull();
+    }
+    expect(credentials.states()).toMatchObject([{ refused: false }]);
+  });
+
+  test.each([200, 400, 403])("a %i that speaks of the credential is a refused credential", async (status) => {
+    for (const call of [check, (upstream: Upstream) => upstream.domain(ask(), KABUL)]) {
+      const { upstream, credentials, lines } = createBench({ baseUrl: stub.url });
+      stub.next(json(refusal("invalid_credentials"), status));
+      const error = await refusalOf(call(upstream));
+      expect(error.code).toBe("upstream_failed");
+      expectNothingTold(error, lines);
+      expect(credentials.states()).toMatchObject([{ refused: true }]);
+    }
+  });
+
+  test("a visitor's search for a name that sounds like a limit pauses nothing", async () => {
+    const name = { ...KABUL, ascii: "rate-limit.af", unicode: "rate-limit.af", label: "rate-limit" };
+    const { upstream, pausesMs } = createBench({ baseUrl: stub.url });
+    stub.next(
+      json({ success: false, error: { code: "reserved", message: "rate-limit.af is reserved" } }, 400),
+    );
+    expect((await refusalOf(upstream.check(ask(), name, 1))).code).toBe("upstream_failed");
+    expect(pausesMs).toEqual([]);
+  });
+});
+
+describe("a number in the answer", () => {
+  const quoteOf = async (amount: string): Promise<unknown> => {
+    const { upstream } = createBench({ baseUrl: stub.url });
+    stub.next(answer(200, `{"success":true,"data":{"amount":${amount},"currency":"USD"}}`));
+    return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
+  };
+
+  test.each([
+    ["20.20", "20.20"],
+    ["20.2", "20.20"],
+    ["84.00", "84.00"],
+    ["84.0", "84.00"],
+    ["999999999.99", "999999999.99"],
+  ])("%s is the price %s, digit by digit", async (written, amount) => {
+    expect(await quoteOf(written)).toEqual({ kind: "wholesale", amount, currency: "USD" });
+  });
+
+  test.each([
+    "84",
+    "2021",
+    "20.210000000000001",
+    "20.2149999999999999999",
+    "2.021e1",
+    "20.210",
+    "1e2",
+    "0.00",
+  ])("%s is no price: nobody can be sure of it", async (written) => {
+    expect((await refusalOf(quoteOf(written))).code).toBe("upstream_contract");
   });
 });
 

@@ -13,6 +13,7 @@ import {
   decodeTier,
   type Term,
 } from "../../src/upstream/contract.js";
+import { WrittenNumber } from "../../src/upstream/written-json.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
 const YEAR: Term = { tld: ".af", action: "registration", years: 1 };
@@ -51,24 +52,63 @@ describe("the envelope", () => {
 
 describe("a check", () => {
   test("available with its price, as the document shows it", () => {
-    expect(decodeCheck(AVAILABLE, KABUL)).toEqual({ status: "available", wholesale: USD_1234 });
+    expect(decodeCheck(AVAILABLE, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
   });
 
   test("fields that the document does not know change nothing", () => {
-    expect(decodeCheck({ ...AVAILABLE, premium: true, price: "1.00" }, KABUL)).toEqual({
+    expect(decodeCheck({ ...AVAILABLE, premium: true, price: "1.00" }, KABUL, 1)).toEqual({
       status: "available",
       wholesale: USD_1234,
     });
   });
 
+  test("of several years is refused where the answer says that its price is for another term", () => {
+    const { pricing } = AVAILABLE;
+    for (const data of [
+      { ...AVAILABLE, years: 1 },
+      { ...AVAILABLE, pricing: { ...pricing, period: "1" } },
+      { ...AVAILABLE, pricing: { ...pricing, per: "year" } },
+    ]) {
+      expect(outcome(() => decodeCheck(data, KABUL, 2))).toBe("upstream_contract");
+      expect(decodeCheck(data, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
+    }
+  });
+
+  test("in a currency that is not expected is refused", () => {
+    expect(decodeCheck(AVAILABLE, KABUL, 1, new Set(["AFN", "USD"]))).toMatchObject({ wholesale: USD_1234 });
+    expect(outcome(() => decodeCheck(AVAILABLE, KABUL, 1, new Set(["AFN"])))).toBe("upstream_contract");
+    const taken = { ...AVAILABLE, available: false, status: "taken" };
+    expect(decodeCheck(taken, KABUL, 1, new Set(["AFN"]))).toEqual({ status: "taken" });
+  });
+
+  test.each<[string, object]>([
+    ["availability", { Available: false }],
+    ["status", { STATUS: "taken" }],
+    ["domain", { "do-main": "herat.af" }],
+    ["price", { pricing: { ...AVAILABLE.pricing, "Amount ": "1.00" } }],
+    ["currency", { pricing: { ...AVAILABLE.pricing, CURRENCY: "EUR" } }],
+    ["pricing", { Pricing: { amount: "1.00", currency: "USD" } }],
+  ])("with its %s under two spellings that disagree is refused", (_what, second) => {
+    expect(outcome(() => decodeCheck({ ...AVAILABLE, ...second }, KABUL, 1))).toBe("upstream_contract");
+    expect(outcome(() => decodeCheck({ ...second, ...AVAILABLE, ...second }, KABUL, 1))).toBe(
+      "upstream_contract",
+    );
+  });
+
+  test("with the same under two spellings is fine, and so are two that nobody reads", () => {
+    expect(
+      decodeCheck({ ...AVAILABLE, Status: "available", id: 1, _id: "f3", ID: null }, KABUL, 1),
+    ).toMatchObject({ wholesale: USD_1234 });
+  });
+
   test.each(["KABUL.AF", "kabul.af.", " kabul.af "])("the domain may come back as %j", (domain) => {
-    expect(decodeCheck({ ...AVAILABLE, domain }, KABUL)).toMatchObject({ status: "available" });
+    expect(decodeCheck({ ...AVAILABLE, domain }, KABUL, 1)).toMatchObject({ status: "available" });
   });
 
   test.each(["taken", "registered", "unavailable", "reserved", "blocked", "Not Available", "in_use"])(
     "not available with status %j is taken, and has no price",
     (status) => {
-      expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL)).toEqual({ status: "taken" });
+      expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1)).toEqual({ status: "taken" });
     },
   );
 
@@ -89,7 +129,7 @@ describe("a check", () => {
     {},
     ["taken"],
   ])("not available with status %j is never taken", (status) => {
-    expect(outcome(() => decodeCheck({ ...AVAILABLE, available: false, status }, KABUL))).toBe(
+    expect(outcome(() => decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1))).toBe(
       "upstream_contract",
     );
   });
@@ -97,16 +137,16 @@ describe("a check", () => {
   test.each(["taken", "registered", "", null, undefined, true, ["available"]])(
     "available with status %j is not understood",
     (status) => {
-      expect(outcome(() => decodeCheck({ ...AVAILABLE, status }, KABUL))).toBe("upstream_contract");
+      expect(outcome(() => decodeCheck({ ...AVAILABLE, status }, KABUL, 1))).toBe("upstream_contract");
     },
   );
 
   test.each(["com.af", "xkabul.af", "kabul.com.af", "", "kabul", "kabul.af/x", "kabul.af.evil.com", null, 1])(
     "an answer for %j is not understood",
     (domain) => {
-      expect(outcome(() => decodeCheck({ ...AVAILABLE, domain }, KABUL))).toBe("upstream_contract");
+      expect(outcome(() => decodeCheck({ ...AVAILABLE, domain }, KABUL, 1))).toBe("upstream_contract");
       const taken = { domain, status: "taken", available: false };
-      expect(outcome(() => decodeCheck(taken, KABUL))).toBe("upstream_contract");
+      expect(outcome(() => decodeCheck(taken, KABUL, 1))).toBe("upstream_contract");
     },
   );
 });
@@ -134,14 +174,18 @@ describe("a quote", () => {
     ["in camelCase", { totalPrice: "12.34", currencyCode: "USD" }],
     ["a unit price for one year", { unitPrice: "12.34", currency: "USD" }],
     ["a number", { amount: 12.34, currency: "USD" }],
+    ["a number as it was written", { amount: new WrittenNumber("12.34"), currency: "USD" }],
+    ["twice the same", { pricing: money, total: "12.34", currency: "USD" }],
+    ["a price per year for one year", { ...money, per: "year" }],
   ])("%s", (_what, data) => {
     expect(decodeQuote(data, YEAR)).toEqual(USD_1234);
   });
 
   test.each([
-    [12, "12.00"],
     [12.3, "12.30"],
-    [999_999_999, "999999999.00"],
+    [999_999_999.99, "999999999.99"],
+    [new WrittenNumber("12.00"), "12.00"],
+    [new WrittenNumber("12.0"), "12.00"],
     ["0.01", "0.01"],
   ])("the amount %j is %s", (amount, exact) => {
     expect(decodeQuote({ amount, currency: "USD" }, YEAR)).toMatchObject({ amount: exact });
@@ -155,6 +199,14 @@ describe("a quote", () => {
     expect(decodeQuote({ unit_price: "12.34", total: "30.00", currency: "USD" }, years3)).toMatchObject({
       amount: "30.00",
     });
+    for (const data of [
+      { unit_price: "12.34", total: "12.34", currency: "USD" },
+      { ...money, per: "year" },
+      { pricing: { ...money, basis: "annual" } },
+      { ...money, per_year: true },
+    ]) {
+      expect(outcome(() => decodeQuote(data, years3))).toBe("upstream_contract");
+    }
   });
 
   test.each<[string, unknown]>([
@@ -164,6 +216,10 @@ describe("a quote", () => {
     ["another TLD beside the wrapper", { tld: ".com.af", quote: money }],
     ["other years beside the wrapper", { years: 2, quote: { pricing: money } }],
     ["other years with the price", { pricing: { ...money, years: 2 } }],
+    ["a month", { ...money, per: "month" }],
+    ["two amounts", { pricing: money, total: "12.35", currency: "USD" }],
+    ["two amounts beside each other", { pricing: { ...money, price: "99.00" } }],
+    ["two currencies", { pricing: money, total: "12.34", currency: "EUR" }],
     ["a term that is an object", { years: { count: 1 }, pricing: money }],
   ])("for %s is not understood", (_what, data) => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
@@ -182,6 +238,13 @@ describe("a quote", () => {
     "1,00",
     "1234567890.00",
     0,
+    12,
+    999_999_999,
+    new WrittenNumber("12.340"),
+    new WrittenNumber("1.234e1"),
+    new WrittenNumber("12.34000000000000001"),
+    new WrittenNumber("0.00"),
+    new WrittenNumber("-1.50"),
     -1,
     0.001,
     1.234,
@@ -194,6 +257,23 @@ describe("a quote", () => {
     for (const data of [{ amount, currency: "USD" }, { pricing: { amount, currency: "USD" } }]) {
       expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
     }
+  });
+
+  test("a currency that is not expected is not understood, and any is where none is expected", () => {
+    expect(outcome(() => decodeQuote(money, YEAR, new Set(["AFN", "EUR"])))).toBe("upstream_contract");
+    expect(decodeQuote(money, YEAR, new Set(["AFN", "USD"]))).toEqual(USD_1234);
+    expect(decodeQuote({ ...money, currency: "QQQ" }, YEAR)).toMatchObject({ currency: "QQQ" });
+  });
+
+  test.each<[string, unknown]>([
+    ["total", { TOTAL: "1.00", total: "12.34", currency: "USD" }],
+    ["total of one value written in two ways", { Total: "12.34", total: new WrittenNumber("12.34") }],
+    ["currency", { total: "12.34", currency: "USD", "curr-ency": "EUR" }],
+    ["wrapper", { quote: money, QUOTE: { ...money } }],
+    ["years", { ...money, years: 1, Years: 2 }],
+    ["years, one of them null", { ...money, years: 1, Years: null }],
+  ])("with two spellings of its %s is not understood", (_what, data) => {
+    expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
 
   test.each([undefined, null, "", "usd", "US", "$", 840, {}])(
@@ -310,7 +390,11 @@ describe("a domain record", () => {
     ["2027-03-01T12:30:45+04:30", "2027-03-01T08:00:45.000Z"],
     ["2027-03-01T12:30:45-0430", "2027-03-01T17:00:45.000Z"],
     ["2028-02-29", "2028-02-29T00:00:00.000Z"],
+    ["01-Mar-2027", "2027-03-01T00:00:00.000Z"],
+    ["30-FEB-2027", null],
+    ["01-Mrz-2027", null],
     [1803902400, "2027-03-01T12:00:00.000Z"],
+    [new WrittenNumber("1803902400.5"), "2027-03-01T12:00:00.500Z"],
     [1803902400000, "2027-03-01T12:00:00.000Z"],
     ["1803902400", "2027-03-01T12:00:00.000Z"],
     ["01/03/2027", null],
@@ -349,6 +433,45 @@ describe("a domain record", () => {
   });
 });
 
+/** None of these is a word that people should see. */
+const UNREADABLE = [
+  "",
+  "a\u0000",
+  "a\nb",
+  "\u001b[2J",
+  "\u0085",
+  "\u2028",
+  "\u202eevil",
+  "\u2066x",
+  "x\u200f",
+  "a\ud800",
+  "\udc00a",
+  "x".repeat(65),
+];
+
+describe("a status", () => {
+  test.each(["active", "Pending transfer", "منقضی شده", "می\u200cشود", "𝕏".repeat(64)])(
+    "may be %j",
+    (status) => {
+      for (const told of [status, [status, "locked"]])
+        expect(decodeDomain({ name: "kabul.af", status: told }, KABUL)).toMatchObject({ status });
+    },
+  );
+
+  test.each(UNREADABLE)("%j is unknown", (status) => {
+    for (const told of [status, [status]])
+      expect(decodeDomain({ name: "kabul.af", status: told }, KABUL)).toMatchObject({ status: null });
+  });
+});
+
+test("a record with two spellings that disagree is not understood", () => {
+  for (const second of [{ Name: "herat.af" }, { STATUS: "expired" }, { "expires-at": "2020-01-01" }]) {
+    const record = { name: "kabul.af", status: "active", expires_at: "2027-03-01", ...second };
+    expect(outcome(() => decodeDomain(record, KABUL))).toBe("upstream_contract");
+    expect(outcome(() => decodeDomainList([record]))).toBe("upstream_contract");
+  }
+});
+
 describe("the domain list", () => {
   const items = [{ name: "kabul.af" }, { name: "herat.com.af" }];
   const names = ["kabul.af", "herat.com.af"];
@@ -361,6 +484,7 @@ describe("the domain list", () => {
     ["under items with a total", { total: 2, items }],
     ["under data with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
     ["under a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
+    ["under a result in pages", { result: { page: 1, records: items } }],
     ["under domains with pages", { domains: { page: 1, results: items } }],
     ["under an upper-case key", { Domains: items }],
   ])("%s", (_what, data) => {
@@ -400,7 +524,27 @@ describe("the balance", () => {
       creditLimit: "0.00",
       activeDomains: 12,
     });
-    expect(decodeBalance({ ...BALANCE, balance: "-3.50" })).toMatchObject({ balance: "-3.50" });
+    for (const amount of ["-3.50", "-0.50", "-0.01", "0.00", "0.05", "123456789012345.00"]) {
+      expect(decodeBalance({ ...BALANCE, balance: amount })).toMatchObject({ balance: amount });
+      expect(decodeBalance({ ...BALANCE, credit_limit: amount })).toMatchObject({ creditLimit: amount });
+    }
+  });
+
+  test.each(["-0.00", "00.00", "0250.00", "-01.00", "+1.00", ".50", "1.5", "1234567890123456.00", "1.00\n"])(
+    "an amount of %j is not understood",
+    (amount) => {
+      for (const key of ["balance", "credit_limit"])
+        expect(outcome(() => decodeBalance({ ...BALANCE, [key]: amount }))).toBe("upstream_contract");
+    },
+  );
+
+  test.each(UNREADABLE)("an account number of %j is not understood", (account_number) => {
+    expect(outcome(() => decodeBalance({ ...BALANCE, account_number }))).toBe("upstream_contract");
+  });
+
+  test("two spellings that disagree are not understood", () => {
+    for (const second of [{ Balance: "1.00" }, { "credit-limit": "9.00" }, { activeDomains: 1 }])
+      expect(outcome(() => decodeBalance({ ...BALANCE, ...second }))).toBe("upstream_contract");
   });
 
   test.each<[string, unknown]>([
@@ -457,6 +601,16 @@ describe("the tier", () => {
       expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
     },
   );
+
+  test.each(UNREADABLE.filter((name) => name !== ""))("the name %j is not understood", (name) => {
+    for (const data of [
+      { current_tier: name },
+      { tier: { name } },
+      { current_tier: "Silver", next_tier: name },
+      { current_tier: "Silver", next: { name } },
+    ])
+      expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
+  });
 });
 
 const amount = z
@@ -471,18 +625,22 @@ const instant = z
   .nullable();
 const host = z.string().regex(/^(?:[a-z\d_-]+\.)+[a-z\d-]+$/);
 const count = z.int().min(0);
+const words = z.string().regex(/^[^\p{Cc}\p{Cs}\p{Bidi_Control}]{1,64}$/u);
 const record = z.strictObject({
   domain: host,
-  status: z.string().nullable(),
+  status: words.nullable(),
   registeredAt: instant,
   expiresAt: instant,
   autoRenew: z.boolean().nullable(),
   nameservers: z.array(host),
 });
-const decimal = z.string().regex(/^-?\d+\.\d{2}$/);
+const decimal = z
+  .string()
+  .regex(/^-?(0|[1-9]\d*)\.\d{2}$/)
+  .refine((text) => text !== "-0.00");
 const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly shape: z.ZodType }[] = [
   {
-    decode: (data) => decodeCheck(data, KABUL),
+    decode: (data) => decodeCheck(data, KABUL, 1),
     shape: z.union([
       z.strictObject({ status: z.literal("available"), wholesale }),
       z.strictObject({ status: z.literal("taken") }),
@@ -498,7 +656,7 @@ const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly
   {
     decode: decodeBalance,
     shape: z.strictObject({
-      accountNumber: z.string().min(1),
+      accountNumber: words,
       balance: decimal,
       currency,
       creditLimit: decimal,
@@ -508,8 +666,8 @@ const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly
   {
     decode: decodeTier,
     shape: z.strictObject({
-      currentTier: z.string().min(1),
-      nextTier: z.string().min(1).nullable(),
+      currentTier: words,
+      nextTier: words.nullable(),
       domainsNeeded: count.nullable(),
     }),
   },

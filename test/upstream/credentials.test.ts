@@ -1,60 +1,158 @@
-/** Which credential is used, and for how long a refused one is left alone. */
+/** Which credential is used, how one proves itself, and for how long a refused one is left alone. */
 import { describe, expect, test } from "@jest/globals";
-import { type CredentialSource, createCredentials } from "../../src/upstream/credentials.js";
+import {
+  type Credential,
+  type Credentials,
+  type CredentialSource,
+  createCredentials,
+  type Use,
+} from "../../src/upstream/credentials.js";
 import { fixedSecret } from "../../src/secret.js";
-import { FakeClock } from "../support/fake-clock.js";
+import { FakeClock, settle } from "../support/fake-clock.js";
 
 function source(key: string, secret = `${key}-secret`): CredentialSource {
   return { key: fixedSecret(key), secret: fixedSecret(secret) };
 }
 
-/** A source whose value the test changes, as a changed file does. */
-function changing(first: string): { source: CredentialSource; change(key: string, secret: string): void } {
-  let pair = { key: first, secret: `${first}-secret` };
+/** A source whose value the test changes, as a changed file does: it is seen only later, unless it is read afresh. */
+function changing(first: string): {
+  source: CredentialSource;
+  change(key: string, secret: string): void;
+  write(key: string, secret: string): void;
+} {
+  let written = { key: first, secret: `${first}-secret` };
+  let seen = written;
+  const reading = (of: "key" | "secret") => ({
+    current: (how?: { readonly afresh: boolean }) => {
+      if (how?.afresh === true) seen = written;
+      return seen[of];
+    },
+  });
   return {
-    source: { key: { current: () => pair.key }, secret: { current: () => pair.secret } },
+    source: { key: reading("key"), secret: reading("secret") },
     change(key, secret) {
-      pair = { key, secret };
+      written = seen = { key, secret };
+    },
+    write(key, secret) {
+      written = { key, secret };
     },
   };
+}
+
+function inUse(credentials: Credentials): Credential {
+  const credential = credentials.usable();
+  if (credential === null) throw new Error("there is none");
+  return credential;
+}
+
+function begun(credentials: Credentials, credential = inUse(credentials)): Use {
+  const use = credentials.begin(credential);
+  if (use === null) throw new Error("no call may be made");
+  return use;
+}
+
+function accept(credentials: Credentials): void {
+  const use = begun(credentials);
+  use.accepted();
+  use.ended();
+}
+
+function refuse(credentials: Credentials): void {
+  const use = begun(credentials);
+  use.refused();
+  use.ended();
 }
 
 describe("credentials", () => {
   test("the active one is used while it is not refused", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("first"), source("second"), clock);
-    const active = credentials.usable();
-    expect(active).toMatchObject({ role: "active", key: "first", secret: "first-secret" });
-    if (active === null) throw new Error("there is none");
-    credentials.refused(active);
+    expect(inUse(credentials)).toMatchObject({ role: "active", key: "first", secret: "first-secret" });
+    refuse(credentials);
     expect(credentials.usable()).toMatchObject({ role: "standby", key: "second" });
     await clock.advance(74_999);
     expect(credentials.usable()).toMatchObject({ role: "standby" });
     await clock.advance(1);
     expect(credentials.usable()).toMatchObject({ role: "active" });
     expect(credentials.states()).toMatchObject([{ refused: true }, { refused: false }]);
-    credentials.accepted(active);
+    accept(credentials);
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
   });
 
-  test("one call at a time may try a refused one again", async () => {
+  test("one that was never accepted is tried by one call at a time, and others wait for what comes of it", async () => {
+    const credentials = createCredentials(source("only"), source("standby"), new FakeClock());
+    const only = inUse(credentials);
+    expect(credentials.proof(only)).toBeNull();
+    const first = begun(credentials);
+    expect(credentials.begin(only)).toBeNull();
+    expect(credentials.usable()).toEqual(only);
+    const told: boolean[] = [];
+    void credentials.proof(only)?.then((hasTold) => told.push(hasTold));
+    await settle();
+    expect(told).toEqual([]);
+    first.ended();
+    await settle();
+    expect(told).toEqual([false]);
+    // It proved nothing, so the next call tries.
+    const second = begun(credentials);
+    expect(credentials.begin(only)).toBeNull();
+    const proof = credentials.proof(only);
+    second.accepted();
+    second.ended();
+    await expect(proof).resolves.toBe(true);
+    expect(credentials.proof(only)).toBeNull();
+    expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
+  });
+
+  test("one call at a time may try a refused one again, and nobody waits for it", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
-    const only = credentials.usable();
-    if (only === null) throw new Error("there is none");
-    expect([credentials.admits(only), credentials.admits(only)]).toEqual([true, true]);
-    credentials.refused(only);
+    const only = inUse(credentials);
+    refuse(credentials);
     expect(credentials.admits(only)).toBe(false);
     await clock.advance(75_000);
-    expect([credentials.admits(only), credentials.admits(only)]).toEqual([true, false]);
-    credentials.accepted(only);
-    expect([credentials.admits(only), credentials.admits(only)]).toEqual([true, true]);
+    const trial = begun(credentials);
+    expect([credentials.admits(only), credentials.usable(), credentials.proof(only)]).toEqual([
+      false,
+      null,
+      null,
+    ]);
+    trial.accepted();
+    trial.ended();
+    expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
+  });
+
+  test("a trial that proves nothing is followed by the next one at once", async () => {
+    const clock = new FakeClock();
+    const credentials = createCredentials(source("only"), null, clock);
+    refuse(credentials);
+    await clock.advance(75_000);
+    begun(credentials).ended();
+    accept(credentials);
+    expect(credentials.states()).toMatchObject([{ refused: false }]);
+  });
+
+  test("refusals of calls that were under way together are one, and an answer to an older call lifts none", async () => {
+    const clock = new FakeClock();
+    const credentials = createCredentials(source("only"), null, clock);
+    accept(credentials);
+    const calls = Array.from({ length: 10 }, () => begun(credentials));
+    const [first, second, ...rest] = calls;
+    expect(first?.refused()).toBe(true);
+    await clock.advance(5000);
+    second?.accepted();
+    expect(rest.map((use) => use.refused())).toEqual(rest.map(() => false));
+    for (const use of calls) use.ended();
+    expect(credentials.usable()).toBeNull();
+    await clock.advance(69_999);
+    expect(credentials.usable()).toBeNull();
+    await clock.advance(1);
+    expect(credentials.usable()).not.toBeNull();
   });
 
   test("with all refused there is none", () => {
     const credentials = createCredentials(source("only"), null, new FakeClock());
-    const only = credentials.usable();
-    if (only !== null) credentials.refused(only);
+    refuse(credentials);
     expect(credentials.usable()).toBeNull();
   });
 
@@ -64,20 +162,57 @@ describe("credentials", () => {
   ])("a refused credential whose %s has changed is used at once", (_what, key, secret) => {
     const { source: only, change } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
-    const old = credentials.usable();
-    if (old !== null) credentials.refused(old);
+    refuse(credentials);
     change(key, secret);
     expect(credentials.usable()).toMatchObject({ key, secret });
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
+  test("what replaced a credential a moment before its refusal is seen at once", () => {
+    const { source: only, write } = changing("only");
+    const credentials = createCredentials(only, null, new FakeClock());
+    write("new", "new-secret");
+    expect(inUse(credentials)).toMatchObject({ key: "only" });
+    refuse(credentials);
+    expect(inUse(credentials)).toMatchObject({ key: "new" });
+  });
+
   test("a late refusal of the old one does not touch the new one", () => {
     const { source: only, change } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
-    const old = credentials.usable();
+    const old = begun(credentials);
     change("new", "new-secret");
-    if (old !== null) credentials.refused(old);
+    old.refused();
     expect(credentials.usable()).toMatchObject({ key: "new" });
+  });
+
+  test("while a new one proves itself others go on with the old one, and so they do if it is refused", () => {
+    const { source: only, change } = changing("old");
+    const credentials = createCredentials(only, null, new FakeClock());
+    accept(credentials);
+    // As between the writing of two files.
+    change("new", "old-secret");
+    const mixed = begun(credentials);
+    expect(credentials.usable()).toMatchObject({ key: "old", secret: "old-secret" });
+    mixed.refused();
+    mixed.ended();
+    expect(credentials.usable()).toMatchObject({ key: "old", secret: "old-secret" });
+    expect(credentials.states().map(({ refused }) => refused)).toEqual([true, false]);
+    change("new", "new-secret");
+    accept(credentials);
+    expect(credentials.usable()).toMatchObject({ key: "new", secret: "new-secret" });
+    expect(credentials.states()).toHaveLength(1);
+  });
+
+  test("an old one that is refused is forgotten as soon as there is a new one", async () => {
+    const { source: only, change } = changing("old");
+    const clock = new FakeClock();
+    const credentials = createCredentials(only, null, clock);
+    accept(credentials);
+    refuse(credentials);
+    change("new", "new-secret");
+    refuse(credentials);
+    expect([credentials.usable(), credentials.states().length]).toEqual([null, 1]);
   });
 
   test("fingerprints and states tell the credential to nobody", () => {
@@ -95,11 +230,12 @@ describe("credentials", () => {
     const credentials = createCredentials(only, null, new FakeClock());
     for (let n = 0; n < 100; n += 1) {
       change(`key ${n}`, "secret");
-      const one = credentials.usable();
-      if (one !== null) credentials.refused(one);
+      refuse(credentials);
     }
     expect(credentials.usable()).toBeNull();
     change("key 85", "secret");
     expect(credentials.usable()).toBeNull();
+    change("key 1", "secret");
+    expect(credentials.usable()).not.toBeNull();
   });
 });

@@ -8,7 +8,11 @@ import type { Log, LogFields } from "../../../src/logger.js";
 import type { Ask, Quota } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { createUpstream, type Upstream } from "../../../src/upstream/client.js";
-import { createCredentials, type Credentials } from "../../../src/upstream/credentials.js";
+import {
+  createCredentials,
+  type Credentials,
+  type CredentialSource,
+} from "../../../src/upstream/credentials.js";
 
 export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
 export const STANDBY = { key: "standby-key-22de", secret: "standby-secret-08aa" } as const;
@@ -51,8 +55,16 @@ export interface BenchSettings {
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly standby?: boolean;
+  /** Default: ACTIVE. */
+  readonly credential?: { readonly key: string; readonly secret: string };
   /** Lets one call through at a time, as a short quota does. */
   readonly inTurn?: boolean;
+  /** Default: never, so that one trap can follow another. */
+  readonly failuresToOpen?: number;
+  /** In place of one that lets everybody through. */
+  readonly quota?: Quota;
+  /** In place of a credential that never changes. */
+  readonly active?: CredentialSource;
 }
 
 export function createBench({
@@ -60,18 +72,23 @@ export function createBench({
   timeoutMs = 5000,
   clock = systemClock,
   standby = false,
+  credential = ACTIVE,
   inTurn = false,
+  failuresToOpen = Infinity,
+  quota: realQuota,
+  active = source(credential),
 }: BenchSettings): Bench {
   const lines: string[] = [];
   const pausesMs: number[] = [];
   const answered: boolean[] = [];
   const calls: string[] = [];
-  const credentials = createCredentials(source(ACTIVE), standby ? source(STANDBY) : null, clock);
+  const credentials = createCredentials(active, standby ? source(STANDBY) : null, clock);
   let turn: Promise<unknown> = Promise.resolve();
   const quota: Pick<Quota, "run" | "pause"> = {
-    run(_ask, call) {
+    run({ signal }, call) {
       const before = inTurn ? turn : Promise.resolve();
       const mine = before.then(() => {
+        if (signal.aborted) throw new Error("nobody waits");
         const slot = answered.push(false) - 1;
         return call(() => {
           answered[slot] = true;
@@ -88,7 +105,8 @@ export function createBench({
     baseUrl,
     timeoutMs,
     credentials,
-    quotaOf: async () => ({ ...quota, roomInMs: () => 0, snapshot: unused, close: unused }),
+    failuresToOpen,
+    quotaOf: async () => realQuota ?? { ...quota, roomInMs: () => 0, snapshot: unused, close: unused },
     clock,
     log: recordingLog(lines),
     onCall: (operation, outcome) => {

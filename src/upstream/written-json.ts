@@ -1,0 +1,103 @@
+/**
+ * JSON as it was written, in time that grows with its length alone: a number with a fraction or an exponent keeps its own digits, which a
+ * float may not have, and a field that stands twice in one object is refused, because it says two things.
+ */
+
+/** A number with a fraction or an exponent, in the digits in which it came. */
+export class WrittenNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** JSON that is sound, but says two things under one name. */
+export class RepeatedFieldError extends Error {}
+
+/** More than any object of the upstream's could need; the many keys of a hostile one would only keep us busy. */
+const MOST_FIELDS = 200;
+
+/**
+ * Throws a SyntaxError for what is no JSON, a RangeError for what is nested too deep or has more than 200 fields in one object, and a
+ * RepeatedFieldError.
+ */
+export function parseWrittenJson(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  const { fields, quoted } = survey(text);
+  if (fields !== fieldsIn(value)) throw new RepeatedFieldError();
+  return quoted === null ? value : written(value, JSON.parse(quoted));
+}
+
+/** The plain number where one was written with a fraction; anything else as it is. */
+export function unwritten(value: unknown): unknown {
+  return value instanceof WrittenNumber ? Number(value.text) : value;
+}
+
+/** How many fields sound JSON has, and the same with quotes around every fraction and exponent; null where it has none of them. */
+function survey(text: string): { readonly fields: number; readonly quoted: string | null } {
+  let fields = 0;
+  let quoted = "";
+  let copied = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charAt(at);
+    if (char === '"') at = endOfText(text, at);
+    else if (char === ":") fields += 1;
+    else if (char === "." || ((char === "e" || char === "E") && isDigit(text.charAt(at - 1)))) {
+      let from = at;
+      while (isOfNumber(text.charAt(from - 1))) from -= 1;
+      let to = at;
+      while (isOfNumber(text.charAt(to))) to += 1;
+      quoted += `${text.slice(copied, from)}"${text.slice(from, to)}"`;
+      copied = to;
+      at = to - 1;
+    }
+  }
+  return { fields, quoted: copied === 0 ? null : quoted + text.slice(copied) };
+}
+
+/** Where the text that begins at `at` ends: at its second quote. */
+function endOfText(text: string, at: number): number {
+  let end = at + 1;
+  while (text.charAt(end) !== '"') end += text.charAt(end) === "\\" ? 2 : 1;
+  return end;
+}
+
+function isDigit(char: string): boolean {
+  return char >= "0" && char <= "9";
+}
+
+function isOfNumber(char: string): boolean {
+  return isDigit(char) || char === "." || char === "-" || char === "+" || char === "e" || char === "E";
+}
+
+function fieldsIn(root: unknown): number {
+  const open: unknown[] = [root];
+  let fields = 0;
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value !== "object" || value === null) continue;
+    const inner: unknown[] = Object.values(value);
+    if (!Array.isArray(value)) {
+      if (inner.length > MOST_FIELDS) throw new RangeError("an object with too many fields");
+      fields += inner.length;
+    }
+    for (const one of inner) open.push(one);
+  }
+  return fields;
+}
+
+/** `value` with the digits of every number that is a text in `quoted`, which is the same JSON but for the quotes around it. */
+function written(value: unknown, quoted: unknown): unknown {
+  if (typeof value === "number" && typeof quoted === "string") return new WrittenNumber(quoted);
+  if (Array.isArray(value) && Array.isArray(quoted))
+    return value.map((item, index) => written(item, quoted[index]));
+  if (!isObject(value) || !isObject(quoted)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, written(inner, quoted[name])]),
+  );
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

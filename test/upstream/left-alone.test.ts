@@ -1,0 +1,289 @@
+/** An upstream that fails, or that refuses the credential, is left alone: who is called off spends nothing, and who waits is not kept. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { createQuota } from "../../src/quota/lanes.js";
+import { memoryLedger } from "../../src/quota/ledger-memory.js";
+import type { Ask, Lane, Quota } from "../../src/quota/quota.js";
+import { fixedSecret } from "../../src/secret.js";
+import type { Upstream } from "../../src/upstream/client.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { until } from "../support/service.js";
+import {
+  ACTIVE,
+  ask,
+  AVAILABLE,
+  type Bench,
+  type BenchSettings,
+  createBench,
+  KABUL,
+  refusalOf,
+  STANDBY,
+} from "./support/bench.js";
+import { answer, json, type Play, startStub, type Stub, success } from "./support/stub.js";
+
+/** So few that calls are not spread over the window. */
+const LIMIT = 19;
+const REFUSED = answer(401, "");
+const BROKEN = answer(500, "");
+
+let stub: Stub;
+let clock: FakeClock;
+let quota: Quota;
+
+beforeAll(async () => {
+  stub = await startStub(success(AVAILABLE));
+});
+
+beforeEach(() => {
+  stub.forget();
+  clock = new FakeClock();
+  const ledger = memoryLedger({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
+  quota = createQuota({ ledger, clock, onFault: () => {} });
+});
+
+afterAll(() => stub.close());
+
+function bench(settings: Partial<BenchSettings> = {}): Bench {
+  return createBench({ baseUrl: stub.url, clock, quota, failuresToOpen: 5, ...settings });
+}
+
+function check(upstream: Upstream, lane: Lane = "exact", client = "a"): Promise<unknown> {
+  const asked: Ask = { ...ask(), lane, client, maxWaitMs: lane === "refresh" ? Infinity : 8000 };
+  return upstream.check(asked, KABUL, 1);
+}
+
+function quote(upstream: Upstream): Promise<unknown> {
+  return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
+}
+
+/** Keeps what it is asked until it is told to answer. */
+function held(play: Play): { readonly play: Play; release(): void } {
+  const open: (() => void)[] = [];
+  return {
+    play: (socket, seen) => {
+      open.push(() => {
+        play(socket, seen);
+      });
+    },
+    release() {
+      for (const one of open.splice(0)) one();
+    },
+  };
+}
+
+const used = (): number => quota.snapshot().used;
+const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
+
+async function fail(upstream: Upstream, times = 5): Promise<void> {
+  stub.next(...Array.from({ length: times }, () => BROKEN));
+  for (let n = 0; n < times; n += 1) expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
+}
+
+describe("an operation that fails", () => {
+  test("is not called any more, at no cost, and says when it may be; others are called as ever", async () => {
+    const { upstream, lines } = bench();
+    await fail(upstream);
+    const { length } = lines;
+    for (let n = 0; n < 100; n += 1) {
+      const { code, retryAfterMs } = await refusalOf(check(upstream));
+      expect([code, retryAfterMs !== undefined && retryAfterMs > 26_000]).toEqual(["upstream_failed", true]);
+    }
+    expect([stub.seen.length, used()]).toEqual([5, 5]);
+    expect(lines).toHaveLength(length);
+    expect(upstream.health().leftAlone).toEqual(["check"]);
+    stub.next(success({ amount: "1.00", currency: "USD" }));
+    await quote(upstream);
+    expect(upstream.health().leftAlone).toEqual(["check"]);
+  });
+
+  test("is tried with one call, and is back as soon as that has worked", async () => {
+    const { upstream } = bench();
+    await fail(upstream);
+    await clock.advance(30_000);
+    const trial = held(success(AVAILABLE));
+    stub.next(trial.play);
+    const first = check(upstream);
+    await until(() => stub.seen.length === 6);
+    const others = await Promise.all(Array.from({ length: 20 }, () => refusalOf(check(upstream))));
+    expect(new Set(others.map(({ code }) => code))).toEqual(new Set(["upstream_failed"]));
+    trial.release();
+    await expect(first).resolves.toMatchObject({ status: "available" });
+    await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
+    expect(stub.seen).toHaveLength(7);
+    expect(upstream.health().leftAlone).toEqual([]);
+  });
+
+  test("calls off those who wait for the quota: they are told at once and spend nothing", async () => {
+    const { upstream } = bench();
+    await check(upstream);
+    const failing = held(BROKEN);
+    stub.next(...Array.from({ length: LIMIT - 1 }, () => failing.play));
+    const calls = Array.from({ length: LIMIT + 9 }, (_, n) =>
+      refusalOf(check(upstream, n < LIMIT - 1 ? "exact" : "refresh", `client ${n}`)),
+    );
+    await until(() => stub.seen.length === LIMIT);
+    failing.release();
+    // Nobody lets time pass, so whoever still waited for a slot would do so for ever.
+    const codes = new Set((await Promise.all(calls)).map(({ code }) => code));
+    expect(codes).toEqual(new Set(["upstream_failed"]));
+    expect([stub.seen.length, used()]).toEqual([LIMIT, LIMIT]);
+  });
+
+  test.each<[string, Play, boolean]>([
+    ["an answer that is not understood", success({ ...AVAILABLE, available: "yes" }), true],
+    ["a 503", answer(503, ""), true],
+    ["a reset", (socket) => socket.resetAndDestroy(), true],
+    ["a redirect", answer(302, "", { Location: "https://example.org/" }), true],
+    ["a 400", json({ success: false, error: { code: "invalid_domain" } }, 400), false],
+    ["a 422", answer(422, ""), false],
+    ["a 200 that says no", json({ success: false, error: { code: "invalid_domain" } }), false],
+  ])("%s counts: %#", async (_what, play, counts) => {
+    const { upstream } = bench();
+    stub.next(...Array.from({ length: 10 }, () => play));
+    for (let n = 0; n < 10; n += 1)
+      expect((await refusalOf(check(upstream))).code).toMatch(/^upstream_(failed|contract)$/);
+    expect(stub.seen).toHaveLength(counts ? 5 : 10);
+  });
+
+  test("limits, refusals and domains that are not managed count as answers", async () => {
+    const { upstream } = bench({ standby: true });
+    const { upstream: other } = bench();
+    stub.next(BROKEN, BROKEN, BROKEN, BROKEN, REFUSED, BROKEN);
+    for (let n = 0; n < 5; n += 1) await refusalOf(check(upstream));
+    expect(upstream.health().leftAlone).toEqual([]);
+    stub.forget();
+    stub.next(...Array.from({ length: 10 }, () => answer(404, "")));
+    for (let n = 0; n < 10; n += 1) await other.domain(ask(), KABUL);
+    expect(other.health().leftAlone).toEqual([]);
+  });
+});
+
+describe("a credential that nobody has used yet", () => {
+  test("is tried with one call: a burst that is refused is one refusal", async () => {
+    const { upstream, lines, credentials } = bench();
+    const refusal = held(REFUSED);
+    stub.next(...Array.from({ length: 100 }, () => refusal.play));
+    const burst = Array.from({ length: 15 }, () => refusalOf(check(upstream)));
+    await until(() => stub.seen.length === 1);
+    refusal.release();
+    for (const { code } of await Promise.all(burst)) expect(code).toBe("upstream_failed");
+    expect([stub.seen.length, used()]).toEqual([1, 1]);
+    expect(lines.filter((line) => line.includes("credential.refused"))).toHaveLength(1);
+    expect(credentials.states()).toMatchObject([{ refused: true }]);
+  });
+
+  test("is used by all who waited as soon as it is accepted", async () => {
+    const { upstream } = bench();
+    const first = held(success(AVAILABLE));
+    stub.next(first.play);
+    const burst = Array.from({ length: 15 }, () => check(upstream));
+    await until(() => stub.seen.length === 1);
+    first.release();
+    await Promise.all(burst);
+    expect([stub.seen.length, used()]).toEqual([15, 15]);
+  });
+
+  test("keeps nobody waiting for longer than one call may take", async () => {
+    const { upstream } = bench({ timeoutMs: 5000 });
+    stub.next(() => {});
+    const burst = Promise.all(Array.from({ length: 10 }, () => refusalOf(check(upstream))));
+    await until(() => stub.seen.length === 1);
+    await clock.advance(5000);
+    for (const { code } of await burst) expect(code).toBe("upstream_timeout");
+    expect(stub.seen).toHaveLength(1);
+    await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
+  });
+
+  test("that is refused hands all who waited to the standby, each paying there", async () => {
+    const { upstream } = bench({ standby: true });
+    stub.next(REFUSED);
+    await Promise.all(Array.from({ length: 10 }, () => check(upstream)));
+    expect(keys()).toEqual([ACTIVE.key, ...Array.from({ length: 10 }, () => STANDBY.key)]);
+  });
+});
+
+describe("a credential that is revoked", () => {
+  test("is asked by no more than the calls under way, which are one refusal", async () => {
+    const { upstream, lines } = bench();
+    await check(upstream);
+    const refusal = held(REFUSED);
+    stub.next(...Array.from({ length: 100 }, () => refusal.play));
+    const burst = Array.from({ length: 8 }, () => refusalOf(check(upstream)));
+    await until(() => stub.seen.length === 9);
+    refusal.release();
+    await Promise.all(burst);
+    for (let n = 0; n < 20; n += 1) await refusalOf(check(upstream));
+    expect(stub.seen).toHaveLength(9);
+    expect(lines.filter((line) => line.includes("credential.refused"))).toHaveLength(1);
+  });
+
+  test("is asked at most 5 times in 5 minutes, by however many at once", async () => {
+    const { upstream } = bench();
+    stub.next(...Array.from({ length: 100 }, () => REFUSED));
+    for (let second = 0; second < 300; second += 1) {
+      await Promise.all(Array.from({ length: 5 }, () => refusalOf(check(upstream))));
+      await clock.advance(1000);
+    }
+    expect(stub.seen.length).toBeLessThanOrEqual(5);
+    expect(stub.seen.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test("and tried in vain because of a timeout is tried again by the next call", async () => {
+    const { upstream } = bench();
+    stub.next(REFUSED);
+    await refusalOf(check(upstream));
+    await clock.advance(75_000);
+    stub.next(() => {});
+    const trial = refusalOf(check(upstream));
+    await until(() => stub.seen.length === 2);
+    await clock.advance(5000);
+    expect((await trial).code).toBe("upstream_timeout");
+    await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
+  });
+
+  test("but was replaced meanwhile costs no visitor its answer: the call is made with the new one", async () => {
+    let written: string = ACTIVE.key;
+    let seen = written;
+    const { upstream } = bench({
+      active: {
+        key: {
+          current: (how) => {
+            if (how?.afresh === true) seen = written;
+            return seen;
+          },
+        },
+        secret: fixedSecret("secret"),
+      },
+    });
+    await check(upstream);
+    written = "new-key";
+    stub.next(...Array.from({ length: 6 }, () => REFUSED));
+    await Promise.all(Array.from({ length: 6 }, () => check(upstream)));
+    expect(keys().slice(0, 7)).toEqual(Array.from({ length: 7 }, () => ACTIVE.key));
+    expect(keys().slice(7)).toEqual(Array.from({ length: 6 }, () => "new-key"));
+  });
+
+  test("takes from a visitor's patience what it has cost", async () => {
+    const patienceMs: number[] = [];
+    const { upstream } = bench({
+      standby: true,
+      quota: {
+        roomInMs: () => 0,
+        pause: () => Promise.resolve(),
+        close: () => Promise.resolve(),
+        snapshot: () => quota.snapshot(),
+        run(asked, call) {
+          patienceMs.push(asked.maxWaitMs);
+          return call(() => {});
+        },
+      },
+    });
+    const refusal = held(REFUSED);
+    stub.next(refusal.play);
+    const call = check(upstream);
+    await until(() => stub.seen.length === 1);
+    await clock.advance(3000);
+    refusal.release();
+    await call;
+    expect(patienceMs).toEqual([8000, 5000]);
+  });
+});

@@ -1,0 +1,156 @@
+/** What a refusal means, in whatever words, and that nobody can put those words into it by searching for a name. */
+import { describe, expect, test } from "@jest/globals";
+import { parseDomainName } from "../../src/domain-name.js";
+import { meaningOf, type Meaning, type Refusal } from "../../src/upstream/refusal.js";
+import { KABUL } from "./support/bench.js";
+
+function meaning(status: number, body: unknown, more: Partial<Refusal> = {}): Meaning {
+  return meaningOf({ status, hasRetryAfter: false, body, isRecord: false, asked: KABUL, ...more });
+}
+
+const LIMITS = [
+  { error: { code: "rate_limit_exceeded", message: "m" } },
+  { success: false, code: "RATE_LIMITED" },
+  { errors: [{ code: "RateLimitExceeded" }] },
+  { errors: { rate: ["Too many requests"] } },
+  { error: "too-many-requests" },
+  { type: "https://errors.example/too_many_requests", title: "Slow down" },
+  { fault: { faultstring: "Rate limit quota violation. Quota limit exceeded." } },
+  { error: { code: "ThrottlingException" } },
+  { message: "API call quota exhausted" },
+  { Error: { Code: 429 } },
+  { statusCode: "429", message: "no" },
+  "Request limit reached, please wait",
+  "<html><h1>You are being rate limited</h1></html>",
+];
+
+describe("a limit", () => {
+  test.each(LIMITS)("is known by its words %j", (body) => {
+    for (const status of [200, 400, 403, 503, 509]) expect(meaning(status, body)).toBe("limit");
+    expect(meaning(403, body, { isRecord: true })).toBe("limit");
+  });
+
+  test("is a 429 whatever it says, and a 403 or 503 that names a time", () => {
+    expect(meaning(429, "credentials not found")).toBe("limit");
+    for (const status of [200, 403, 503]) {
+      expect(meaning(status, "", { hasRetryAfter: true })).toBe("limit");
+      expect(meaning(status, "", { hasRetryAfter: true, isRecord: true })).toBe("limit");
+    }
+  });
+
+  test("is not any other failure that names a time, nor anything else that is bounded", () => {
+    expect(meaning(500, "", { hasRetryAfter: true })).toBe("failure");
+    for (const message of [
+      "years: at most 10",
+      "the label's length limit of 63 is exceeded",
+      "maximum years exceeded",
+      "credit limit reached",
+    ]) {
+      expect(meaning(422, { success: false, error: { code: "validation_failed", message } })).toBe("failure");
+    }
+  });
+});
+
+describe("a domain that is not the reseller's", () => {
+  test.each([
+    { error: { code: "domain_not_found" } },
+    { error: "DomainNotFound" },
+    { message: "Domain is not managed by this account" },
+    { detail: "This domain could not be found" },
+    { detail: "not managed by these credentials" },
+    { message: "No such domain" },
+    { message: "The domain does not exist" },
+    { error: { status: 404 } },
+  ])("is known by %j", (body) => {
+    for (const status of [200, 400, 403, 410, 422]) {
+      expect(meaning(status, body, { isRecord: true })).toBe("absent");
+    }
+    expect(meaning(200, body)).toBe("failure");
+    expect(meaning(500, body, { isRecord: true })).toBe("failure");
+  });
+
+  test("is a 404, and a 403 that says nothing else", () => {
+    expect(meaning(404, "", { isRecord: true })).toBe("absent");
+    expect(meaning(403, { error: { code: "forbidden" } }, { isRecord: true })).toBe("absent");
+    expect(meaning(403, "", { isRecord: true })).toBe("absent");
+  });
+});
+
+describe("a credential", () => {
+  test.each([
+    { error: { code: "invalid_credentials" } },
+    { error: { code: "InvalidApiKey" } },
+    { code: "service-key-revoked" },
+    { code: "UNAUTHENTICATED" },
+    { message: "Unauthorized" },
+    { message: "Authentication failed" },
+    { message: "API access is not enabled" },
+    { message: "Your IP address is not allowed" },
+    { detail: "This address is not on the allowlist" },
+    { error: { status: 401, message: "no" } },
+  ])("is refused by %j", (body) => {
+    for (const status of [200, 400, 401, 403]) {
+      expect(meaning(status, body)).toBe("credential");
+      expect(meaning(status, body, { isRecord: true })).toBe("credential");
+    }
+    for (const status of [422, 500, 503]) expect(meaning(status, body)).toBe("failure");
+  });
+
+  test("is a 401, and a 403 of anything but one record", () => {
+    expect(meaning(401, "")).toBe("credential");
+    expect(meaning(403, "")).toBe("credential");
+    expect(meaning(403, { code: "domain_not_found" })).toBe("credential");
+  });
+});
+
+test("anything else is a failure", () => {
+  for (const body of [
+    "",
+    null,
+    undefined,
+    429,
+    [],
+    {},
+    { success: false },
+    { data: "rate limit" },
+    "<html>",
+  ]) {
+    for (const status of [200, 201, 204, 302, 400, 422, 500, 502, 503]) {
+      expect(meaning(status, body)).toBe("failure");
+    }
+  }
+});
+
+test.each(["too-many-requests", "throttle", "invalid-credentials", "429", "api-key", "unauthorized"])(
+  "a search for %s.af puts no words into the upstream's mouth",
+  (label) => {
+    const asked = parseDomainName(`${label}.af`, [".af"], "domain");
+    const upper = asked.ascii.toUpperCase();
+    for (const text of [
+      `${asked.ascii} is not a valid domain`,
+      `${upper}: INVALID`,
+      `The label '${label}' is reserved`,
+      label,
+      `https://errors.example/${asked.ascii}`,
+    ]) {
+      for (const status of [200, 400, 503]) {
+        expect(
+          meaning(status, { success: false, error: { code: "invalid", message: text } }, { asked }),
+        ).toBe("failure");
+        expect(meaning(status, text, { asked })).toBe("failure");
+      }
+    }
+    expect(meaning(503, { error: { code: "rate_limit_exceeded", message: asked.ascii } }, { asked })).toBe(
+      "limit",
+    );
+  },
+);
+
+test("an error of any size or depth is weighed at once", () => {
+  let deep: unknown = "rate limit";
+  for (let depth = 0; depth < 50_000; depth += 1) deep = { deep };
+  expect(meaning(503, deep)).toBe("failure");
+  const wide = Array.from({ length: 100_000 }, () => "x".repeat(50));
+  expect(meaning(503, [...wide, "rate limit"])).toBe("failure");
+  expect(meaning(503, { error: { code: "rate_limited" }, wide })).toBe("limit");
+});
