@@ -1,9 +1,13 @@
 /** The composition root: every part is built here by hand, every middleware and route is listed in its order. */
+import { randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { join } from "node:path";
 import express from "express";
-import { type AccountFact, createAccount } from "./account/account.js";
+import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
 import { createPool } from "./cache/cache.js";
+import { createNews, type Topic } from "./cache/news.js";
+import { redisTier } from "./cache/redis-tier.js";
+import type { SharedTier } from "./cache/shared-tier.js";
 import type { Clock } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
@@ -13,7 +17,7 @@ import { docsRouter } from "./http/docs.js";
 import { clientLimit, oneHost, securityHeaders, serve, websiteOrigins } from "./http/edge.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview } from "./http/overview.js";
+import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
@@ -24,14 +28,15 @@ import { createMetrics } from "./metrics.js";
 import type { Wholesale } from "./money.js";
 import type { Ask, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
+import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
-import { createPriceFacts, noPriceFacts } from "./retail/price-facts.js";
+import { createPriceFacts, decodeKeptWholesale, noPriceFacts } from "./retail/price-facts.js";
 import { createPriceList } from "./retail/price-list.js";
 import type { Secret } from "./secret.js";
 import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
 import { createQuoteDesk } from "./storefront/quotes.js";
 import { createUpstream } from "./upstream/client.js";
-import type { Check, Tier } from "./upstream/contract.js";
+import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
 
 export interface AppSettings {
@@ -54,9 +59,15 @@ export interface App {
   start(): Promise<void>;
   /** From now on new requests are refused; background work ends. */
   drain(): void;
-  /** Lets the quota and its ledger go, once calls in flight have settled. */
+  /** Lets the quota, its ledger and Redis go, once calls in flight have settled. */
   close(): Promise<void>;
 }
+
+/** A failing operation is tried again after half of a window, and never later than this. */
+const TRIAL_AFTER_MS = 30_000;
+
+/** How long a start waits for what other replicas know. */
+const REDIS_AT_START_MS = 1_000;
 
 export function createApp(settings: AppSettings): App {
   const { config, clock, log } = settings;
@@ -64,9 +75,11 @@ export function createApp(settings: AppSettings): App {
   const policy = createRetailPolicy(config.retail);
 
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
+  const redis = config.redisUrl === null ? null : connectRedis({ url: config.redisUrl, clock, log });
   const quotas = createQuotas({
     ...config.quota,
-    directory: settings.mode === "sandbox" ? null : config.stateDir,
+    longestCallMs: config.upstreamTimeoutMs,
+    home: settings.mode === "sandbox" ? "memory" : redis ? { redis } : { directory: config.stateDir },
     clock,
     onFault: (what, error) => {
       log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
@@ -78,12 +91,27 @@ export function createApp(settings: AppSettings): App {
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
+    currencies: policy.wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
+    trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
     clock,
     log,
     onCall: metrics.upstreamCall,
   });
+
+  const news = redis && createNews(redis, clock);
+  // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
+  const place = settings.mode === "sandbox" ? randomUUID() : settings.upstream.baseUrl;
+  /** Names the upstream and the credential that facts belong to. */
+  const source = (): string => `${place} ${credentials.states()[0]?.fingerprint ?? ""}`;
+  function shared<V>(
+    name: string,
+    decode: (data: unknown, key: string) => V | undefined,
+    purges: Topic | null = news?.topic(name) ?? null,
+  ): SharedTier<V> | null {
+    return redis && redisTier({ link: redis, name, purges, source, decode, clock });
+  }
 
   const { cache } = config;
   const pools = {
@@ -91,10 +119,26 @@ export function createApp(settings: AppSettings): App {
       ...cache.availability,
       freshness: ({ status }) => cache.availability[status],
       clock,
+      shared: shared("availability", decodeKeptCheck),
     }),
-    prices: createPool<Wholesale, Ask>({ ...cache.prices, freshness: () => cache.prices, clock }),
-    tier: createPool<Tier, Ask>({ ...cache.tier, freshness: () => cache.tier, clock }),
-    account: createPool<AccountFact, Ask>({ ...cache.account, freshness: () => cache.account, clock }),
+    prices: createPool<Wholesale, Ask>({
+      ...cache.prices,
+      freshness: () => cache.prices,
+      clock,
+      shared: shared("prices", decodeKeptWholesale, null),
+    }),
+    tier: createPool<Tier, Ask>({
+      ...cache.tier,
+      freshness: () => cache.tier,
+      clock,
+      shared: shared("tier", decodeKeptTier),
+    }),
+    account: createPool<AccountFact, Ask>({
+      ...cache.account,
+      freshness: () => cache.account,
+      clock,
+      shared: shared("account", decodeKeptFact),
+    }),
   };
   const account = createAccount({
     upstream,
@@ -110,13 +154,10 @@ export function createApp(settings: AppSettings): App {
     pool: pools.prices,
     ask: upstream.quote,
     saved:
-      settings.mode === "sandbox"
+      settings.mode === "sandbox" || redis !== null
         ? noPriceFacts
-        : createPriceFacts(
-            join(config.stateDir, "price-facts.json"),
-            () => `${settings.upstream.baseUrl} ${credentials.states()[0]?.fingerprint ?? ""}`,
-            log,
-          ),
+        : createPriceFacts(join(config.stateDir, "price-facts.json"), source, log),
+    renewals: news?.topic("renewals") ?? null,
     freshMs: cache.prices.freshMs,
     roomInMs,
     clock,
@@ -136,24 +177,29 @@ export function createApp(settings: AppSettings): App {
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
-  const purge = (what: PurgeWish): Record<string, number> => ({
-    ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
-    ...((what === "availability" || what === "all") && { availability: pools.availability.purge() }),
-    ...((what === "account" || what === "all") && { account: pools.account.purge() + pools.tier.purge() }),
-  });
-  const overview = (): object =>
-    presentOverview({ mode: settings.mode, credentials, upstream, quota: quota(), pools, refusedLocally });
-  metrics.gauge(
-    "quota_calls",
-    "Calls of the active credential in the current window, and the budget.",
-    "what",
-    () => {
-      const snapshot = quota();
-      return snapshot === null
-        ? {}
-        : { used: snapshot.used, budget: snapshot.budget, largest_window_today: snapshot.largestWindowToday };
-    },
-  );
+  const purge = async (what: PurgeWish): Promise<Record<string, number>> => {
+    const purged = {
+      ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
+      ...((what === "availability" || what === "all") && { availability: pools.availability.purge() }),
+      ...((what === "account" || what === "all") && { account: pools.account.purge() + pools.tier.purge() }),
+    };
+    await news?.told();
+    return purged;
+  };
+  const redisState = (): Redis => (redis === null ? "none" : redis.reachable() ? "shared" : "gone");
+  const overview = () =>
+    presentOverview({
+      mode: settings.mode,
+      credentials,
+      upstream,
+      quota: quota(),
+      redis: redisState(),
+      pools,
+      refusedLocally,
+    });
+  metrics.quota(quota);
+  metrics.saved(() => overview().saved);
+  metrics.surprises(() => upstream.surprises.totals());
 
   const app = express();
   app.disable("x-powered-by");
@@ -174,7 +220,7 @@ export function createApp(settings: AppSettings): App {
       phase: () => phase,
       checks: () =>
         healthChecks({
-          redisConfigured: config.quota.redisConfigured,
+          redis: redisState(),
           credentials,
           upstream,
           quota: quota(),
@@ -221,6 +267,8 @@ export function createApp(settings: AppSettings): App {
     server: serve(app),
     async start() {
       await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
+      await news?.known(REDIS_AT_START_MS);
+      await prices.restore();
       phase = "ready";
       const stops = [prices.keepWarm(), account.keepWarm()];
       stopWork = () => {
@@ -231,6 +279,10 @@ export function createApp(settings: AppSettings): App {
       phase = "draining";
       stopWork();
     },
-    close: quotas.close,
+    async close() {
+      await quotas.close();
+      news?.close();
+      redis?.close();
+    },
   };
 }

@@ -37,8 +37,9 @@ export interface Config {
     readonly maxWaitMs: number;
     readonly coldStart: "assume-spent" | "assume-free";
     readonly replicasMax: number;
-    readonly redisConfigured: boolean;
   };
+  /** Null: nothing is shared with other replicas. */
+  readonly redisUrl: Secret | null;
   readonly stateDir: string;
   readonly retail: RetailConfig;
   readonly cache: CacheConfig;
@@ -186,8 +187,8 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
       maxWaitMs: settings.integer("QUOTA_MAX_WAIT_MS", 8000, 0, 600_000),
       coldStart: settings.oneOf("QUOTA_COLD_START", "assume-spent", ["assume-spent", "assume-free"]),
       replicasMax,
-      redisConfigured: redisUrl !== null,
     },
+    redisUrl,
     stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
     retail: readRetail(settings),
     cache: readCache(settings),

@@ -17,6 +17,8 @@ export interface Log {
 
 /** A log that writes lines `{"time","level","event",...fields}` of `level` and above. */
 export function createLog(level: LogLevel): Log {
+  // Whoever reads the log may go away; the service stays.
+  process.stdout.on("error", () => {});
   const logger = winston.createLogger({
     level,
     format: winston.format.printf(({ level: lineLevel, message, fields }) =>

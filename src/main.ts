@@ -40,11 +40,6 @@ async function run(config: Config, log: Log): Promise<void> {
   const app = createApp({ config, version, mode, upstream, staffTokens, clock: systemClock, log });
   await app.start();
   const { port, address } = await listen(app.server, config.listen);
-  if (config.quota.redisConfigured) {
-    log.warn("redis.not_shared", {
-      note: "this version does not share through Redis; the quota is divided by REPLICAS_MAX",
-    });
-  }
   log.info("server.listening", {
     note: `listening on port ${port}`,
     port,

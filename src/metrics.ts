@@ -1,15 +1,47 @@
 /** The one home of the metrics library: counts and durations by route, operation and lane; no names, no amounts, no clients. */
+import { type LaneFigures, LANES, type QuotaSnapshot } from "./quota/quota.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
   request(route: string, method: string, status: number, durationMs: number): void;
   upstreamCall(operation: string, outcome: string, durationMs: number): void;
-  /** Adds a gauge family that is read when somebody scrapes. */
-  gauge(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void;
+  /** Has the quota in use told at every scrape: calls, and what each lane waits for, gets and is refused. */
+  quota(read: () => QuotaSnapshot | null): void;
+  /** Has the upstream calls that were not needed told at every scrape, by what made them needless. */
+  saved(read: () => Readonly<Record<string, number>>): void;
+  /** Has what the upstream said and nobody expected counted at every scrape, by operation. */
+  surprises(read: () => Readonly<Record<string, number>>): void;
   /** Prometheus text. */
   text(): Promise<string>;
   readonly contentType: string;
 }
+
+type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
+
+const LANE_GAUGES: readonly LaneMetric[] = [
+  ["quota_lane_queued", "Asks that wait for a call.", ({ queued }) => queued],
+  [
+    "quota_lane_longest_wait_seconds",
+    "The longest wait of a served ask since the start.",
+    ({ longestWaitMs }) => longestWaitMs / 1000,
+  ],
+];
+const LANE_COUNTERS: readonly LaneMetric[] = [
+  ["quota_lane_served_total", "Asks that got a call.", ({ served }) => served],
+  ["quota_lane_refused_total", "Asks refused for want of quota.", ({ refused }) => refused],
+  ["quota_lane_left_total", "Asks that nobody waited for any more.", ({ left }) => left],
+  ["quota_lane_retried_total", "Refused asks that came back to their place.", ({ retried }) => retried],
+  [
+    "quota_lane_retried_served_total",
+    "Of these, asks that got a call.",
+    ({ retriedServed }) => retriedServed,
+  ],
+  [
+    "quota_lane_wait_seconds_total",
+    "Time that served asks waited.",
+    ({ waitedMsTotal }) => waitedMsTotal / 1000,
+  ],
+];
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -33,6 +65,23 @@ export function createMetrics(): Metrics {
     help: "Scrapes of this page.",
     registers: [registry],
   });
+  /** A family that is read when somebody scrapes. */
+  function family(
+    Kind: typeof Gauge | typeof Counter,
+    { name, help, label }: { name: string; help: string; label: string },
+    read: () => Readonly<Record<string, number>>,
+  ): void {
+    const made: Gauge | Counter = new Kind({
+      name,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      collect() {
+        made.reset();
+        for (const [value, number] of Object.entries(read())) made.inc({ [label]: value }, number);
+      },
+    });
+  }
   return {
     contentType: registry.contentType,
     request: (route, method, status, durationMs) => {
@@ -41,16 +90,36 @@ export function createMetrics(): Metrics {
     upstreamCall: (operation, outcome, durationMs) => {
       calls.observe({ operation, outcome }, durationMs / 1000);
     },
-    gauge: (name, help, label, read) => {
-      const gauge = new Gauge({
-        name,
-        help,
-        labelNames: [label],
-        registers: [registry],
-        collect() {
-          for (const [value, number] of Object.entries(read())) gauge.set({ [label]: value }, number);
+    quota(read) {
+      family(
+        Gauge,
+        {
+          name: "quota_calls",
+          help: "Calls of the active credential in the current window, and the budget.",
+          label: "what",
         },
-      });
+        () => {
+          const now = read();
+          return now === null
+            ? {}
+            : { used: now.used, budget: now.budget, largest_window_today: now.largestWindowToday };
+        },
+      );
+      const lanes = (of: (figures: LaneFigures) => number) => (): Record<string, number> => {
+        const now = read();
+        return now === null ? {} : Object.fromEntries(LANES.map((lane) => [lane, of(now.lanes[lane])]));
+      };
+      const label = "lane";
+      for (const [name, help, of] of LANE_GAUGES) family(Gauge, { name, help, label }, lanes(of));
+      for (const [name, help, of] of LANE_COUNTERS) family(Counter, { name, help, label }, lanes(of));
+    },
+    saved: (read) => {
+      const help = "Upstream calls that were not needed, by what made them needless.";
+      family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
+    },
+    surprises: (read) => {
+      const help = "Fields, status words and error codes of the upstream that are not known.";
+      family(Counter, { name: "upstream_surprises_total", help, label: "operation" }, read);
     },
     text: () => {
       scrapes.inc();

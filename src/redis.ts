@@ -32,7 +32,6 @@ export interface RedisLink {
   /** Sets what is not there yet; false when it is. */
   claim(key: string, value: string, ttlMs: number): Promise<boolean>;
   remove(key: string): Promise<void>;
-  increment(key: string): Promise<number>;
   publish(channel: string, message: string): Promise<void>;
   /**
    * Has every message of the channel told. `onGap` is called once messages are received, and again each time that some may have been
@@ -84,7 +83,7 @@ export function connectRedis(settings: RedisSettings): RedisLink {
   async function ask<T>(command: () => Promise<T>): Promise<T> {
     if (!reachable) throw new RedisGoneError("Redis is gone");
     try {
-      return await command();
+      return await inTime(command());
     } catch (error) {
       if (isReply(error)) throw new RedisGoneError("Redis refused a command", { cause: error });
       // A connection on which one answer is late would give it to nobody, and the next ones late too.
@@ -123,7 +122,6 @@ export function connectRedis(settings: RedisSettings): RedisLink {
       ask(async () => {
         await client.del(key);
       }),
-    increment: (key) => ask(() => client.incr(key)),
     publish: (channel, message) =>
       ask(async () => {
         await client.publish(channel, message);
@@ -153,9 +151,31 @@ export function connectRedis(settings: RedisSettings): RedisLink {
   };
 }
 
+/**
+ * Rejects when there is no answer within the deadline. A process that was busy for as long finds its timers due before it has read what
+ * has arrived, so the socket is read once more first. Real time even in tests: this waits for the network.
+ */
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      setImmediate(() => {
+        setImmediate(() => {
+          reject(new Error("no answer in time"));
+        });
+      });
+    }, COMMAND_TIMEOUT_MS);
+    answer
+      .finally(() => {
+        clearTimeout(timer);
+      })
+      .then(resolve, reject);
+  });
+}
+
 function open(url: string): Client {
   const options = {
-    commandTimeout: COMMAND_TIMEOUT_MS,
+    // For the commands with which a connection begins; all others have the deadline above.
+    commandTimeout: CONNECT_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,

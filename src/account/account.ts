@@ -1,4 +1,5 @@
 /** What the reseller's own people may know: domains, balance and tier, each with its age and where it came from. */
+import { z } from "zod";
 import type { Known, Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -13,6 +14,49 @@ export type AccountFact =
   | { readonly kind: "domains"; readonly records: readonly DomainRecord[] }
   | { readonly kind: "domain"; readonly record: DomainRecord | null }
   | { readonly kind: "balance"; readonly balance: Balance };
+
+const text = z.string();
+const record = z.strictObject({
+  domain: text,
+  status: text.nullable(),
+  registeredAt: text.nullable(),
+  expiresAt: text.nullable(),
+  autoRenew: z.boolean().nullable(),
+  nameservers: z.array(text),
+});
+const amount = text.regex(/^-?\d{1,15}\.\d{2}$/);
+const count = z.int().min(0);
+const keptFact = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("domains"), records: z.array(record) }),
+  z.strictObject({ kind: z.literal("domain"), record: record.nullable() }),
+  z.strictObject({
+    kind: z.literal("balance"),
+    balance: z.strictObject({
+      accountNumber: text,
+      balance: amount,
+      currency: text.regex(/^[A-Z]{3}$/),
+      creditLimit: amount,
+      activeDomains: count,
+    }),
+  }),
+]);
+const keptTier = z.strictObject({
+  currentTier: text.min(1),
+  nextTier: text.nullable(),
+  domainsNeeded: count.nullable(),
+});
+
+/** What was kept as JSON under a key of the account pool; undefined for anything that it never is. */
+export function decodeKeptFact(data: unknown, key: string): AccountFact | undefined {
+  const fact = keptFact.safeParse(data).data;
+  const [kind, name] = key.split(" ");
+  const isOfKey =
+    fact?.kind === kind && (fact?.kind !== "domain" || [name, undefined].includes(fact.record?.domain));
+  return isOfKey ? fact : undefined;
+}
+
+/** A tier that was kept as JSON; undefined for anything that it never is. */
+export const decodeKeptTier = (data: unknown): Tier | undefined => keptTier.safeParse(data).data;
 
 export interface Account {
   domains(ask: Ask): Promise<Known<readonly DomainRecord[]> & { readonly truncated: boolean }>;
@@ -39,6 +83,8 @@ export interface AccountSettings {
 
 const LIST_CAP = 100;
 const LOOK_AGAIN_MS = 5_000;
+/** Room is looked for this long after it is foretold. */
+const SOON_MS = 100;
 
 export function createAccount({
   upstream,
@@ -114,17 +160,22 @@ export function createAccount({
       const stop = new AbortController();
       const ask: Ask = { lane: "refresh", client: "account", maxWaitMs: Infinity, signal: stop.signal };
       let cancel = (): void => {};
-      const look = (): void => {
-        if (roomInMs() > 0) {
-          cancel = clock.after(LOOK_AGAIN_MS, look);
-          return;
-        }
+      const look = async (): Promise<void> => {
+        // Another replica may have asked already: that costs nothing, so it needs no room.
+        const known = await facts.consult("domains");
+        if (stop.signal.aborted) return;
+        const isDue = known?.source !== "hit";
+        const mustWait = isDue && roomInMs() > 0;
+        cancel = clock.after(
+          mustWait ? Math.min(roomInMs() + SOON_MS, LOOK_AGAIN_MS) : freshMs,
+          () => void look(),
+        );
+        if (!isDue || mustWait) return;
         list(ask).catch(() => {
           if (!stop.signal.aborted) log.debug("account.renewal.failed");
         });
-        cancel = clock.after(freshMs, look);
       };
-      look();
+      void look();
       return () => {
         cancel();
         stop.abort();

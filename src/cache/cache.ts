@@ -1,10 +1,11 @@
 /**
  * Read-through pools with single flight. A pool never grows past its bound, never shows a value older than it may be shown,
- * asks once for any number of simultaneous callers, and remembers a failure for a moment.
+ * asks once for any number of simultaneous callers, on all replicas where they share, and remembers a failure for a moment.
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
+import type { Claim, Fact, SharedPlace, SharedTier } from "./shared-tier.js";
 
 export interface Freshness {
   /** Answered from memory up to this age, in ms. */
@@ -13,13 +14,13 @@ export interface Freshness {
   readonly usableMs: number;
 }
 
-/** `hit` from memory, `inflight` from somebody else's question under way, `miss` asked for, `stale` from memory past its freshness. */
+/**
+ * `hit` from memory, ours or another replica's, `inflight` from somebody else's question under way, `miss` asked for, `stale` from memory
+ * past its freshness.
+ */
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
-export interface Known<V> {
-  readonly value: V;
-  /** When the upstream said so: wall clock, ms. */
-  readonly asOfMs: number;
+export interface Known<V> extends Fact<V> {
   readonly source: Source;
 }
 
@@ -36,22 +37,26 @@ export interface Flight<A extends Asker> {
 }
 
 export interface GetOptions {
-  /** A remembered value must be no older than this, in ms: for what has to be known anew. */
+  /** A remembered value must be no older than this at the time of asking, in ms: for what has to be known anew. */
   readonly maxAgeMs?: number;
   /** Answer with a value past its freshness at once and ask in the background. */
   readonly whileRevalidating?: boolean;
+  /** Longest wait for other replicas that ask the same, in ms, before asking anyway; 0 for who must know now. Default: 10 s. */
+  readonly othersMs?: number;
 }
 
 export interface PoolStats {
   readonly entries: number;
   readonly bound: number;
   readonly inflight: number;
-  readonly counts: Readonly<Record<Source | "failed", number>>;
+  /** `shared` counts the questions that another replica's answer made unnecessary. */
+  readonly counts: Readonly<Record<Source | "failed" | "shared", number>>;
 }
 
 export interface Pool<V, A extends Asker> {
   /**
-   * The value for `key`: fresh from memory, or asked for once however many callers wait, or (when that fails) a value still usable.
+   * The value for `key`: fresh from memory, or asked for once however many callers wait, here and on the replicas that share the pool, or
+   * (when that fails) a value still usable.
    * `load` is called only for a miss; one caller's leaving does not fail the others. Rejects with what `load` rejected with.
    */
   get(
@@ -62,10 +67,12 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** What is known without asking anybody; `stale` when past its freshness but still usable. */
   peek(key: string): Known<V> | undefined;
+  /** The newest that is known here or to another replica, without asking the upstream. Never rejects. */
+  consult(key: string): Promise<Known<V> | undefined>;
   /** Adds what was learned elsewhere. */
   put(key: string, value: V, asOfMs: number): void;
   forget(key: string): void;
-  /** Forgets everything and tells how much that was; a question under way is not remembered when it ends. */
+  /** Forgets everything, on all replicas, and tells how much that was here; a question under way is not remembered when it ends. */
   purge(): number;
   stats(): PoolStats;
 }
@@ -75,6 +82,8 @@ export interface PoolSettings<V> {
   readonly freshness: (value: V) => Freshness;
   readonly failureMs: number;
   readonly clock: Clock;
+  /** Null or absent: there is nobody to share with. */
+  readonly shared?: SharedTier<V> | null;
 }
 
 interface Entry<V> {
@@ -85,26 +94,50 @@ interface Entry<V> {
   readonly usableMs: number;
 }
 
-interface OpenFlight<V, A extends Asker> {
+interface Landing<V> {
+  readonly entry: Entry<V>;
+  /** Whether it is another replica's answer. */
+  readonly shared: boolean;
+}
+
+/** All who wait for one answer, and what the most demanding of them has said. */
+interface Party<A extends Asker> {
   readonly askers: Set<A>;
   readonly abort: AbortController;
-  readonly outcome: Promise<Entry<V>>;
+  /** On the monotonic clock, ms. */
+  learnedSinceMs: number;
+  othersUntilMs: number;
 }
+
+interface OpenFlight<V, A extends Asker> {
+  readonly party: Party<A>;
+  readonly outcome: Promise<Landing<V>>;
+}
+
+/** How far another replica's clock may be ahead of ours. */
+const AHEAD_MS = 1_000;
+const OTHERS_MS = 10_000;
+/** How often a replica looks whether another one has its answer: this, and up to as much more. */
+const LOOK_AGAIN_MS = 25;
 
 /** Expiry is spread over this share of the freshness, so that what was learned together is not asked again together. */
 const EXPIRY_JITTER = 0.1;
 
 /** A pool with its own bound and times. */
 export function createPool<V extends {} | null, A extends Asker>(settings: PoolSettings<V>): Pool<V, A> {
-  const { clock } = settings;
+  const { clock, shared = null } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
   const flights = new Map<string, OpenFlight<V, A>>();
-  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0 };
+  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
 
   function ageMs(entry: Entry<V>): number {
     return clock.monotonic() - entry.learnedAtMs;
+  }
+
+  function isFresh(entry: Entry<V>): boolean {
+    return ageMs(entry) <= entry.freshMs;
   }
 
   function usable(key: string): Entry<V> | undefined {
@@ -136,15 +169,105 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return { value: entry.value, asOfMs: entry.asOfMs, source };
   }
 
+  /** What other replicas know, remembered here if it is newer and was not purged meanwhile; else what is known here. */
+  async function newest(
+    key: string,
+    place: SharedPlace<V>,
+    startedIn: number,
+  ): Promise<Landing<V> | undefined> {
+    const fact = await place.read();
+    const told = fact === null ? undefined : believed(fact);
+    const own = usable(key);
+    if (told !== undefined && (own === undefined || own.asOfMs < told.asOfMs)) {
+      if (startedIn === generation) known.set(key, told);
+      return { entry: told, shared: true };
+    }
+    return own && { entry: own, shared: false };
+  }
+
+  function believed({ value, asOfMs }: Fact<V>): Entry<V> | undefined {
+    const now = clock.now();
+    if (asOfMs > now + AHEAD_MS) return undefined;
+    const entry = entryOf(value, Math.min(asOfMs, now));
+    return ageMs(entry) <= entry.usableMs ? entry : undefined;
+  }
+
+  /**
+   * Another replica's answer as soon as there is one that is fresh enough, or the task to ask: as the only replica that does, unless the
+   * others take too long or cannot be met.
+   */
+  async function meetOthers(
+    key: string,
+    place: SharedPlace<V>,
+    party: Party<A>,
+    startedIn: number,
+  ): Promise<{ readonly landing: Landing<V> } | { readonly claim: Claim | null }> {
+    let claim: Claim | null = null;
+    try {
+      while (!party.abort.signal.aborted) {
+        const found = await newest(key, place, startedIn);
+        if (found && isFresh(found.entry) && found.entry.learnedAtMs >= party.learnedSinceMs) {
+          void claim?.letGo();
+          return { landing: found };
+        }
+        // With the claim in hand nobody else was asking, and what they had learned before has been looked for once more.
+        if (claim !== null) return { claim };
+        claim = await place.claim();
+        if (claim !== null) continue;
+        if (clock.monotonic() >= party.othersUntilMs) return { claim };
+        await pause(LOOK_AGAIN_MS * (1 + Math.random()), party.abort.signal);
+      }
+    } catch {
+      return { claim };
+    }
+    void claim?.letGo();
+    throw gone();
+  }
+
+  function pause(forMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const cancel = clock.after(forMs, end);
+      signal.addEventListener("abort", end);
+    });
+  }
+
   function takeOff(key: string, load: (flight: Flight<A>) => Promise<V>): OpenFlight<V, A> {
-    const askers = new Set<A>();
     const abort = new AbortController();
+    const party: Party<A> = {
+      askers: new Set(),
+      abort,
+      learnedSinceMs: -Infinity,
+      othersUntilMs: Infinity,
+    };
     const startedIn = generation;
-    const fly = async (): Promise<Entry<V>> => {
-      const value = await load({ askers, signal: abort.signal });
+    const place = shared?.place(key) ?? null;
+
+    const ask = async (): Promise<Landing<V>> => {
+      const value = await load({ askers: party.askers, signal: abort.signal });
       const entry = entryOf(value, clock.now());
-      if (startedIn === generation) remember(key, entry);
-      return entry;
+      if (startedIn === generation) {
+        remember(key, entry);
+        place?.write({ value, asOfMs: entry.asOfMs }, entry.usableMs).catch(() => undefined);
+      }
+      return { entry, shared: false };
+    };
+    const fly = async (): Promise<Landing<V>> => {
+      if (place === null) return ask();
+      const met = await meetOthers(key, place, party, startedIn);
+      if ("landing" in met) {
+        if (met.landing.shared) counts.shared += 1;
+        return met.landing;
+      }
+      try {
+        return await ask();
+      } finally {
+        void met.claim?.letGo();
+      }
     };
     const outcome = fly().catch((error: unknown) => {
       counts.failed += 1;
@@ -153,7 +276,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       }
       throw error;
     });
-    const flight = { askers, abort, outcome };
+    const flight = { party, outcome };
     flights.set(key, flight);
     const land = (): void => {
       takeDown(key, flight);
@@ -168,14 +291,19 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   }
 
   /** Waits for the flight as long as this caller wants to; the last to leave calls it off. */
-  function board(key: string, flight: OpenFlight<V, A>, asker: A): Promise<Entry<V>> {
-    flight.askers.add(asker);
+  function board(key: string, flight: OpenFlight<V, A>, asker: A, options: GetOptions): Promise<Landing<V>> {
+    const { party } = flight;
+    const now = clock.monotonic();
+    const { maxAgeMs = Infinity, othersMs = OTHERS_MS } = options;
+    party.askers.add(asker);
+    party.learnedSinceMs = Math.max(party.learnedSinceMs, now - maxAgeMs);
+    party.othersUntilMs = Math.min(party.othersUntilMs, now + othersMs);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        flight.askers.delete(asker);
-        if (flight.askers.size === 0) {
-          if (flights.get(key) === flight) takeDown(key, flight);
-          flight.abort.abort();
+        party.askers.delete(asker);
+        if (party.askers.size === 0) {
+          takeDown(key, flight);
+          party.abort.abort();
         }
         reject(gone());
       };
@@ -184,9 +312,9 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
         asker.signal.removeEventListener("abort", leave);
       };
       flight.outcome.then(
-        (entry) => {
+        (landing) => {
           arrive();
-          resolve(entry);
+          resolve(landing);
         },
         (error: unknown) => {
           arrive();
@@ -196,39 +324,68 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     });
   }
 
-  return {
-    async get(key, asker, load, options = {}) {
-      const entry = usable(key);
-      const { maxAgeMs = Infinity } = options;
-      if (entry && ageMs(entry) <= Math.min(entry.freshMs, maxAgeMs)) return answer(entry, "hit");
-      const mayBeShown = entry !== undefined && maxAgeMs === Infinity;
-      if (asker.signal.aborted) throw gone();
+  function peek(key: string): Known<V> | undefined {
+    const entry = usable(key);
+    if (entry === undefined) return undefined;
+    return { value: entry.value, asOfMs: entry.asOfMs, source: isFresh(entry) ? "hit" : "stale" };
+  }
 
-      const failure = failed.get(key);
-      if (failure && failure.untilMs > clock.monotonic()) {
-        if (mayBeShown) return answer(entry, "stale");
-        throw failure.error;
-      }
-      const under = flights.get(key);
-      const flight = under ?? takeOff(key, load);
-      const landing = board(key, flight, asker);
-      if (mayBeShown && options.whileRevalidating === true) {
-        landing.catch(() => undefined);
-        return answer(entry, "stale");
-      }
-      try {
-        return answer(await landing, under ? "inflight" : "miss");
-      } catch (error) {
-        const old = maxAgeMs === Infinity && !asker.signal.aborted ? usable(key) : undefined;
-        if (old) return answer(old, "stale");
-        throw error;
-      }
-    },
-    peek(key) {
-      const entry = usable(key);
-      if (entry === undefined) return undefined;
-      const source = ageMs(entry) <= entry.freshMs ? "hit" : "stale";
-      return { value: entry.value, asOfMs: entry.asOfMs, source };
+  async function get(
+    key: string,
+    asker: A,
+    load: (flight: Flight<A>) => Promise<V>,
+    options: GetOptions = {},
+  ): Promise<Known<V>> {
+    const entry = usable(key);
+    const { maxAgeMs = Infinity } = options;
+    const learnedSinceMs = clock.monotonic() - maxAgeMs;
+    if (entry && isFresh(entry) && entry.learnedAtMs >= learnedSinceMs) return answer(entry, "hit");
+    const mayBeShown = entry !== undefined && maxAgeMs === Infinity;
+    if (asker.signal.aborted) throw gone();
+
+    const failure = failed.get(key);
+    if (failure && failure.untilMs > clock.monotonic()) {
+      if (mayBeShown) return answer(entry, "stale");
+      throw failure.error;
+    }
+    const under = flights.get(key);
+    const flight = under ?? takeOff(key, load);
+    const landing = board(key, flight, asker, options);
+    if (mayBeShown && options.whileRevalidating === true) {
+      landing.catch(() => undefined);
+      return answer(entry, "stale");
+    }
+    try {
+      const { entry: found, shared: fromOthers } = await landing;
+      // Found for the others of the party before this caller, who wants a newer one, had come.
+      if (fromOthers && found.learnedAtMs < learnedSinceMs) return await get(key, asker, load, options);
+      return answer(found, under ? "inflight" : fromOthers ? "hit" : "miss");
+    } catch (error) {
+      if (under && !asker.signal.aborted && isForTheLeaderAlone(error))
+        return await get(key, asker, load, options);
+      const old = maxAgeMs === Infinity && !asker.signal.aborted ? usable(key) : undefined;
+      if (old) return answer(old, "stale");
+      throw error;
+    }
+  }
+
+  function forgetAll(): number {
+    const { size } = known;
+    generation += 1;
+    known.clear();
+    failed.clear();
+    flights.clear();
+    return size;
+  }
+  shared?.onPurged(forgetAll);
+
+  return {
+    get,
+    peek,
+    async consult(key) {
+      const place = shared?.place(key) ?? null;
+      if (place !== null) await newest(key, place, generation).catch(() => undefined);
+      return peek(key);
     },
     put(key, value, asOfMs) {
       remember(key, entryOf(value, asOfMs));
@@ -238,12 +395,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       failed.delete(key);
     },
     purge() {
-      const { size } = known;
-      generation += 1;
-      known.clear();
-      failed.clear();
-      flights.clear();
-      return size;
+      shared?.purge();
+      return forgetAll();
     },
     stats: () => ({
       entries: known.size,
@@ -252,6 +405,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       counts: { ...counts },
     }),
   };
+}
+
+/** The leader of a party asked too much: the others have not. */
+function isForTheLeaderAlone(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === "rate_limited";
 }
 
 /** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */

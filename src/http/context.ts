@@ -7,7 +7,7 @@ import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
-import type { Lane } from "../quota/quota.js";
+import type { Ask, Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import type { ClientWindows } from "./client-windows.js";
 
@@ -15,6 +15,8 @@ export interface RequestContext {
   readonly id: string;
   /** IPv4 address or IPv6 /56, as the limits count clients. */
   readonly client: string;
+  /** IPv4 address, or IPv6 /64 in its /48, as the quota counts who had how much. */
+  readonly asker: Pick<Ask, "client" | "network">;
   /** Aborted when the client hangs up before its answer is finished. */
   readonly signal: AbortSignal;
   /** The path pattern that answered; never the path itself, which may hold a name. */
@@ -38,16 +40,25 @@ export function contextOf(request: Request): RequestContext {
 const MOST_QUESTIONS = 100;
 const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
+/** Neighbours within a /64 are one household or host; a /48 is what one customer can be given. */
+export function askerOf(address: string): RequestContext["asker"] {
+  const client = ipKeyGenerator(address, 64);
+  const network = ipKeyGenerator(address, 48);
+  return network === client ? { client } : { client, network };
+}
+
 /** Gives every request its context and every answer its `x-request-id`, log line and metric. */
 export function requestContext(log: Log, metrics: Metrics, clock: Clock): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
     const startedAtMs = clock.monotonic();
     const sent = request.headers["x-request-id"];
+    const address = request.ip ?? "0.0.0.0";
     const hangUp = new AbortController();
     setMaxListeners(MOST_QUESTIONS, hangUp.signal);
     const context: RequestContext = {
       id: typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID(),
-      client: ipKeyGenerator(request.ip ?? "0.0.0.0", 56),
+      client: ipKeyGenerator(address, 56),
+      asker: askerOf(address),
       signal: hangUp.signal,
       route: "none",
       code: null,
@@ -79,7 +90,7 @@ export function asks(cold: ClientWindows, coldPerMinute: number, maxWaitMs: numb
     const context = contextOf(request);
     return {
       lane,
-      client: context.client,
+      ...context.asker,
       maxWaitMs,
       signal: context.signal,
       spend() {

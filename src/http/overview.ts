@@ -6,25 +6,30 @@ import type { Credentials } from "../upstream/credentials.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant } from "./presenters.js";
 
+/** Whether replicas share through Redis now, cannot reach it, or were given none. */
+export type Redis = "shared" | "gone" | "none";
+
 export interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
+  readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
   readonly refusedLocally: number;
 }
 
-/** For staff: `saved` counts the calls that memory, sharing and local validation made unnecessary. */
+/** For staff: `saved` counts the calls that memory, other askers, other replicas and local validation made unnecessary. */
 export function presentOverview({
   mode,
   credentials,
   upstream,
   quota,
+  redis,
   pools,
   refusedLocally,
 }: OverviewParts) {
-  const { lastSuccessAtMs, lastFailureAtMs } = upstream.health();
+  const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
   const caches = {
     availability: pools.availability.stats(),
     prices: pools.prices.stats(),
@@ -36,22 +41,31 @@ export function presentOverview({
   return {
     mode,
     quota,
+    redis,
     caches,
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
+      leftAlone,
     },
+    surprises: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
+      operation,
+      what,
+      count,
+      firstSeen: instant(firstSeenMs),
+    })),
     credentials: credentials.states(),
     saved: {
       cache: sum(({ counts }) => counts.hit),
       coalesced: sum(({ counts }) => counts.inflight),
+      shared: sum(({ counts }) => counts.shared),
       refusedLocally,
     },
   };
 }
 
 export interface HealthFacts {
-  readonly redisConfigured: boolean;
+  readonly redis: Redis;
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
@@ -64,16 +78,23 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
   return {
     upstream: upstreamCheck(facts),
     quota: quotaCheck(facts.quota),
-    redis: facts.redisConfigured
-      ? { status: "warn", output: "Not shared: each replica keeps to its own share of the quota." }
-      : { status: "pass", output: "Not configured." },
+    redis: REDIS_CHECKS[facts.redis],
     prices: pricesCheck(facts),
   };
 }
 
+const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
+  shared: { status: "pass" },
+  gone: { status: "warn", output: "Not reachable: each replica keeps to its own share of the quota." },
+  none: { status: "pass", output: "Not configured." },
+};
+
 function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
-  const { lastSuccessAtMs, lastFailureAtMs } = upstream.health();
-  if (credentials.usable() === null) return { status: "fail", output: "Every credential is refused." };
+  const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
+  if (credentials.states().every(({ refused }) => refused))
+    return { status: "fail", output: "Every credential is refused." };
+  if (leftAlone.length > 0)
+    return { status: "warn", output: "Calls have failed several times: they are made seldom." };
   const failing = lastFailureAtMs !== null && lastFailureAtMs > (lastSuccessAtMs ?? 0);
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }

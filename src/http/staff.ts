@@ -29,7 +29,8 @@ export interface StaffParts {
   readonly metrics: Metrics;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
-  readonly purge: (what: PurgeWish) => Readonly<Record<string, number>>;
+  /** Resolves once the other replicas have been told too. */
+  readonly purge: (what: PurgeWish) => Promise<Readonly<Record<string, number>>>;
   readonly now: () => number;
 }
 
@@ -136,9 +137,9 @@ export function staffRoutes(parts: StaffParts): Router {
 
   route(router, "/v1/staff/cache/purge", {
     before: operate,
-    POST: (request, response) => {
+    POST: async (request, response) => {
       readQuery(request, []);
-      response.json({ purged: parts.purge(readPurge(request.body)) });
+      response.json({ purged: await parts.purge(readPurge(request.body)) });
     },
   });
 

@@ -1,72 +1,94 @@
-/** Places kept for those who were refused, so that a retry at the second they were told succeeds. One for each client and lane, bounded. */
-import { type Lane, LANES } from "./quota.js";
+/**
+ * Places kept for those who were refused, so that a retry at the second they were told succeeds. Several people may share one client
+ * key, so a client may have several, each its own; bounded over all and for each client, and none ever makes way for another.
+ */
+import { type Ask, type Lane, LANES } from "./quota.js";
 
 /** Told in whole seconds, so a retry comes up to a second late. */
 const SECOND_MS = 1000;
 
+/** About so many of the last places tell whether those who are refused come back. */
+const CLAIMS_COUNTED = 32;
+
 export interface Booking {
   readonly client: string;
+  readonly network: string | undefined;
   readonly lane: Lane;
+  /** For how long the client waits once it is back. */
+  readonly maxWaitMs: number;
   /** Monotonic: the told second. */
   readonly dueAt: number;
   /** The place in the queue that it keeps. */
   readonly place: number;
 }
 
+export interface BookingBounds {
+  readonly most: number;
+  readonly mostPerClient: number;
+  /** How far from its second a booked client may come. */
+  readonly toleranceMs: number;
+}
+
 export class Bookings {
-  readonly #most: number;
-  readonly #toleranceMs: number;
-  readonly #byKey = new Map<string, Booking>();
+  readonly #bounds: BookingBounds;
   /** By dueAt, ascending. */
   #byDue: Booking[] = [];
+  #claimedShare = 1;
 
-  /** `toleranceMs`: how late a booked client may be served, or may come, without harm. */
-  constructor(most: number, toleranceMs: number) {
-    this.#most = most;
-    this.#toleranceMs = toleranceMs;
+  constructor(bounds: BookingBounds) {
+    this.#bounds = bounds;
   }
 
-  /** Keeps a place for a client refused at `now` with `retryAfterMs`; nothing is kept past the bound. */
-  keep(client: string, lane: Lane, now: number, retryAfterMs: number, place: number): void {
-    if (this.#byDue.length >= this.#most || !Number.isFinite(retryAfterMs)) return;
+  /** Keeps a place for an ask refused at `now` with `retryAfterMs`; nothing is kept past the bounds. */
+  keep({ client, network, lane, maxWaitMs }: Ask, now: number, retryAfterMs: number, place: number): void {
+    const { most, mostPerClient } = this.#bounds;
+    if (this.#byDue.length >= most || !Number.isFinite(retryAfterMs)) return;
+    if (this.#byDue.filter((booking) => booking.client === client).length >= mostPerClient) return;
     const dueAt = now + Math.ceil(retryAfterMs / SECOND_MS) * SECOND_MS;
-    const booking = { client, lane, dueAt, place };
-    this.drop(this.#byKey.get(keyOf(client, lane)));
-    this.#byKey.set(keyOf(client, lane), booking);
     const index = this.#byDue.findLastIndex((other) => other.dueAt <= dueAt) + 1;
-    this.#byDue.splice(index, 0, booking);
+    this.#byDue.splice(index, 0, { client, network, lane, maxWaitMs, dueAt, place });
   }
 
-  of(client: string, lane: Lane, now: number): Booking | undefined {
+  /**
+   * Takes out the client's place that is due, the earliest first. One whose second has not come stays: behind a shared address it is
+   * probably somebody else's.
+   */
+  claim(client: string, lane: Lane, now: number): Booking | undefined {
     this.#expire(now);
-    return this.#byKey.get(keyOf(client, lane));
+    for (const [index, booking] of this.#byDue.entries()) {
+      if (booking.dueAt - this.#bounds.toleranceMs > now) return undefined;
+      if (booking.client !== client || booking.lane !== lane) continue;
+      this.#byDue.splice(index, 1);
+      this.#claimedShare += (1 - this.#claimedShare) / CLAIMS_COUNTED;
+      return booking;
+    }
+    return undefined;
   }
 
-  /** When slots are needed for kept places that go before a newcomer to `lane`, as ms from now, ascending. */
-  dues(lane: Lane, now: number): number[] {
+  /** The share of kept places that were claimed, of late; 1 at the start. */
+  claimedShare(now: number): number {
+    this.#expire(now);
+    return this.#claimedShare;
+  }
+
+  /** When the next kept place is due: monotonic, Infinity = none is kept. */
+  firstDueAt(now: number): number {
+    this.#expire(now);
+    return this.#byDue[0]?.dueAt ?? Infinity;
+  }
+
+  /** The places kept in lanes at least as urgent, by when they are due. */
+  keptBefore(lane: Lane, now: number): Booking[] {
     this.#expire(now);
     const mine = LANES.indexOf(lane);
-    return this.#byDue
-      .filter((booking) => LANES.indexOf(booking.lane) <= mine)
-      .map((booking) => booking.dueAt + this.#toleranceMs - now);
-  }
-
-  drop(booking: Booking | undefined): void {
-    if (booking === undefined) return;
-    this.#byKey.delete(keyOf(booking.client, booking.lane));
-    this.#byDue = this.#byDue.filter((other) => other !== booking);
+    return this.#byDue.filter((booking) => LANES.indexOf(booking.lane) <= mine);
   }
 
   #expire(now: number): void {
-    let first = this.#byDue[0];
-    while (first !== undefined && first.dueAt + SECOND_MS + this.#toleranceMs < now) {
-      this.#byKey.delete(keyOf(first.client, first.lane));
-      this.#byDue.shift();
-      first = this.#byDue[0];
-    }
+    const lapsed = now - SECOND_MS - this.#bounds.toleranceMs;
+    const kept = this.#byDue.findIndex((booking) => booking.dueAt >= lapsed);
+    if (kept === 0) return;
+    const gone = this.#byDue.splice(0, kept < 0 ? this.#byDue.length : kept);
+    this.#claimedShare *= (1 - 1 / CLAIMS_COUNTED) ** gone.length;
   }
-}
-
-function keyOf(client: string, lane: Lane): string {
-  return `${lane} ${client}`;
 }

@@ -1,10 +1,11 @@
 /**
- * Who goes next: a lane that has not had its reserved share of the window before all others, then the more urgent lane, then who came
- * first. So no lane starves, and nothing idles for a share that nobody asks for. A fairer order inside a lane belongs here.
+ * Who goes next: a lane that has not had its reserved share of the window before all others, then the more urgent lane, then the network
+ * and the client that had least of late. So no lane starves, nothing idles for a share that nobody asks for, and who asks much waits.
  */
 import { type Lane, LANES } from "./quota.js";
+import type { Usage } from "./usage.js";
 
-/** The part of the budget that a lane gets even when every other lane asks for more. */
+/** The part of the slots that a lane gets even when every other lane asks for more. */
 export const RESERVED_SHARES: Readonly<Record<Lane, number>> = {
   checkout: 10 / 57,
   exact: 0.25,
@@ -27,24 +28,39 @@ export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
   };
 }
 
-/** The shares of a budget as whole calls, less what each lane was served in the last window. */
-export function owedOf(budget: number, served: readonly { readonly lane: Lane }[]): Owed {
+/** The shares of so many slots as whole calls, less what each lane was served in the last window. */
+export function owedOf(slots: number, served: readonly { readonly lane: Lane }[]): Owed {
   const had = perLane(() => 0);
   for (const call of served) had[call.lane] += 1;
-  return perLane((lane) => Math.max(0, Math.ceil(RESERVED_SHARES[lane] * budget - 1e-9) - had[lane]));
+  return perLane((lane) => Math.max(0, Math.ceil(RESERVED_SHARES[lane] * slots - 1e-9) - had[lane]));
 }
 
 export interface Waiting {
   readonly lane: Lane;
+  /** Came back to a kept place and has waited for half of its patience. */
+  readonly first: boolean;
+  readonly usage: Usage;
   /** Smaller = came earlier. */
   readonly place: number;
 }
 
 /** Whether `a` goes before `b`. */
 function precedes(a: Waiting, b: Waiting, owed: Owed): boolean {
+  if (a.lane === b.lane) return precedesInLane(a, b);
   const aOwed = owed[a.lane] > 0;
   if (aOwed !== owed[b.lane] > 0) return aOwed;
-  if (a.lane !== b.lane) return LANES.indexOf(a.lane) < LANES.indexOf(b.lane);
+  return LANES.indexOf(a.lane) < LANES.indexOf(b.lane);
+}
+
+/** The same for two of one lane. */
+export function precedesInLane(a: Waiting, b: Waiting): boolean {
+  if (a.first !== b.first) return a.first;
+  if (!a.first) {
+    const { usage } = a;
+    const other = b.usage;
+    if (usage.network !== other.network) return usage.network < other.network;
+    if (usage.client !== other.client) return usage.client < other.client;
+  }
   return a.place < b.place;
 }
 
@@ -55,11 +71,18 @@ export function nextOf<W extends Waiting>(waiting: Iterable<W>, owed: Owed): W |
   return best;
 }
 
-/** How many of those queued now will be served before a newcomer to `lane`. */
-export function aheadOf(lane: Lane, queued: Readonly<Record<Lane, number>>, owed: Owed): number {
-  const mine = LANES.indexOf(lane);
-  const withinShare = queued[lane] < owed[lane];
-  let ahead = queued[lane];
+/** How many of those who wait now will be served before a newcomer. */
+export function aheadOf(newcomer: Waiting, waiting: Iterable<Waiting>, owed: Owed): number {
+  const queued = perLane(() => 0);
+  let own = 0;
+  for (const one of waiting) {
+    const { lane } = one;
+    if (lane !== newcomer.lane) queued[lane] += 1;
+    else if (precedesInLane(one, newcomer)) own += 1;
+  }
+  const mine = LANES.indexOf(newcomer.lane);
+  const withinShare = own < owed[newcomer.lane];
+  let ahead = own;
   for (const [index, other] of LANES.entries()) {
     if (index < mine) ahead += withinShare ? Math.min(queued[other], owed[other]) : queued[other];
     if (index > mine && !withinShare) ahead += Math.min(queued[other], owed[other]);

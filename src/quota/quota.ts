@@ -8,8 +8,10 @@ export type Lane = (typeof LANES)[number];
 export interface Ask {
   /** May be a getter: a waiting ask can become more urgent. */
   readonly lane: Lane;
-  /** Opaque key of who asks. */
+  /** Opaque key of who asks; who was served least of late goes first in a lane. */
   readonly client: string;
+  /** A wider key that the client is part of, counted before it. */
+  readonly network?: string | undefined;
   /** Infinity for work that nobody waits for. */
   readonly maxWaitMs: number;
   /** Aborted when nobody waits any more: the place is given back and nothing is spent. */
@@ -23,6 +25,9 @@ export interface LaneFigures {
   readonly refused: number;
   /** Asks that left the queue because nobody waited any more. */
   readonly left: number;
+  /** Refused asks that came back to the place kept for them, and how many of these were served. */
+  readonly retried: number;
+  readonly retriedServed: number;
   readonly waitedMsTotal: number;
   readonly longestWaitMs: number;
 }

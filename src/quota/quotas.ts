@@ -1,8 +1,14 @@
-/** One quota for each credential, opened at its first use; a replica keeps to its own share, so that all together never exceed the budget. */
+/**
+ * One quota for each credential, opened at its first use. Replicas share its budget through Redis; without one each keeps to its own share,
+ * so that all together never exceed it.
+ */
 import type { Clock } from "../clock.js";
+import type { RedisLink } from "../redis.js";
 import { openFileLedger } from "./ledger-file.js";
 import { memoryLedger } from "./ledger-memory.js";
+import { openRedisLedger } from "./ledger-redis.js";
 import { createQuota } from "./lanes.js";
+import type { Ledger } from "./ledger.js";
 import type { Quota, QuotaSnapshot } from "./quota.js";
 
 export interface QuotasSettings {
@@ -12,8 +18,10 @@ export interface QuotasSettings {
   readonly windowMs: number;
   readonly coldStart: "assume-spent" | "assume-free";
   readonly replicasMax: number;
-  /** Where the ledgers live; null keeps them in memory, for an upstream that starts together with us. */
-  readonly directory: string | null;
+  /** The total deadline of one call. */
+  readonly longestCallMs: number;
+  /** Where the ledgers live: in memory for an upstream that starts together with us. */
+  readonly home: { readonly redis: RedisLink } | { readonly directory: string } | "memory";
   readonly clock: Clock;
   readonly onFault: (what: string, error: unknown) => void;
 }
@@ -34,18 +42,21 @@ export interface Quotas {
 }
 
 export function createQuotas(settings: QuotasSettings): Quotas {
-  const { limit, headroom, windowMs, replicasMax, directory, clock, onFault } = settings;
+  const { limit, headroom, windowMs, replicasMax, home, clock, onFault } = settings;
   const share = Math.floor((limit - headroom) / replicasMax);
   const shareOfHeadroom = Math.floor(headroom / replicasMax);
-  const budget = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
+  const own = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
   const opening = new Map<string, Promise<Quota>>();
   const open = new Map<string, Quota>();
 
+  async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {
+    if (home === "memory") return memoryLedger({ ...own, clock });
+    if ("redis" in home) return openRedisLedger({ ...settings, redis: home.redis, fingerprint, coldStart });
+    return openFileLedger({ ...own, directory: home.directory, fingerprint, coldStart, clock, onFault });
+  }
+
   async function create(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
-    const ledger =
-      directory === null
-        ? memoryLedger({ ...budget, clock })
-        : await openFileLedger({ ...budget, directory, fingerprint, coldStart, clock, onFault });
+    const ledger = await ledgerOf(fingerprint, coldStart);
     const quota = createQuota({ ledger, clock, onFault });
     open.set(fingerprint, quota);
     return quota;

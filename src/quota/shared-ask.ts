@@ -1,13 +1,24 @@
 /** One ask on behalf of all who wait for the same answer: as urgent as the most urgent of them, whoever joins or leaves meanwhile. */
 import { type Ask, type Lane, LANES } from "./quota.js";
 
+/** The leader's ask while it waits; after that it is on behalf of the first who remains. */
 export function sharedAsk(askers: ReadonlySet<Ask>, leader: Ask, signal: AbortSignal): Ask {
+  const payer = (): Ask => {
+    if (askers.has(leader)) return leader;
+    const [first = leader] = askers;
+    return first;
+  };
   return {
     get lane(): Lane {
       const lanes = new Set([...askers].map(({ lane }) => lane));
       return LANES.find((lane) => lanes.has(lane)) ?? leader.lane;
     },
-    client: leader.client,
+    get client() {
+      return payer().client;
+    },
+    get network() {
+      return payer().network;
+    },
     maxWaitMs: leader.maxWaitMs,
     signal,
   };

@@ -6,27 +6,36 @@ interface Totals {
   served: number;
   refused: number;
   left: number;
+  retried: number;
+  retriedServed: number;
   waitedMsTotal: number;
   longestWaitMs: number;
 }
 
 export class Tally {
-  readonly #budget: number;
   readonly #windowMs: number;
   readonly #totals = new Map<Lane, Totals>();
   /** Oldest first: at most the budget of one window. */
   readonly #recent: { readonly lane: Lane; readonly at: number }[] = [];
 
-  constructor(budget: number, windowMs: number) {
-    this.#budget = budget;
+  constructor(windowMs: number) {
     this.#windowMs = windowMs;
     for (const lane of LANES)
-      this.#totals.set(lane, { served: 0, refused: 0, left: 0, waitedMsTotal: 0, longestWaitMs: 0 });
+      this.#totals.set(lane, {
+        served: 0,
+        refused: 0,
+        left: 0,
+        retried: 0,
+        retriedServed: 0,
+        waitedMsTotal: 0,
+        longestWaitMs: 0,
+      });
   }
 
-  served(lane: Lane, now: number, waitedMs: number): void {
+  served(lane: Lane, now: number, waitedMs: number, retried: boolean): void {
     const totals = this.#of(lane);
     totals.served += 1;
+    if (retried) totals.retriedServed += 1;
     totals.waitedMsTotal += waitedMs;
     totals.longestWaitMs = Math.max(totals.longestWaitMs, waitedMs);
     this.#recent.push({ lane, at: now });
@@ -41,9 +50,14 @@ export class Tally {
     this.#of(lane).left += 1;
   }
 
-  owed(now: number): Owed {
+  retried(lane: Lane): void {
+    this.#of(lane).retried += 1;
+  }
+
+  /** What the lanes are owed of a window's calls in so many slots. */
+  owed(now: number, slots: number): Owed {
     this.#forget(now);
-    return owedOf(this.#budget, this.#recent);
+    return owedOf(slots, this.#recent);
   }
 
   figures(queued: Readonly<Record<Lane, number>>): Record<Lane, LaneFigures> {

@@ -1,16 +1,25 @@
 /** Those who wait for a slot: bounded over all and for each client, and whoever aborts or has waited long enough is out at once. */
 import type { Clock } from "../clock.js";
 import type { SlotId } from "./ledger.js";
-import { nextOf, type Owed, perLane } from "./order.js";
+import { perLane, type Waiting } from "./order.js";
 import type { Ask, Lane } from "./quota.js";
+import type { Usage } from "./usage.js";
 
 /** Why a call was not made: nobody waited for it any more. */
 export const GONE = new Error("nobody waits for this call any more");
 
-export interface Waiter {
-  readonly ask: Ask;
-  readonly lane: Lane;
+/** What somebody joins the queue with, and keeps whatever others behind the same address do meanwhile. */
+export interface Seat {
   readonly place: number;
+  readonly usage: Usage;
+  /** Came back to a kept place. */
+  readonly promised: boolean;
+  /** Nothing was spent after all. */
+  readonly refund: () => void;
+}
+
+export interface Waiter extends Waiting, Seat {
+  readonly ask: Ask;
   readonly since: number;
   /** Leaves the queue with a slot. */
   start(slot: SlotId): void;
@@ -43,11 +52,22 @@ export class WaitingList {
     return [...this.#waiters];
   }
 
+  /** Whether somebody waits who will not wait for ever. */
+  get visitorWaits(): boolean {
+    for (const { ask } of this.#waiters) if (Number.isFinite(ask.maxWaitMs)) return true;
+    return false;
+  }
+
   hasRoom(client: string): boolean {
     if (this.#waiters.size >= this.#settings.most) return false;
     let own = 0;
     for (const waiter of this.#waiters) if (waiter.ask.client === client) own += 1;
     return own < this.#settings.mostPerClient;
+  }
+
+  /** The lanes in which somebody waits. */
+  lanes(): Lane[] {
+    return [...new Set([...this.#waiters].map(({ lane }) => lane))];
   }
 
   counts(): Record<Lane, number> {
@@ -56,12 +76,8 @@ export class WaitingList {
     return counts;
   }
 
-  next(owed: Owed): Waiter | undefined {
-    return nextOf(this.#waiters, owed);
-  }
-
   /** Resolves with a slot when it is the asker's turn. */
-  join(ask: Ask, place: number): Promise<SlotId> {
+  join(ask: Ask, seat: Seat): Promise<SlotId> {
     const { clock, onLate, onGone } = this.#settings;
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -71,10 +87,13 @@ export class WaitingList {
       };
       const waiter: Waiter = {
         ask,
-        place,
+        ...seat,
         since: clock.monotonic(),
         get lane() {
           return ask.lane;
+        },
+        get first() {
+          return seat.promised && clock.monotonic() >= overtakesAt(waiter.since, ask.maxWaitMs);
         },
         leave,
         start: (slot) => {
@@ -99,4 +118,9 @@ export class WaitingList {
       this.#waiters.add(waiter);
     });
   }
+}
+
+/** From when on somebody who came back at `since` to a kept place goes first in its lane: monotonic ms. */
+export function overtakesAt(since: number, maxWaitMs: number): number {
+  return since + maxWaitMs / 2;
 }

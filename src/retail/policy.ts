@@ -50,6 +50,8 @@ export interface RetailPolicy {
   readonly soldTlds: readonly string[];
   /** Shown to visitors. */
   readonly currency: string;
+  /** Those of upstream prices that can become retail ones. */
+  readonly wholesaleCurrencies: ReadonlySet<string>;
   /** From short to long; empty when the TLD or the action is not sold. */
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
@@ -149,6 +151,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   return {
     soldTlds,
     currency,
+    wholesaleCurrencies: new Set(rates.keys()),
     yearsSold,
     combinations: () => combinations,
 

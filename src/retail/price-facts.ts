@@ -19,6 +19,7 @@ export interface PriceFacts {
   save(prices: readonly SavedPrice[]): void;
 }
 
+/** A price as JSON brought it back. */
 const wholesale = z.unknown().transform((value, context): Wholesale => {
   const { amount, currency } = z
     .object({ amount: z.unknown(), currency: z.unknown() })
@@ -29,6 +30,9 @@ const wholesale = z.unknown().transform((value, context): Wholesale => {
   context.addIssue({ code: "custom", message: "is not a price" });
   return z.NEVER;
 });
+
+/** A price that was kept as JSON; undefined for anything that it never is. */
+export const decodeKeptWholesale = (data: unknown): Wholesale | undefined => wholesale.safeParse(data).data;
 
 const fileSchema = z.object({
   source: z.string(),
@@ -84,5 +88,5 @@ export function createPriceFacts(path: string, source: () => string, log: Log): 
   };
 }
 
-/** For an upstream that lives and dies with the process. */
+/** For an upstream that lives and dies with the process, and where the pool's facts outlive it anyway. */
 export const noPriceFacts: PriceFacts = { load: () => [], save: () => {} };

@@ -1,8 +1,9 @@
 /**
  * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that turns
- * out to have changed has the whole list asked for anew: the reseller's tier has probably changed.
+ * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed.
  */
 import type { Known, Pool } from "../cache/cache.js";
+import type { Topic } from "../cache/news.js";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -28,8 +29,10 @@ export interface PriceList {
   expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
-  /** Has every price asked for anew at once and tells how many that are; each is shown until its successor is known. */
+  /** Has every price asked for anew at once, once for all replicas, and tells how many that are; each is shown until its successor is known. */
   renewAll(): number;
+  /** Takes up the last known prices, from before a restart or from other replicas, without asking for any. Never rejects. */
+  restore(): Promise<void>;
   /** Starts keeping the list warm; the answer stops it. */
   keepWarm(): () => void;
 }
@@ -39,6 +42,8 @@ export interface PriceListSettings {
   readonly pool: Pool<Wholesale, Ask>;
   readonly ask: (ask: Ask, what: Combination) => Promise<Wholesale>;
   readonly saved: PriceFacts;
+  /** Where replicas tell each other from which moment on the prices are to be asked for anew; null without others. */
+  readonly renewals: Topic | null;
   readonly freshMs: number;
   /** How long until the quota has room for work that nobody waits for, in ms. */
   readonly roomInMs: () => number;
@@ -49,7 +54,11 @@ export interface PriceListSettings {
 /** Prices are asked for anew at this share of their freshness, so that they are renewed before they pass it. */
 const RENEW_AT = 0.8;
 const LOOK_EVERY_MS = 5_000;
+/** Room is looked for this long after it is foretold. */
+const SOON_MS = 100;
 const AT_A_TIME = 2;
+/** A visitor waits no longer for another replica's question, which may be one that waits for its quota without haste. */
+const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
   const { combinations, pool, clock, log } = settings;
@@ -57,15 +66,31 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   let warming: Promise<void> | null = null;
   let look = (): void => {};
 
-  for (const { wholesale, asOfMs, ...what } of settings.saved.load()) {
-    if (combinations.some((sold) => keyOf(sold) === keyOf(what))) pool.put(keyOf(what), wholesale, asOfMs);
+  /** The moment may come from a clock that is ahead of ours. */
+  function renewOlderThan(atMs: number): void {
+    renewOlderThanMs = Math.max(renewOlderThanMs, Math.min(atMs, clock.now()));
   }
+  settings.renewals?.onTold((atMs) => {
+    renewOlderThan(atMs);
+    look();
+  });
 
   async function load(ask: Ask, what: Combination, before: Known<Wholesale> | undefined): Promise<Wholesale> {
     const wholesale = await settings.ask(ask, what);
+    // One currency among others is a slip of the upstream's, not its new price: it counts when the known one has had its time, or when
+    // the list is being asked for anew.
+    if (before && before.value.currency !== wholesale.currency && before.asOfMs > renewOlderThanMs) {
+      log.warn("prices.currency.changed", { tld: what.tld, action: what.action, years: what.years });
+      throw new ServiceError("upstream_contract", "The registry service names a price in another currency.");
+    }
     if (before && !sameWholesale(before.value, wholesale)) {
       log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
-      renewOlderThanMs = Math.max(renewOlderThanMs, clock.now() - 1);
+      // One that is being renewed already on suspicion confirms it; it is no reason to begin again.
+      if (before.asOfMs > renewOlderThanMs) {
+        renewOlderThan(clock.now() - 1);
+        settings.renewals?.tell(renewOlderThanMs);
+        look();
+      }
     }
     return wholesale;
   }
@@ -76,22 +101,34 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       keyOf(what),
       ask,
       ({ askers, signal }) => load(sharedAsk(askers, ask, signal), what, before),
-      maxAgeMs === undefined ? { whileRevalidating: true } : { maxAgeMs },
+      {
+        ...(maxAgeMs === undefined ? { whileRevalidating: true } : { maxAgeMs }),
+        ...(ask.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
+      },
     );
   }
 
+  const isOverdue = (known: Known<Wholesale> | undefined): boolean =>
+    known !== undefined && (known.source === "stale" || known.asOfMs <= renewOlderThanMs);
+  const isDue = (known: Known<Wholesale> | undefined): boolean =>
+    known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
+
+  /** Whether a newer price is known now than before. */
   async function renew(what: Combination, signal: AbortSignal): Promise<boolean> {
-    const known = pool.peek(keyOf(what));
-    const overdue = known !== undefined && (known.source === "stale" || known.asOfMs <= renewOlderThanMs);
-    const due = known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
-    if (!overdue && !(due && settings.roomInMs() === 0)) return false;
+    const before = pool.peek(keyOf(what));
+    if (!isOverdue(before) && !isDue(before)) return false;
+    // What another replica has learned costs nothing, so it needs no room in the quota.
+    const known = await pool.consult(keyOf(what));
+    if (!isOverdue(known) && !(isDue(known) && settings.roomInMs() === 0))
+      return known?.asOfMs !== before?.asOfMs;
     const ask: Ask = { lane: "refresh", client: "price-list", maxWaitMs: Infinity, signal };
-    await quote(ask, what, known === undefined ? undefined : Math.max(0, clock.now() - known.asOfMs - 1));
+    const newerThanMs = Math.max(known?.asOfMs ?? -Infinity, renewOlderThanMs);
+    await quote(ask, what, Math.max(0, clock.now() - newerThanMs - 1));
     return true;
   }
 
   async function warm(signal: AbortSignal): Promise<void> {
-    const todo = [...combinations];
+    const todo = shuffled(combinations);
     let renewed = 0;
     const work = async (): Promise<void> => {
       for (let what = todo.shift(); what !== undefined && !signal.aborted; what = todo.shift()) {
@@ -128,16 +165,28 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,
     size: combinations.length,
     renewAll() {
-      renewOlderThanMs = clock.now();
+      renewOlderThan(clock.now());
+      settings.renewals?.tell(renewOlderThanMs);
       look();
       return facts().length;
+    },
+    async restore() {
+      for (const { wholesale, asOfMs, ...what } of settings.saved.load()) {
+        if (combinations.some((sold) => keyOf(sold) === keyOf(what)))
+          pool.put(keyOf(what), wholesale, asOfMs);
+      }
+      await Promise.all(combinations.map((what) => pool.consult(keyOf(what))));
     },
     keepWarm() {
       const stop = new AbortController();
       let cancelTimer = (): void => {};
       look = () => {
         cancelTimer();
-        cancelTimer = clock.after(LOOK_EVERY_MS, look);
+        const roomInMs = settings.roomInMs();
+        cancelTimer = clock.after(
+          roomInMs > 0 ? Math.min(roomInMs + SOON_MS, LOOK_EVERY_MS) : LOOK_EVERY_MS,
+          look,
+        );
         warming ??= warm(stop.signal).finally(() => {
           warming = null;
         });
@@ -151,6 +200,14 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       };
     },
   };
+}
+
+/** In another order in each process, so that replicas that renew at the same time share the work. */
+function shuffled<T>(list: readonly T[]): T[] {
+  return list
+    .map((item) => ({ item, place: Math.random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ item }) => item);
 }
 
 function keyOf({ tld, action, years }: Combination): string {

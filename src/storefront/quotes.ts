@@ -51,7 +51,8 @@ export function createQuoteDesk(
         status: "not_checked",
       };
     }
-    const { status, price } = await desk.lookUp(ask, name, years, { maxAgeMs: CHECKED_JUST_NOW_MS });
+    const anew = { maxAgeMs: CHECKED_JUST_NOW_MS, othersMs: 0 };
+    const { status, price } = await desk.lookUp(ask, name, years, anew);
     if (status === "available" && price === null) {
       throw new ServiceError("upstream_contract", "No price can be formed for this name at the moment.");
     }

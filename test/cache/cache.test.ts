@@ -78,7 +78,14 @@ describe("a question under way", () => {
     const sources = (await Promise.all(answers)).map((known) => known.source);
     expect(source.asked).toBe(1);
     expect(sources).toEqual(["miss", ...Array.from({ length: 49 }, () => "inflight")]);
-    expect(pool.stats().counts).toEqual({ hit: 0, inflight: 49, miss: 1, stale: 0, failed: 0 });
+    expect(pool.stats().counts).toEqual({
+      hit: 0,
+      inflight: 49,
+      miss: 1,
+      stale: 0,
+      failed: 0,
+      shared: 0,
+    });
   });
 
   test("goes on for the others when the one who began it leaves", async () => {

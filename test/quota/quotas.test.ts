@@ -20,7 +20,8 @@ function open(replicasMax = 1): Quotas {
     ...budget,
     coldStart: "assume-spent",
     replicasMax,
-    directory,
+    longestCallMs: 5000,
+    home: { directory },
     clock,
     onFault: () => {},
   });

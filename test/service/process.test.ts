@@ -65,6 +65,14 @@ async function refusedFor(env: Readonly<Record<string, string>>): Promise<string
   });
 }
 
+test("goes on when whoever reads its log has gone", async () => {
+  const service = start();
+  await service.listening;
+  service.child.stdout?.destroy();
+  for (let n = 0; n < 3; n += 1) expect((await service.ask("/livez")).status).toBe(200);
+  expect(service.child.exitCode).toBeNull();
+});
+
 describe("starting", () => {
   test("with nothing set serves on the embedded sandbox, says so, and says once where it listens", async () => {
     const service = start();

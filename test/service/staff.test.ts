@@ -153,13 +153,15 @@ describe("staff", () => {
       entries: count,
       bound: count,
       inflight: 0,
-      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count },
+      counts: { hit: count, inflight: count, miss: count, stale: count, failed: count, shared: 0 },
     };
     const lane = {
       queued: 0,
       served: count,
       refused: count,
       left: count,
+      retried: 0,
+      retriedServed: 0,
       waitedMsTotal: count,
       longestWaitMs: count,
     };
@@ -175,9 +177,11 @@ describe("staff", () => {
         lanes: { checkout: lane, exact: lane, search: lane, account: lane, refresh: lane },
       },
       caches: { availability: pool, prices: pool, tier: pool, account: pool },
-      upstream: { lastSuccessAt: NOW, lastFailureAt: null },
+      upstream: { lastSuccessAt: NOW, lastFailureAt: null, leftAlone: [] },
+      surprises: [],
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
-      saved: { cache: count, coalesced: count, refusedLocally: count },
+      redis: "none",
+      saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
     });
   });
 
@@ -186,6 +190,13 @@ describe("staff", () => {
     expect(answer.headers["content-type"]).toMatch(/^text\/plain; version=0\.0\.4/);
     expect(answer.text).toMatch(/^http_request_duration_seconds_count\{.*route="\/v1\/staff\/prices"/m);
     expect(answer.text).toMatch(/^quota_calls\{what="budget"\} 997$/m);
+    expect(answer.text).toMatch(/^quota_lane_refused_total\{lane="exact"\} 0$/m);
+    const served = /^quota_lane_served_total\{lane="exact"\} (\d+)$/m;
+    expect(Number(served.exec(answer.text)?.[1])).toBeGreaterThan(0);
+    expect((await service.ask("/metrics", { headers: bearer("metrics") })).text.match(served)?.[1]).toBe(
+      served.exec(answer.text)?.[1],
+    );
+    expect(answer.text).toMatch(/^upstream_calls_saved_total\{by="cache"\} [1-9]/m);
   });
 
   test.each(READ)("%s takes no parameters", async (path) => {

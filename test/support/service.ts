@@ -15,6 +15,7 @@ import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
 import { readConfig, type Scope } from "../../src/config.js";
 import type { Log, LogFields } from "../../src/logger.js";
+import { PRESET_NAMES } from "../../src/sandbox/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "./fake-clock.js";
@@ -72,9 +73,14 @@ export interface ServiceOptions<C extends Clock = FakeClock> {
   /** Whose credential is used; default: the first. */
   readonly reseller?: string;
   readonly sandbox?: Partial<SandboxOptions>;
+  /** A sandbox that is there already, and stays. */
+  readonly at?: Sandbox;
   /** Default: wait until the price list is known. */
   readonly warm?: boolean;
 }
+
+/** `SANDBOX_PRESET=rails` runs every suite against a sandbox with these shapes. */
+const PRESET = z.enum(PRESET_NAMES).optional().parse(process.env["SANDBOX_PRESET"]);
 
 export const CHECK = "POST /api/v1/domains/check";
 export const PRICING = "POST /api/v1/pricing";
@@ -143,12 +149,15 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   const given = typeof options.env === "object" ? options.env : {};
   const limit = Number(given["UPSTREAM_RATE_LIMIT"] ?? 1000);
   const windowMs = Number(given["UPSTREAM_RATE_WINDOW_MS"] ?? 60_000);
-  const sandbox = await startSandbox({
-    configFile: files.SANDBOX_CONFIG,
-    rateLimit: { limit, windowMs },
-    now: () => clock.monotonic(),
-    ...options.sandbox,
-  });
+  const sandbox =
+    options.at ??
+    (await startSandbox({
+      configFile: files.SANDBOX_CONFIG,
+      rateLimit: { limit, windowMs },
+      now: () => clock.monotonic(),
+      ...(PRESET && { shapes: { preset: PRESET } }),
+      ...options.sandbox,
+    }));
   const result = readConfig(
     {
       STATE_DIR: join(folder.path, "state"),
@@ -203,7 +212,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       app.server.closeAllConnections();
       await closed;
       // A test may have closed it already.
-      await sandbox.close().catch(() => undefined);
+      if (options.at === undefined) await sandbox.close().catch(() => undefined);
       await app.close();
       folder.remove();
     },

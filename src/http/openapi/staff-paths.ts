@@ -15,12 +15,21 @@ const RECORD = {
 };
 const WHOLESALE = { amount: "18.00", currency: "USD" };
 const RETAIL = { amount: "24.99", currency: "USD" };
-const LANE = { queued: 0, served: 12, refused: 0, left: 0, waitedMsTotal: 340, longestWaitMs: 120 };
+const LANE = {
+  queued: 0,
+  served: 12,
+  refused: 0,
+  left: 0,
+  retried: 0,
+  retriedServed: 0,
+  waitedMsTotal: 340,
+  longestWaitMs: 120,
+};
 const POOL = {
   entries: 40,
   bound: 5000,
   inflight: 0,
-  counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0 },
+  counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0, shared: 0 },
 };
 const OVERVIEW = {
   mode: "upstream",
@@ -33,10 +42,12 @@ const OVERVIEW = {
     pausedForMs: 0,
     lanes: { checkout: LANE, exact: LANE, search: LANE, account: LANE, refresh: LANE },
   },
+  redis: "none",
   caches: { availability: POOL, prices: POOL, tier: POOL, account: POOL },
-  upstream: { lastSuccessAt: AS_OF, lastFailureAt: null },
+  upstream: { lastSuccessAt: AS_OF, lastFailureAt: null, leftAlone: [] },
+  surprises: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
   credentials: [{ role: "active", fingerprint: "5d41402abc4b", refused: false }],
-  saved: { cache: 310, coalesced: 4, refusedLocally: 0 },
+  saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
 };
 
 const LOCAL = [

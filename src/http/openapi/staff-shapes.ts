@@ -92,6 +92,8 @@ export const laneShape = z
     served: count,
     refused: count,
     left: count.meta({ description: "Gone before their turn came." }),
+    retried: count.meta({ description: "Came back to the place kept for them when they were refused." }),
+    retriedServed: count,
     waitedMsTotal: z.number().min(0),
     longestWaitMs: z.number().min(0),
   })
@@ -102,9 +104,18 @@ export const cachePoolShape = z
     entries: count,
     bound: count,
     inflight: count,
-    counts: z.strictObject({ hit: count, inflight: count, miss: count, stale: count, failed: count }),
+    counts: z.strictObject({
+      hit: count,
+      inflight: count,
+      miss: count,
+      stale: count,
+      failed: count,
+      shared: count.meta({ description: "Learned from another replica." }),
+    }),
   })
   .meta({ description: "One pool of the cache." });
+
+const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
 
 export const overviewShape = z
   .strictObject({
@@ -124,13 +135,26 @@ export const overviewShape = z
         refresh: laneShape,
       }),
     }),
+    redis: z.enum(["shared", "gone", "none"]).meta({
+      description: "Whether replicas share quota and cache now, cannot reach Redis, or were given none.",
+    }),
     caches: z.strictObject({
       availability: cachePoolShape,
       prices: cachePoolShape,
       tier: cachePoolShape,
       account: cachePoolShape,
     }),
-    upstream: z.strictObject({ lastSuccessAt: dateTime.nullable(), lastFailureAt: dateTime.nullable() }),
+    upstream: z.strictObject({
+      lastSuccessAt: dateTime.nullable(),
+      lastFailureAt: dateTime.nullable(),
+      leftAlone: z.array(operation).meta({
+        description: "Operations that have failed several times and are called only now and then.",
+      }),
+    }),
+    surprises: z
+      .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
+      .max(50)
+      .meta({ description: "What the upstream said since the start that nobody expected: shapes, no values." }),
     credentials: z.array(
       z.strictObject({
         role: z.enum(["active", "standby"]),
@@ -139,7 +163,7 @@ export const overviewShape = z
       }),
     ),
     saved: z
-      .strictObject({ cache: count, coalesced: count, refusedLocally: count })
+      .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
       .meta({ description: "Upstream calls that were not needed." }),
   })
   .meta({ description: "How the service stands with the upstream." });

@@ -1,0 +1,196 @@
+/**
+ * The shared ledger's one atomic script. It keeps one table of slots for all replicas and owns all time in it; whatever it cannot know
+ * counts as spent.
+ *
+ * Every slot has at most one home: the replica that alone may use it, also while Redis is gone. Slots without a home are the pool, used
+ * through Redis alone. So no two replicas ever use the same slot, whoever is cut off and for however long.
+ */
+import { redisScript } from "../redis.js";
+
+/**
+ * Arguments: one JSON object (see `Request` in ledger-redis.ts). Answer: the moment and the whole table as this replica needs it (see
+ * `decodeReply` there).
+ *
+ * A slot: `at` the latest moment at which its last call can have arrived; `grant` the call that is in flight; `before` what `at` was
+ * before that; `home` its replica; `assumed` spent only because nothing is known; `gift` free only because nobody has claimed otherwise.
+ */
+export const LEDGER_SCRIPT = redisScript(`
+local q = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local now = math.floor(time[1] * 1000 + time[2] / 1000)
+-- A command that lay in a hung Redis must not speak for a replica that has long gone on without it.
+if now > q.notAfter then return {now, '', 0, -1, 0, 0, 0, 0, {}, {}, {}, {}} end
+
+local latest = now + q.longestMs
+local raw = redis.call('GET', KEYS[1])
+local read, s = pcall(cmsgpack.unpack, raw or '')
+if not (raw and read and type(s) == 'table' and s.slots) then s = nil end
+-- Another budget, or a state older than one that this replica has seen (restored from a snapshot), tells nothing that can be relied on.
+if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and s.revision < q.revision)) then s = nil end
+if not s then
+  local gifts = 0
+  if not raw and q.epoch == '' then gifts = q.assumeFree and q.budget or q.headroom end
+  s = { epoch = q.nonce, revision = 0, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
+        wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
+  for id = 1, q.budget do
+    -- A gift opens late enough for a replica that knows better to say so.
+    if id <= gifts then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', home = '', gift = true, assumed = false }
+    else s.slots[id] = { at = latest, before = latest, grant = '', home = '', gift = false, assumed = true } end
+  end
+end
+
+-- Redis has only a wall clock. Set back, it counts as standing still; set ahead of what a replica measured, as not having moved.
+local function shift(ms)
+  for _, slot in ipairs(s.slots) do slot.at = slot.at + ms; slot.before = slot.before + ms end
+  for _, member in pairs(s.members) do member.seen = member.seen + ms end
+  s.pausedUntil = s.pausedUntil + ms
+  s.wantedAt = s.wantedAt + ms
+  s.evictAfter = (s.evictAfter or 0) + ms
+end
+if now < s.now then shift(now - s.now) end
+local known = s.members[q.me]
+if known and s.epoch == q.epoch and now - known.seen - q.sinceMs > 1000 then shift(now - known.seen - q.sinceMs) end
+-- Where nobody was heard of for a while, Redis itself was gone: first everybody gets the chance to be heard again.
+if now - s.now > q.evictMs / 2 then s.evictAfter = now + q.evictMs / 2 end
+s.now = now
+
+local function homesOf(name)
+  local list = {}
+  for _, slot in ipairs(s.slots) do if slot.home == name then list[#list + 1] = slot end end
+  return list
+end
+local function sorted(list)
+  table.sort(list, function(a, b) return a.at < b.at end)
+  return list
+end
+local function longestRested(list)
+  local first = nil
+  for _, slot in ipairs(list) do if not first or slot.at < first.at then first = slot end end
+  return first
+end
+local function rested(slot) return slot.at + q.occupiedMs <= now end
+
+-- The use of slots that this replica made on its own: put on those that have rested longest, its own first.
+local function charge(agoMs)
+  local slot = longestRested(homesOf(q.me)) or longestRested(homesOf(''))
+  if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.gift = false end
+end
+
+if not known then s.members[q.me] = { seen = now } end
+s.members[q.me].seen = now
+if s.epoch == q.epoch then
+  for _, r in ipairs(q.reports) do
+    local slot = s.slots[r.id]
+    if r.inFlight then slot.grant = r.grant; slot.before = latest; slot.at = latest
+    else
+      -- Whatever else was granted on it can no longer be taken back.
+      slot.at = slot.grant == r.grant and now - r.agoMs or math.max(slot.at, now - r.agoMs)
+      slot.grant = ''
+    end
+    slot.gift = false
+  end
+  for _, agoMs in ipairs(q.extra) do charge(agoMs) end
+else
+  -- Whoever was a member of an earlier table knows that what looks unused may have been used.
+  if q.epoch ~= '' then
+    for _, slot in ipairs(s.slots) do
+      if slot.gift then slot.gift = false; slot.at = latest; slot.before = latest; slot.assumed = true end
+    end
+  end
+  for _, agoMs in ipairs(q.own) do
+    local claimed = nil
+    if not known then
+      for _, slot in ipairs(s.slots) do if slot.home == '' and slot.assumed then claimed = slot end end
+    end
+    if claimed then claimed.home = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
+  end
+end
+if q.op == 'sync' and known and s.epoch == q.epoch then
+  -- A grant that its replica never heard of was never used.
+  local live = {}
+  for _, grant in ipairs(q.live) do live[grant] = true end
+  for _, slot in ipairs(s.slots) do
+    if slot.grant ~= '' and slot.owner == q.me and not live[slot.grant] then slot.at = slot.before; slot.grant = '' end
+  end
+end
+
+-- Who was killed is replaced, and its slots pass on: as they are recorded, unless it had time to use them on its own.
+local function retire(name, exact)
+  for _, slot in ipairs(homesOf(name)) do
+    slot.home = ''
+    if not exact then slot.at = math.max(slot.at, latest); slot.assumed = true end
+  end
+  s.members[name] = nil
+end
+while true do
+  local count, silent = 0, nil
+  for name, member in pairs(s.members) do
+    count = count + 1
+    if name ~= q.me and (not silent or member.seen < s.members[silent].seen) then silent = name end
+  end
+  local silentMs = silent and now - s.members[silent].seen or 0
+  if silentMs > q.deadMs or (count > q.replicasMax and silentMs > q.evictMs and now > (s.evictAfter or 0)) then retire(silent, silentMs <= q.exactMs) else break end
+end
+local live, withheld = 0, 0
+for name, member in pairs(s.members) do
+  if now - member.seen <= q.localAfterMs then live = live + 1
+  -- It may soon use its whole share on its own.
+  else withheld = withheld + math.max(0, q.share - #homesOf(name)) end
+end
+
+local mine = homesOf(q.me)
+local share = math.floor(q.budget / math.max(q.replicasMax, live))
+local lends = q.waiting == 0 and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
+local aim = lends and 1 or share
+if q.op == 'leave' then aim = 0 end
+if #mine > aim then sorted(mine) end
+for n = aim + 1, #mine do mine[n].home = '' end
+if not lends and q.op ~= 'leave' and #mine < share then
+  local pool = sorted(homesOf(''))
+  for n = 1, math.min(share - #mine, #pool) do pool[n].home = q.me end
+end
+if q.op == 'leave' then s.members[q.me] = nil end
+mine = homesOf(q.me)
+local pool = homesOf('')
+local poolFree = -withheld
+for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
+
+local taken = -1
+if q.op == 'take' and s.pausedUntil <= now then
+  local slot = longestRested(mine)
+  if not (slot and rested(slot)) then slot = poolFree > 0 and longestRested(pool) or nil end
+  if not slot then s.wantedAt = now; s.wantedBy = q.me
+  else
+    slot.before = slot.at; slot.at = latest; slot.grant = q.grant; slot.owner = q.me; slot.gift = false; slot.assumed = false
+    taken = 1
+    for id, one in ipairs(s.slots) do if one == slot then taken = id end end
+  end
+elseif q.op == 'settle' then
+  local slot = s.slots[q.id]
+  if slot.grant == q.grant then
+    slot.at = q.ending == 'unsent' and slot.before or now + 1 + q.graceMs
+    slot.grant = ''
+  end
+end
+if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
+
+local used, real = 0, 0
+for _, slot in ipairs(s.slots) do
+  if not rested(slot) then
+    used = used + 1
+    if not (slot.assumed or slot.gift) then real = real + 1 end
+  end
+end
+local day = math.floor(now / 86400000)
+if day ~= s.day then s.day = day; s.largest = 0 end
+s.largest = math.max(s.largest, real)
+s.revision = s.revision + 1
+redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
+
+local ids, ats, poolIds, poolAts = {}, {}, {}, {}
+for id, slot in ipairs(s.slots) do
+  if slot.home == q.me then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
+  elseif slot.home == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
+end
+return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, withheld, ids, ats, poolIds, poolAts}
+`);

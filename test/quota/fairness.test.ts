@@ -1,0 +1,154 @@
+/** Who goes first inside a lane, and what neighbours behind one address can do to each other: nothing. */
+import { describe, expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import type { Ask, Quota } from "../../src/quota/quota.js";
+import { sharedAsk } from "../../src/quota/shared-ask.js";
+import { Usages } from "../../src/quota/usage.js";
+import { settle } from "../support/fake-clock.js";
+import { ask, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
+
+const OCCUPIED_MS = WINDOW_MS + 60;
+const PATIENT = { maxWaitMs: Infinity };
+
+function recorder(quota: Quota): {
+  readonly order: string[];
+  run(who: Partial<Ask>, name: string): Promise<unknown>;
+} {
+  const order: string[] = [];
+  return { order, run: (who, name) => quota.run(ask({ ...PATIENT, ...who }), async () => order.push(name)) };
+}
+
+describe("inside a lane", () => {
+  test("the client that had least of late goes first, then who came first", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const { order, run } = recorder(quota);
+    await run({ client: "often" }, "spent");
+    await clock.advance(OCCUPIED_MS);
+    await run({ client: "often" }, "spent");
+    await clock.advance(OCCUPIED_MS);
+    await run({ client: "once" }, "spent");
+    const works = ["often", "once", "new a", "new b"].map((client) => run({ client }, client));
+    await clock.advance(OCCUPIED_MS * 4);
+    await Promise.all(works);
+    expect(order.slice(3)).toEqual(["new a", "new b", "once", "often"]);
+  });
+
+  test("a client's second ask counts its first, served or not", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const { order, run } = recorder(quota);
+    await spend(quota, 1);
+    const works = ["a", "a", "a", "b", "b", "c"].map((client) => run({ client }, client));
+    await clock.advance(OCCUPIED_MS * 6);
+    await Promise.all(works);
+    expect(order).toEqual(["a", "b", "c", "a", "b", "a"]);
+  });
+
+  test("addresses of one network count together", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const { order, run } = recorder(quota);
+    await run({ client: "n1", network: "n" }, "spent");
+    const works = [
+      run({ client: "n2", network: "n" }, "n2"),
+      run({ client: "m1", network: "m" }, "m1"),
+      run({ client: "v4" }, "v4"),
+    ];
+    await clock.advance(OCCUPIED_MS * 3);
+    await Promise.all(works);
+    expect(order.slice(1)).toEqual(["m1", "v4", "n2"]);
+  });
+
+  test("whoever hangs up has had nothing", async () => {
+    const { quota, clock } = memoryQuota(1);
+    const { order, run } = recorder(quota);
+    await spend(quota, 1);
+    const gone = new AbortController();
+    const left = run({ client: "a", signal: gone.signal }, "gone");
+    await settle();
+    gone.abort();
+    await expect(left).rejects.toThrow("nobody waits");
+    const works = [run({ client: "a" }, "a"), run({ client: "b" }, "b")];
+    await clock.advance(OCCUPIED_MS * 2);
+    await Promise.all(works);
+    expect(order).toEqual(["a", "b"]);
+  });
+});
+
+describe("people behind one address", () => {
+  test("each come back to a place of their own", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 2, max: 8 }), fc.constantFrom(3, 57), async (people, budget) => {
+        const { quota, clock } = memoryQuota(budget);
+        for (let n = 0; n < 3 * budget; n += 1)
+          void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+        await settle();
+        const told: number[] = [];
+        for (let n = 0; n < people; n += 1)
+          told.push(
+            toldMs(await refusalOf(quota.run(ask({ client: "shared", maxWaitMs: 0 }), async () => n))),
+          );
+        const back = told.map(
+          (ms) =>
+            new Promise((done) => {
+              clock.after(ms, () => {
+                done(outcome(quota.run(ask({ client: "shared" }), async () => "served")));
+              });
+            }),
+        );
+        await clock.advance(Math.max(...told) + 8000);
+        expect(await Promise.all(back)).toEqual(told.map(() => "served"));
+        expect(quota.snapshot().lanes.exact).toMatchObject({ retried: people, retriedServed: people });
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("do not take each other's place by coming earlier, nor by asking while one waits", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    await clock.advance(OCCUPIED_MS - 20_000);
+    const first = await refusalOf(quota.run(ask({ client: "shared" }), async () => 1));
+    await clock.advance(toldMs(first) - 5000);
+    const early = await refusalOf(quota.run(ask({ client: "shared" }), async () => 2));
+    expect(early.retryAfterMs).toBeGreaterThan(5000);
+    await clock.advance(5000);
+    const waiting = quota.run(ask({ client: "shared" }), async () => "first");
+    for (let n = 0; n < 30; n += 1) void outcome(quota.run(ask({ client: "shared" }), async () => n));
+    await clock.advance(8000);
+    expect(await waiting).toBe("first");
+  });
+});
+
+describe("usage", () => {
+  test("fades, adds up and can be taken back", () => {
+    const usages = new Usages(WINDOW_MS, 10);
+    usages.charge({ client: "then" }, 0, 2);
+    usages.charge({ client: "now" }, 10 * WINDOW_MS, 1);
+    expect(usages.of({ client: "then" }).client).toBeLessThan(usages.of({ client: "now" }).client);
+    const before = usages.of({ client: "now" }).client;
+    const refund = usages.charge({ client: "now" }, 11 * WINDOW_MS, 1);
+    expect(usages.of({ client: "now" }).client).toBeGreaterThan(before);
+    refund();
+    expect(usages.of({ client: "now" }).client).toBeCloseTo(before, 9);
+  });
+
+  test("is bounded: who had something longest ago is forgotten", () => {
+    const usages = new Usages(WINDOW_MS, 3);
+    for (const client of ["a", "b", "c", "a", "d"]) usages.charge({ client }, 0, 1);
+    expect(["a", "b", "c", "d"].map((client) => usages.of({ client }).client > -Infinity)).toEqual([
+      true,
+      false,
+      true,
+      true,
+    ]);
+  });
+});
+
+test("a shared ask is its leader's, and the first remaining asker's once the leader has left", () => {
+  const leader = ask({ client: "leader", network: "l" });
+  const other = ask({ client: "other" });
+  const askers = new Set([leader, other]);
+  const shared = sharedAsk(askers, leader, new AbortController().signal);
+  expect([shared.client, shared.network]).toEqual(["leader", "l"]);
+  askers.delete(leader);
+  expect([shared.client, shared.network]).toEqual(["other", undefined]);
+});

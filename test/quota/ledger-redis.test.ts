@@ -1,0 +1,292 @@
+/** The shared ledger in a real Redis: what replicas may use together, alone, after kills, and whatever Redis forgets. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
+import type { Ledger, SlotId } from "../../src/quota/ledger.js";
+import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger-redis.js";
+import { connectRedis, type RedisLink } from "../../src/redis.js";
+import { fixedSecret } from "../../src/secret.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { recordingLog, until } from "../support/service.js";
+
+const BUDGET = 12;
+const WINDOW_MS = 1500;
+const ALONE_AFTER_MS = 1000;
+
+describeWithRedis("the shared ledger", () => {
+  let server: RedisServer;
+  let links: RedisLink[] = [];
+
+  beforeEach(async () => {
+    server = await startRedis();
+  });
+  afterEach(async () => {
+    for (const link of links) link.close();
+    links = [];
+    await server.close();
+  });
+
+  interface Replica {
+    readonly ledger: Ledger;
+    /** Like kill -9: Redis hears nothing more. */
+    kill(): void;
+  }
+
+  async function replica(more: Partial<RedisLedgerSettings> = {}): Promise<Replica> {
+    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+    links.push(redis);
+    const ledger = await openRedisLedger({
+      redis,
+      fingerprint: "abc",
+      limit: BUDGET + 2,
+      headroom: 2,
+      windowMs: WINDOW_MS,
+      coldStart: "assume-free",
+      replicasMax: 2,
+      longestCallMs: 100,
+      clock: systemClock,
+      ...more,
+    });
+    return { ledger, kill: redis.close };
+  }
+
+  /** Takes until there is nothing, settling each call as soon as it is taken unless told otherwise. */
+  async function drain(ledger: Ledger, ending: "answered" | "open" = "answered"): Promise<SlotId[]> {
+    const slots: SlotId[] = [];
+    for (;;) {
+      const taken = await ledger.take();
+      if ("retryInMs" in taken) return slots;
+      slots.push(taken.slot);
+      if (ending !== "open") await ledger.settle(taken.slot, ending);
+    }
+  }
+
+  /** Takes again and again until something is to be had. */
+  async function takeSoon(ledger: Ledger): Promise<SlotId> {
+    let slot: SlotId | undefined;
+    await until(async () => {
+      const taken = await ledger.take();
+      if ("slot" in taken) slot = taken.slot;
+      return slot !== undefined;
+    }, "a slot");
+    return slot ?? 0;
+  }
+
+  const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+  const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
+
+  describe("at the start", () => {
+    test("an empty Redis is a spent window: only the headroom can be used", async () => {
+      const { ledger } = await replica({ coldStart: "assume-spent" });
+      await opened();
+      expect(await drain(ledger)).toHaveLength(2);
+      expect(ledger.usage()).toEqual({ used: BUDGET, largestWindowToday: 2 });
+    });
+
+    test("an empty Redis that is said to be free gives the whole budget, once", async () => {
+      const { ledger } = await replica();
+      expect(await drain(ledger)).toHaveLength(0);
+      await opened();
+      expect(await drain(ledger)).toHaveLength(BUDGET);
+      expect(await drain((await replica()).ledger)).toHaveLength(0);
+    });
+
+    test("a record in Redis counts whatever the cold start is said to be", async () => {
+      const first = await replica();
+      await opened();
+      await drain(first.ledger);
+      await first.ledger.close();
+      expect(await drain((await replica()).ledger)).toHaveLength(0);
+    });
+  });
+
+  describe("together", () => {
+    test("replicas share one budget, and every slot rests a window from its end by Redis's clock", async () => {
+      const long = { longestCallMs: 10_000 };
+      const [a, b] = [await replica(long), await replica(long)];
+      await opened();
+      const slots = await drain(a.ledger, "open");
+      expect(slots.length + (await drain(b.ledger, "open")).length).toBe(BUDGET);
+      await pass(WINDOW_MS / 3);
+      for (const slot of slots.slice(0, 4)) await a.ledger.settle(slot, "answered");
+      await pass(WINDOW_MS - 100);
+      expect(await drain(a.ledger)).toHaveLength(0);
+      await pass(200);
+      expect((await drain(a.ledger)).length).toBe(4);
+    });
+
+    test("one replica alone at work gets nearly all, and the idle one has its share back when it wants it", async () => {
+      const [busy, idle] = [await replica(), await replica()];
+      await opened();
+      let got = (await drain(busy.ledger)).length;
+      await until(async () => {
+        got += (await drain(busy.ledger)).length;
+        return got >= BUDGET - 1;
+      }, "the loan");
+      expect(got).toBe(BUDGET - 1);
+      expect(await drain(idle.ledger)).toHaveLength(1);
+      await pass(WINDOW_MS + 100);
+      expect((await drain(idle.ledger)).length).toBeGreaterThanOrEqual(BUDGET / 2);
+    });
+
+    test("a call that was never sent costs nothing", async () => {
+      const { ledger } = await replica();
+      await opened();
+      for (const slot of await drain(ledger, "open")) await ledger.settle(slot, "unsent");
+      expect(await drain(ledger)).toHaveLength(BUDGET);
+    });
+
+    test("a pause on one is a pause on all, and a shorter one does not end it", async () => {
+      const [a, b] = [await replica(), await replica()];
+      await opened();
+      await a.ledger.pause(60_000);
+      await b.ledger.pause(1);
+      expect(await b.ledger.take()).toHaveProperty("retryInMs");
+      expect(b.ledger.forecast().pausedForMs).toBeGreaterThan(50_000);
+      expect(a.ledger.forecast().pausedForMs).toBeLessThanOrEqual(60_100);
+    });
+
+    test("more replicas than were announced still share one budget", async () => {
+      const [a, b] = [await replica({ replicasMax: 1 }), await replica({ replicasMax: 1 })];
+      await opened();
+      const first = await takeSoon(b.ledger);
+      expect(first).toBeGreaterThan(0);
+      const got = (await drain(a.ledger)).length + (await drain(b.ledger)).length;
+      expect(got).toBeLessThan(BUDGET);
+    });
+  });
+
+  describe("after a kill", () => {
+    test("who takes the place goes on with what Redis recorded, calls in flight counted as still arriving", async () => {
+      const killed = await replica({ replicasMax: 1 });
+      await opened();
+      const [first] = await drain(killed.ledger, "open").then((slots) => [slots.length]);
+      expect(first).toBe(BUDGET);
+      killed.kill();
+      const { ledger } = await replica({ replicasMax: 1 });
+      await pass(WINDOW_MS - 200);
+      expect(await drain(ledger)).toHaveLength(0);
+      await takeSoon(ledger);
+    });
+
+    test("an unused budget is passed on at once", async () => {
+      const killed = await replica({ replicasMax: 1 });
+      await opened();
+      await takeSoon(killed.ledger);
+      killed.kill();
+      const { ledger } = await replica({ replicasMax: 1 });
+      await takeSoon(ledger);
+      expect((await drain(ledger)).length).toBeGreaterThanOrEqual(BUDGET - 3);
+    });
+
+    test("what it may have used on its own counts as used, when it was silent for long enough to do so", async () => {
+      const cutOff = await replica({ replicasMax: 1 });
+      await opened();
+      await takeSoon(cutOff.ledger);
+      cutOff.kill();
+      await pass(ALONE_AFTER_MS + 100);
+      expect(await drain(cutOff.ledger)).toHaveLength(BUDGET - 1);
+      const { ledger } = await replica({ replicasMax: 1 });
+      await pass(ALONE_AFTER_MS);
+      expect(await drain(ledger)).toHaveLength(0);
+    });
+  });
+
+  describe("without Redis", () => {
+    test("each replica goes on with its own share, and with no more", async () => {
+      const [a, b] = [await replica(), await replica()];
+      await opened();
+      await server.kill();
+      expect(await a.ledger.take()).toHaveProperty("retryInMs");
+      await pass(ALONE_AFTER_MS + 100);
+      expect(await drain(a.ledger)).toHaveLength(BUDGET / 2);
+      expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
+    });
+
+    test("what was lent comes back when whoever borrowed it must have finished", async () => {
+      const [busy, idle] = [await replica(), await replica()];
+      await opened();
+      await until(
+        async () => (await drain(busy.ledger)).length === 0 && busy.ledger.usage().used >= BUDGET - 1,
+      );
+      await server.kill();
+      await pass(ALONE_AFTER_MS + 100);
+      expect(await drain(idle.ledger)).toHaveLength(1);
+      await pass(ALONE_AFTER_MS + 350 + WINDOW_MS + 1000);
+      expect(await drain(idle.ledger)).toHaveLength(BUDGET / 2);
+    });
+
+    test("a replica that starts without it begins with nothing, and has its share when a window is over", async () => {
+      await server.kill();
+      const { ledger } = await replica();
+      expect(await drain(ledger)).toHaveLength(0);
+      expect(Math.max(...ledger.forecast().usableInMs)).toBeGreaterThan(WINDOW_MS);
+      await pass(ALONE_AFTER_MS + 350 + WINDOW_MS + 1000);
+      expect(await drain(ledger)).toHaveLength(BUDGET / 2);
+    });
+
+    test("its own use is told when Redis is back, though Redis was emptied", async () => {
+      const [a, b] = [await replica(), await replica()];
+      await opened();
+      await server.kill();
+      await pass(ALONE_AFTER_MS + 100);
+      expect(await drain(a.ledger)).toHaveLength(BUDGET / 2);
+      await server.start();
+      await until(() => links.every((link) => link.reachable()), "the return");
+      expect(await drain(a.ledger)).toHaveLength(0);
+      // The other's own share was not used, and it knows.
+      expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
+    });
+
+    test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async () => {
+      const [a, b] = [await replica(), await replica()];
+      await opened();
+      await drain(a.ledger);
+      await drain(b.ledger);
+      await server.command("FLUSHALL");
+      const late = await replica();
+      expect(await drain(late.ledger)).toHaveLength(0);
+      await opened();
+      expect(await drain(late.ledger)).toHaveLength(0);
+    });
+
+    test("a hung Redis that wakes up does not speak for who has gone on without it", async () => {
+      const [a, b] = [await replica(), await replica()];
+      await opened();
+      server.hang();
+      await pass(ALONE_AFTER_MS + 400);
+      const alone = (await drain(a.ledger)).length + (await drain(b.ledger)).length;
+      expect(alone).toBe(BUDGET);
+      server.wake();
+      await until(() => links.every((link) => link.reachable()), "the return");
+      await pass(400);
+      expect(await drain(a.ledger)).toHaveLength(0);
+      expect(await drain(b.ledger)).toHaveLength(0);
+    });
+  });
+
+  test("a grant whose answer was lost is taken back, but not with it what was used alone meanwhile", async () => {
+    const { ledger } = await replica({ replicasMax: 1 });
+    await opened();
+    server.hang();
+    expect(await ledger.take()).toHaveProperty("retryInMs");
+    server.wake();
+    await pass(30);
+    server.hang();
+    await pass(ALONE_AFTER_MS + 200);
+    expect(await drain(ledger)).toHaveLength(BUDGET);
+    server.wake();
+    await until(() => links.every((link) => link.reachable()), "the return");
+    await pass(400);
+    expect(await drain(ledger)).toHaveLength(0);
+  });
+
+  test("a state that cannot be read, or is older than one seen before, counts as spent", async () => {
+    const { ledger } = await replica({ replicasMax: 1 });
+    await opened();
+    await server.command("SET", "af-storefront:quota:abc", "nonsense");
+    await pass(300);
+    // Its own slots it knows of; everything else it does not.
+    expect((await drain(ledger)).length).toBeLessThanOrEqual(BUDGET);
+    expect(await drain((await replica({ replicasMax: 1 })).ledger)).toHaveLength(0);
+  });
+});

@@ -1,0 +1,217 @@
+/** An hour without the upstream: prices are there throughout, it is left alone, and all is as before soon after it is back. */
+import { describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  bearer,
+  callsOf,
+  problemOf,
+  type Service,
+  type ServiceOptions,
+  startService,
+  until,
+} from "../support/service.js";
+
+const MINUTE_MS = 60_000;
+/** The longest time for which a failing operation is left alone. */
+const TRIAL_MS = 30_000;
+
+const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
+const overview = z.object({ upstream: z.object({ leftAlone: z.array(z.string()) }) });
+const health = z.object({
+  status: z.string(),
+  checks: z.object({ upstream: z.array(z.object({ status: z.string() })) }),
+});
+
+async function withService(
+  options: Partial<ServiceOptions>,
+  act: (service: Service, clock: FakeClock) => Promise<void>,
+): Promise<void> {
+  const clock = new FakeClock();
+  const service = await startService({ clock, ...options });
+  try {
+    await act(service, clock);
+  } finally {
+    await service.close();
+  }
+}
+
+/** Calls that were sent, arrived or not. */
+function sent({ log }: Service): number {
+  return log.filter((line) => line.includes('"event":"upstream.call"')).length;
+}
+
+/** What visitors and staff ask in a few seconds, each of the upstream's operations among it. */
+async function bustle(service: Service, second: number): Promise<void> {
+  const staff = { headers: bearer("read") };
+  const name = `name-${second}.af`;
+  await Promise.all([
+    service.ask(`/v1/availability?domain=${name}`),
+    service.ask(`/v1/search?q=word-${second}`),
+    service.ask("/v1/quotes?tld=.af&action=renewal&years=1"),
+    service.ask("/v1/quotes", {
+      method: "POST",
+      body: { items: [{ domain: `cart-${second}.af`, action: "registration", years: 1 }] },
+    }),
+    service.ask("/v1/staff/domains", staff),
+    service.ask("/v1/staff/domains/khyber.af", staff),
+    service.ask("/v1/staff/balance", staff),
+    service.ask("/v1/staff/tier", staff),
+  ]);
+}
+
+const leftAlone = async (service: Service): Promise<readonly string[]> =>
+  overview.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).upstream
+    .leftAlone;
+
+interface Sample {
+  readonly atMs: number;
+  readonly sent: number;
+}
+
+/** The most calls that any minute between two samples has seen. */
+function worstMinute(samples: readonly Sample[]): number {
+  const within = samples.flatMap((from) =>
+    samples
+      .filter(({ atMs }) => atMs >= from.atMs && atMs <= from.atMs + MINUTE_MS)
+      .map((to) => to.sent - from.sent),
+  );
+  return Math.max(...within);
+}
+
+describe.each([
+  ["an hour without a listener", "connection-refused", 60],
+  ["twenty minutes of 503", "status-503", 20],
+])("%s", (_what, fault, minutes) => {
+  test(
+    "leaves prices as they are and the upstream alone, and is over within one trial",
+    () =>
+      withService({}, async (service, clock) => {
+        const { control } = service.sandbox;
+        const known = priceList.parse((await service.ask("/v1/prices")).body);
+        control.setFault("all", { fault });
+
+        const samples: Sample[] = [];
+        const sample = (): void => {
+          samples.push({ atMs: clock.monotonic(), sent: sent(service) });
+        };
+        for (const endMs = clock.monotonic() + minutes * MINUTE_MS; clock.monotonic() < endMs;) {
+          await bustle(service, clock.monotonic());
+          sample();
+          await clock.advance(20_000);
+          sample();
+          const prices = await service.ask("/v1/prices");
+          expect(priceList.parse(prices.body)).toEqual(known);
+        }
+        // All but the calls that found out: five of one operation, one each of the others.
+        const settled = samples.filter(({ atMs }) => atMs > MINUTE_MS);
+        expect(worstMinute(settled)).toBeLessThanOrEqual(6);
+        expect(worstMinute(settled)).toBeGreaterThanOrEqual(3);
+        expect(worstMinute(samples)).toBeLessThanOrEqual(57);
+
+        const name = await service.ask("/v1/availability?domain=kabul.af");
+        expect(problemOf(name).code).toBe("upstream_failed");
+        const search = await service.ask("/v1/search?q=kabul");
+        expect(search.body).toMatchObject({ complete: false, results: [{ status: "unknown" }, {}, {}, {}] });
+        const state = health.parse((await service.ask("/health")).body);
+        expect(state.checks.upstream).toMatchObject([{ status: "warn" }]);
+        expect(await leftAlone(service)).toEqual(
+          expect.arrayContaining(["check", "domains", "domain", "balance", "tier"]),
+        );
+
+        control.clearFaults();
+        await clock.advance(TRIAL_MS);
+        // The listener takes a moment to open, in which a trial may be lost.
+        await until(async () => {
+          await clock.advance(1000);
+          return (await service.ask("/v1/availability?domain=kabul.af")).status === 200;
+        }, "the first answer");
+        const checked = await service.ask("/v1/availability?domain=herat.af");
+        expect(checked.body).toMatchObject({ stale: false });
+        expect((await service.ask("/v1/quotes?tld=.af&action=renewal&years=1")).status).toBe(200);
+        expect(await leftAlone(service)).not.toContain("check");
+      }),
+    120_000,
+  );
+});
+
+test("silence makes five visitors wait, and none after them", () =>
+  withService({}, async (service, clock) => {
+    service.sandbox.control.setFault("check", { fault: "silence-before-head" });
+    const of = (name: string) => service.ask(`/v1/availability?domain=${name}.af`);
+    const first = Promise.all(Array.from({ length: 5 }, (_, n) => of(`first-${n}`)));
+    await until(() => service.calls("POST /api/v1/domains/check") === 5);
+    await clock.advance(5000);
+    for (const answer of await first) expect(problemOf(answer).code).toBe("upstream_timeout");
+    // No time passes, so whoever waited would do so for ever.
+    for (let n = 0; n < 10; n += 1) expect(problemOf(await of(`later-${n}`)).code).toBe("upstream_timeout");
+    expect(service.calls("POST /api/v1/domains/check")).toBe(5);
+  }));
+
+test("taken names are shown as stale for their time, and available ones not beyond a minute", () =>
+  withService({}, async (service, clock) => {
+    const of = (name: string) => service.ask(`/v1/availability?domain=${name}`);
+    expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: false });
+    expect((await of("kabul.af")).body).toMatchObject({ status: "available", stale: false });
+    await service.sandbox.close();
+    await clock.advance(45_000);
+    expect((await of("kabul.af")).body).toMatchObject({ status: "available", stale: true });
+    for (let n = 0; n < 10; n += 1) await of(`other-${n}.af`);
+    await clock.advance(MINUTE_MS);
+    expect(problemOf(await of("kabul.af")).code).toBe("upstream_failed");
+    await clock.advance(20 * MINUTE_MS);
+    expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: true });
+  }));
+
+test("one operation that fails does not disturb the others", () =>
+  withService({}, async (service, clock) => {
+    service.sandbox.control.setFault("check", { fault: "status-500" });
+    for (let n = 0; n < 20; n += 1)
+      expect(problemOf(await service.ask(`/v1/availability?domain=name-${n}.af`)).code).toBe(
+        "upstream_failed",
+      );
+    expect(service.calls("POST /api/v1/domains/check")).toBe(5);
+    expect(await leftAlone(service)).toEqual(["check"]);
+    const refused = problemOf(await service.ask("/v1/availability?domain=another.af"));
+    expect(refused.retryAfter).toBeGreaterThan(20);
+    expect((await service.ask("/v1/staff/tier", { headers: bearer("read") })).status).toBe(200);
+    service.sandbox.control.clearFaults();
+    await clock.advance((refused.retryAfter ?? 0) * 1000);
+    expect((await service.ask("/v1/availability?domain=another.af")).status).toBe(200);
+    expect(await leftAlone(service)).toEqual([]);
+  }));
+
+test("a credential that is revoked costs at most five calls in five minutes, and what is known is still shown", () =>
+  withService({}, async (service, clock) => {
+    const { sandbox } = service;
+    await service.ask("/v1/availability?domain=google.af");
+    const { key } = sandbox.credential();
+    sandbox.control.revoke(key);
+    const refusals = (): number => sandbox.stats().credentials.find((one) => one.key === key)?.refused ?? 0;
+    const accepted = callsOf(sandbox);
+    for (let second = 0; second < 300; second += 5) {
+      await Promise.all([bustle(service, second), service.ask("/v1/availability?domain=google.af")]);
+      const state = await service.ask("/health");
+      expect([state.status, health.parse(state.body).status]).toEqual([503, "fail"]);
+      await clock.advance(5000);
+    }
+    expect(callsOf(sandbox)).toBe(accepted);
+    expect(refusals()).toBeLessThanOrEqual(5 + 8);
+    expect(priceList.parse((await service.ask("/v1/prices")).body).prices).toHaveLength(28);
+    expect((await service.ask("/v1/availability?domain=google.af")).body).toMatchObject({ status: "taken" });
+  }));
+
+test("what the upstream says that is new reaches staff as a shape, and a metric", () =>
+  withService({}, async (service) => {
+    service.sandbox.control.setShapes({ preset: "documented", envelope: "meta", takenStatus: "registered" });
+    await service.ask("/v1/staff/tier", { headers: bearer("read") });
+    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    expect(body).toMatchObject({
+      surprises: expect.arrayContaining([
+        { operation: "tier", what: "message (string)", count: 1, firstSeen: "2026-03-20T00:00:00.000Z" },
+        { operation: "tier", what: "meta (object)", count: 1, firstSeen: "2026-03-20T00:00:00.000Z" },
+      ]),
+    });
+    const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
+    expect(metrics.text).toMatch(/^upstream_surprises_total\{operation="tier"\} 2$/m);
+  }));

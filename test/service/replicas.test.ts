@@ -1,0 +1,124 @@
+/** Real processes that share a real Redis: one budget through kills, a Redis that is lost and found, and what /health says of it. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
+
+const LIMIT = 24;
+const HEADROOM = 2;
+const WINDOW_MS = 3000;
+
+const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+describeWithRedis("processes that share a Redis", () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  let folder: ReturnType<typeof temporaryFolder>;
+  let running: ServiceProcess[];
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    sandbox = await startSandbox({ rateLimit: { limit: LIMIT, windowMs: WINDOW_MS } });
+    folder = temporaryFolder();
+    running = [];
+  });
+  afterEach(async () => {
+    for (const { child, exited } of running) {
+      child.kill("SIGKILL");
+      await exited;
+    }
+    await sandbox.close();
+    await redis.close();
+    folder.remove();
+  });
+
+  async function start(): Promise<ServiceProcess> {
+    const { key, secret } = sandbox.credential();
+    const service = spawnService({
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY: key,
+      UPSTREAM_SERVICE_SECRET: secret,
+      UPSTREAM_RATE_LIMIT: String(LIMIT),
+      UPSTREAM_RATE_HEADROOM: String(HEADROOM),
+      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
+      UPSTREAM_TIMEOUT_MS: "500",
+      QUOTA_MAX_WAIT_MS: "1000",
+      REDIS_URL: redis.url,
+      REPLICAS_MAX: "2",
+      // Nothing may be needed of it.
+      STATE_DIR: "/nonexistent/state",
+      CLIENT_RATE_PER_MINUTE: "1000000",
+      CLIENT_COLD_PER_MINUTE: "1000000",
+    });
+    running.push(service);
+    await service.listening;
+    return service;
+  }
+
+  const healthShape = z.object({ checks: z.object({ redis: z.tuple([z.object({ status: z.string() })]) }) });
+  async function redisHealth({ ask }: ServiceProcess): Promise<string> {
+    return healthShape.parse((await ask("/health")).body).checks.redis[0].status;
+  }
+
+  const credential = () => sandbox.stats().credentials[0];
+  const accepted = (): number => credential()?.accepted ?? 0;
+
+  test("keep one budget together while they are killed and Redis is emptied", async () => {
+    const replicas = [await start(), await start()];
+    const flooding = new AbortController();
+    let names = 0;
+    const flood = async (which: number): Promise<void> => {
+      while (!flooding.signal.aborted) {
+        names += 1;
+        await replicas[which]?.ask(`/v1/availability?domain=name-${names}.af`).catch(() => pass(20));
+      }
+    };
+    const floods = [0, 0, 0, 0, 1, 1, 1, 1].map(flood);
+    await pass(2 * WINDOW_MS);
+    for (const empty of [false, true]) {
+      replicas[0]?.child.kill("SIGKILL");
+      if (empty) await redis.command("FLUSHALL");
+      replicas[0] = await start();
+      await pass(WINDOW_MS);
+    }
+    const before = accepted();
+    await pass(2 * WINDOW_MS);
+    flooding.abort();
+    await Promise.all(floods);
+    expect(credential()).toMatchObject({ rejected429: 0 });
+    expect(credential()?.largestWindow).toBeLessThanOrEqual(LIMIT - HEADROOM);
+    // The bench prints the exact use; this leaves room for a busy machine.
+    expect(accepted() - before).toBeGreaterThan(LIMIT - HEADROOM);
+  }, 60_000);
+
+  test("say in /health that Redis is gone, answer what they know all the same, and share again when it is back", async () => {
+    const service = await start();
+    expect(await redisHealth(service)).toBe("pass");
+    await until(
+      async () => (await service.ask("/v1/availability?domain=kabul.af")).status === 200,
+      "an answer",
+    );
+    await redis.kill();
+    await until(async () => (await redisHealth(service)) === "warn", "the warning");
+    expect((await service.ask("/livez")).status).toBe(200);
+    expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
+    await redis.start();
+    await until(async () => (await redisHealth(service)) === "pass", "the recovery");
+  }, 60_000);
+
+  test("hand their budget over when they are stopped in order", async () => {
+    const first = await start();
+    await until(
+      async () => (await first.ask("/v1/availability?domain=kabul.af")).status === 200,
+      "an answer",
+    );
+    expect(await first.stop()).toBe(0);
+    const second = await start();
+    await until(
+      async () => (await second.ask("/v1/availability?domain=herat.af")).status === 200,
+      "an answer",
+    );
+    expect(credential()).toMatchObject({ rejected429: 0 });
+  }, 60_000);
+});

@@ -1,0 +1,482 @@
+/** Several replicas, one Redis, one upstream: what one has learned all know, what one forgets all forget, and without Redis each serves. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { Agent } from "node:http";
+import { z } from "zod";
+import { type Clock, systemClock } from "../../src/clock.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import {
+  type Answer,
+  asker,
+  bearer,
+  callsOf,
+  CHECK,
+  PRICING,
+  type Service,
+  type ServiceProcess,
+  spawnService,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+
+const DOMAINS = "GET /api/v1/domains";
+const SOLD = 28;
+
+const pathOf = (domain: string): string => `/v1/availability?domain=${domain}`;
+
+function poolShape() {
+  const counts = z.object({ shared: z.number() });
+  return z.object({ entries: z.number(), inflight: z.number(), counts });
+}
+const overviewShape = z.object({
+  caches: z.object({ availability: poolShape(), prices: poolShape(), account: poolShape() }),
+});
+const pricesShape = z.object({
+  prices: z.array(z.object({ tld: z.string(), action: z.string(), years: z.number(), price: z.unknown() })),
+});
+
+describeWithRedis("replicas that share a Redis", () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  let running: Service[];
+
+  async function setUp(): Promise<void> {
+    redis = await startRedis();
+    sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
+    running = [];
+  }
+  async function tearDown(): Promise<void> {
+    redis.wake();
+    await Promise.all(running.map((service) => service.close()));
+    await sandbox.close();
+    await redis.close();
+  }
+  beforeEach(setUp);
+  afterEach(tearDown);
+
+  /**
+   * Where a busy machine kept a replica from hearing Redis in time, it rightly went on alone, which says nothing about sharing: then, and
+   * only then, the story is told again from its beginning.
+   */
+  function undisturbed(name: string, story: () => Promise<void>): void {
+    test(
+      name,
+      async () => {
+        for (let times = 1; ; times += 1) {
+          try {
+            return await story();
+          } catch (error) {
+            const lost = running.some(({ log }) => log.some((line) => line.includes("redis.lost")));
+            if (!lost || times === 5) throw error;
+            await tearDown();
+            await setUp();
+          }
+        }
+      },
+      60_000,
+    );
+  }
+
+  const liveAt = (reseller?: string): Readonly<Record<string, string>> => ({
+    REDIS_URL: redis.url,
+    UPSTREAM_BASE_URL: sandbox.url,
+    UPSTREAM_SERVICE_KEY: sandbox.credential(reseller).key,
+    UPSTREAM_SERVICE_SECRET: sandbox.credential(reseller).secret,
+    QUOTA_COLD_START: "assume-free",
+    UPSTREAM_RATE_LIMIT: "200",
+    UPSTREAM_RATE_WINDOW_MS: "20000",
+    REPLICAS_MAX: "3",
+  });
+
+  interface ReplicaOptions {
+    readonly reseller?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly clock?: Clock;
+  }
+
+  /** One more replica, at work but not waited for. */
+  async function replica({ reseller, env = {}, clock = systemClock }: ReplicaOptions = {}): Promise<Service> {
+    const service = await startService({
+      clock,
+      at: sandbox,
+      env: { ...liveAt(reseller), ...env },
+      warm: false,
+    });
+    running.push(service);
+    return service;
+  }
+
+  /** Two replicas that know the price list and the domain list, and are in touch. */
+  async function pair(options: ReplicaOptions = {}): Promise<[Service, Service]> {
+    const one = await replica(options);
+    await knowsAll(one);
+    await until(() => callsOf(sandbox, DOMAINS) === 1, "the domain list");
+    const two = await replica(options);
+    await knowsAll(two);
+    return [one, two];
+  }
+
+  const calls = (route: string): number => callsOf(sandbox, route);
+
+  async function overview({ ask }: Service) {
+    return overviewShape.parse((await ask("/v1/staff/overview", { headers: bearer("read") })).body);
+  }
+
+  async function pricesOf({ ask }: Service) {
+    // Refused while none is known.
+    return pricesShape.safeParse((await ask("/v1/prices")).body).data?.prices ?? [];
+  }
+
+  const knowsAll = (service: Service): Promise<void> =>
+    until(async () => (await pricesOf(service)).length === SOLD, "the price list");
+
+  const purge = (service: Service, what: string): Promise<Answer> =>
+    service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
+
+  /** The names a replica remembers are forgotten. */
+  const forgets = (service: Service): Promise<void> =>
+    until(async () => (await overview(service)).caches.availability.entries === 0, "forgetting");
+
+  async function keysLike(pattern: string): Promise<string[]> {
+    return (await redis.command("KEYS", pattern)).match(/^af-storefront:\S+$/gm) ?? [];
+  }
+
+  /** The keys of the facts of a pool, without those of the claims. */
+  async function factsOf(pool: string): Promise<string[]> {
+    return (await keysLike(`af-storefront:${pool}:*`)).filter((key) => !key.endsWith(":asked"));
+  }
+
+  const claims = (): Promise<string[]> => keysLike("*:asked");
+
+  const inTouch = (...services: Service[]): Promise<void> =>
+    until(async () => {
+      const name = `in-touch-${Math.random().toString(36).slice(2)}.af`;
+      const [first, ...others] = services;
+      await first?.ask(pathOf(name));
+      const before = calls(CHECK);
+      for (const { ask } of others) await ask(pathOf(name));
+      return calls(CHECK) === before;
+    }, "sharing");
+
+  undisturbed(
+    "ask once for a name that nobody knows, however many visitors of each replica want to know",
+    async () => {
+      const both = await pair();
+      sandbox.control.setBehaviour({ beforeMs: 150, afterMs: 150 });
+      const agent = new Agent({ keepAlive: true, maxSockets: 400 });
+      const answers = await Promise.all(
+        both.flatMap(({ port }) => Array.from({ length: 200 }, () => asker(port, agent)(pathOf("kabul.af")))),
+      );
+      agent.destroy();
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+      expect(calls(CHECK)).toBe(1);
+      await until(async () => (await claims()).length === 0, "the claim's end");
+    },
+  );
+
+  undisturbed(
+    "answer from what another one has learned, at no cost, also to who may ask nothing new any more",
+    async () => {
+      const one = await replica();
+      await knowsAll(one);
+      const two = await replica({ env: { CLIENT_COLD_PER_MINUTE: "1" } });
+      const learned = await one.ask(pathOf("kabul.af"));
+      await two.ask(pathOf("another-name.af"));
+      expect((await two.ask(pathOf("one-too-many.af"))).status).toBe(429);
+      const told = await two.ask(pathOf("kabul.af"));
+      expect([told.status, told.text]).toEqual([200, learned.text]);
+      expect(calls(CHECK)).toBe(2);
+      expect((await overview(two)).caches.availability.counts.shared).toBe(1);
+    },
+  );
+
+  undisturbed("take over the question of one that is killed while it asks", async () => {
+    const one = await replica();
+    await knowsAll(one);
+    const folder = temporaryFolder();
+    const doomed: ServiceProcess = spawnService({ ...liveAt(), STATE_DIR: folder.path });
+    try {
+      await doomed.listening;
+      sandbox.control.setBehaviour({ afterMs: 3_000 });
+      const lost = expect(doomed.ask(pathOf("kabul.af"))).rejects.toThrow();
+      await until(() => calls(CHECK) === 1, "the call");
+      sandbox.control.setBehaviour({ afterMs: 0 });
+      const answer = one.ask(pathOf("kabul.af"));
+      await until(async () => (await overview(one)).caches.availability.inflight === 1, "the question");
+      expect(calls(CHECK)).toBe(1);
+      doomed.child.kill("SIGKILL");
+      expect((await answer).status).toBe(200);
+      expect(calls(CHECK)).toBe(2);
+      await lost;
+    } finally {
+      doomed.child.kill("SIGKILL");
+      await doomed.exited;
+      folder.remove();
+    }
+  });
+
+  undisturbed("ask for the price list and the domain list once", async () => {
+    const [, two] = await pair();
+    const three = await replica();
+    // From the very first request on.
+    expect(await pricesOf(three)).toEqual(await pricesOf(two));
+    for (const { ask } of [two, three])
+      expect((await ask("/v1/staff/domains", { headers: bearer("read") })).body).toMatchObject({
+        source: "cache",
+      });
+    expect([calls(PRICING), calls(DOMAINS)]).toEqual([SOLD, 1]);
+  });
+
+  undisturbed("ask for the price list once when both start with nothing", async () => {
+    sandbox.control.setBehaviour({ beforeMs: 20 });
+    const both = await Promise.all([replica(), replica()]);
+    await Promise.all(both.map(knowsAll));
+    expect(calls(PRICING)).toBe(SOLD);
+  });
+
+  describe("a purge of one", () => {
+    undisturbed("is one of all: the next visitor of either has the name asked anew, once", async () => {
+      const both = await pair();
+      const [one, two] = both;
+      for (const { ask } of both) await ask(pathOf("kabul.af"));
+      expect(calls(CHECK)).toBe(1);
+      sandbox.control.setTaken("kabul.af", true);
+      expect((await purge(one, "availability")).body).toMatchObject({ purged: { availability: 1 } });
+      await forgets(two);
+      for (const { ask } of [two, one])
+        expect((await ask(pathOf("kabul.af"))).body).toMatchObject({ status: "taken" });
+      expect(calls(CHECK)).toBe(2);
+    });
+
+    undisturbed("keeps out what another one is just being told", async () => {
+      const [one, two] = await pair();
+      sandbox.control.setBehaviour({ afterMs: 300 });
+      const early = two.ask(pathOf("kabul.af"));
+      await until(() => calls(CHECK) === 1, "the call");
+      await purge(one, "availability");
+      await until(async () => (await overview(two)).caches.availability.inflight === 0, "the purge");
+      expect((await early).status).toBe(200);
+      sandbox.control.setBehaviour({ afterMs: 0 });
+      for (const { ask } of [one, two]) expect((await ask(pathOf("kabul.af"))).status).toBe(200);
+      expect(calls(CHECK)).toBe(2);
+    });
+
+    undisturbed("reaches those whose subscription is broken at the time, once they hear again", async () => {
+      const [one, two] = await pair();
+      for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+      await redis.command("CLIENT", "KILL", "TYPE", "pubsub");
+      await purge(one, "availability");
+      await forgets(two);
+      await two.ask(pathOf("kabul.af"));
+      expect(calls(CHECK)).toBe(2);
+    });
+
+    test("works without Redis for that one, and is told to the others when Redis is back", async () => {
+      const [one, two] = await pair();
+      for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+      await redis.kill();
+      expect((await purge(one, "availability")).body).toMatchObject({ purged: { availability: 1 } });
+      expect((await overview(one)).caches.availability.entries).toBe(0);
+      expect((await overview(two)).caches.availability.entries).toBe(1);
+      await redis.start();
+      await forgets(two);
+    });
+
+    undisturbed("has the prices asked for anew, once for all", async () => {
+      const [one, two] = await pair();
+      sandbox.control.setTier("demo", "Platinum");
+      const before = await pricesOf(two);
+      await purge(one, "prices");
+      await until(async () => calls(PRICING) === 2 * SOLD && (await sameAt(one, two)), "the new prices");
+      expect(await pricesOf(one)).not.toEqual(before);
+      expect(calls(PRICING)).toBe(2 * SOLD);
+    });
+  });
+
+  async function sameAt(one: Service, two: Service): Promise<boolean> {
+    return JSON.stringify(await pricesOf(one)) === JSON.stringify(await pricesOf(two));
+  }
+
+  undisturbed("all have their prices renewed, once, when one meets a price that has changed", async () => {
+    // A quote is doubted when it is five minutes old.
+    let aheadMs = 0;
+    const clock: Clock = {
+      now: () => systemClock.now() + aheadMs,
+      monotonic: () => systemClock.monotonic() + aheadMs,
+      after: systemClock.after,
+    };
+    const [one, two] = await pair({ clock });
+    const before = await pricesOf(two);
+    sandbox.control.setTier("demo", "Platinum");
+    aheadMs = 301_000;
+    const { body } = await one.ask(pathOf("kabul.af"));
+    expect(body).toMatchObject({ status: "available", premium: false });
+    await until(async () => calls(PRICING) >= 2 * SOLD && (await sameAt(one, two)), "the new prices");
+    expect((await pricesOf(two)).map(({ price }) => price)).not.toEqual(before.map(({ price }) => price));
+    expect(calls(PRICING)).toBe(2 * SOLD);
+    const changes = [one, two].flatMap(({ log }) => log.filter((line) => line.includes("prices.changed")));
+    expect(changes.length).toBeGreaterThan(1);
+  });
+
+  describe("facts in Redis", () => {
+    const price = (amount: unknown, currency: unknown) => ({ kind: "wholesale", amount, currency });
+    const available = (wholesale: unknown) => ({ status: "available", wholesale });
+    const poisons: Readonly<Record<string, () => string>> = {
+      garbage: () => "\u0000\u0001 not JSON",
+      "no fact": () => JSON.stringify({ asOfMs: Date.now() }),
+      "nothing at all": () => "null",
+      "a status that there is not": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: { status: "maybe", wholesale: price("1.00", "USD") } }),
+      "available without a price": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: { status: "available" } }),
+      "a negative price": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: available(price("-1.00", "USD")) }),
+      "a price of zero": () => JSON.stringify({ asOfMs: Date.now(), value: available(price("0.00", "USD")) }),
+      "a price as a number": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: available(price(1.5, "USD")) }),
+      "what is no currency": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: available(price("1.00", "dollars")) }),
+      "a time in the future": () =>
+        JSON.stringify({ asOfMs: Date.now() + 60_000, value: available(price("1.00", "USD")) }),
+      "a time that is none": () => JSON.stringify({ asOfMs: "now", value: available(price("1.00", "USD")) }),
+      "available for too long": () =>
+        JSON.stringify({ asOfMs: Date.now() - 60_001, value: available(price("1.00", "USD")) }),
+      "another kind of thing": () =>
+        JSON.stringify({ asOfMs: Date.now(), value: { kind: "balance", balance: {} } }),
+    };
+
+    undisturbed("that cannot be true are not believed", async () => {
+      const [one, two] = await pair();
+      const told: unknown[] = [];
+      for (const [what, text] of Object.entries(poisons)) {
+        const name = `${what.replaceAll(" ", "-")}.af`.toLowerCase();
+        sandbox.control.setTaken(name, false);
+        const known = await factsOf("availability");
+        const truth = await one.ask(pathOf(name));
+        await until(async () => (await factsOf("availability")).length > known.length, "the fact");
+        const key = (await factsOf("availability")).find((one) => !known.includes(one)) ?? "";
+        await redis.command("SET", key, text(), "PX", "60000");
+        const before = calls(CHECK);
+        const { status, body } = await two.ask(pathOf(name));
+        const { asOf: _, ...answer } = z.looseObject({ asOf: z.string() }).parse(body);
+        expect([what, status, truth.body]).toEqual([what, 200, expect.objectContaining(answer)]);
+        told.push([what, calls(CHECK) - before]);
+      }
+      expect(told).toEqual(Object.keys(poisons).map((what) => [what, 1]));
+    });
+
+    undisturbed("about prices and the account that cannot be true are not believed either", async () => {
+      const [one] = await pair();
+      const truth = await pricesOf(one);
+      const prices = await factsOf("prices");
+      expect(prices).toHaveLength(SOLD);
+      const asOfMs = Date.now();
+      for (const key of prices)
+        await redis.command("SET", key, JSON.stringify({ asOfMs, value: price("-1.00", "USD") }));
+      // A fact of the account, but not the one that belongs here.
+      const record = { status: null, registeredAt: null, expiresAt: null, autoRenew: null, nameservers: [] };
+      for (const key of await factsOf("account"))
+        await redis.command(
+          "SET",
+          key,
+          JSON.stringify({ asOfMs, value: { kind: "domain", record: { domain: "false.af", ...record } } }),
+        );
+      const three = await replica();
+      await knowsAll(three);
+      expect(await pricesOf(three)).toEqual(truth);
+      expect(calls(PRICING)).toBe(2 * SOLD);
+      const { status, text } = await three.ask("/v1/staff/domains", { headers: bearer("read") });
+      expect([status, text.includes("false.af"), text.includes("khyber.af")]).toEqual([200, false, true]);
+    });
+
+    undisturbed("are not those of another credential", async () => {
+      const [one] = await pair();
+      await one.ask(pathOf("kabul.af"));
+      const other = await replica({ reseller: "big" });
+      await knowsAll(other);
+      await other.ask(pathOf("kabul.af"));
+      expect([calls(PRICING), calls(CHECK)]).toEqual([2 * SOLD, 2]);
+      const wholesale = async ({ ask }: Service) =>
+        (await ask("/v1/staff/prices", { headers: bearer("read") })).text.replaceAll(/"asOf":"[^"]*"/g, "");
+      expect(await wholesale(other)).not.toBe(await wholesale(one));
+    });
+
+    undisturbed("do not tell which names were searched", async () => {
+      const [one] = await pair();
+      for (const name of ["kabul.af", "google.af", "xn--mgba3gch31f.af"]) await one.ask(pathOf(name));
+      await one.ask("/v1/search?q=kabul");
+      await until(async () => (await factsOf("availability")).length >= 3, "the facts");
+      const keys = await keysLike("*");
+      const values = await Promise.all(
+        keys.filter((key) => key.includes(":availability:")).map((key) => redis.command("GET", key)),
+      );
+      expect([...keys, ...values].join("\n")).not.toMatch(/kabul|google|xn--/);
+    });
+  });
+
+  describe("without Redis", () => {
+    async function servesAlone(one: Service, two: Service, name: string): Promise<void> {
+      // What is known is answered, what is not is asked for by each.
+      for (const service of [one, two]) {
+        const before = calls(CHECK);
+        expect((await service.ask(pathOf("kabul.af"))).status).toBe(200);
+        expect((await service.ask("/v1/prices")).status).toBe(200);
+        expect(calls(CHECK)).toBe(before);
+        expect((await service.ask(pathOf(name))).status).toBe(200);
+        expect(calls(CHECK)).toBe(before + 1);
+      }
+    }
+
+    test("that hangs, each serves alone, and shares again when it answers", async () => {
+      const [one, two] = await pair();
+      for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+      redis.hang();
+      await servesAlone(one, two, "alone.af");
+      redis.wake();
+      await inTouch(one, two);
+    });
+
+    test("that was killed, each serves alone, and shares again when another one stands in its place", async () => {
+      const [one, two] = await pair();
+      for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+      await redis.kill();
+      await servesAlone(one, two, "alone.af");
+      await redis.start();
+      await inTouch(one, two);
+      // Neither the names nor the prices were forgotten over it.
+      const before = calls(CHECK);
+      for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+      expect(calls(CHECK)).toBe(before);
+      for (const service of [one, two]) expect(await pricesOf(service)).toHaveLength(SOLD);
+    });
+
+    test("from the start on, a replica starts all the same, and finds the others once it is there", async () => {
+      await redis.kill();
+      // It cannot know what was called before, so it waits a window, here a short one, before it calls.
+      const env = { UPSTREAM_RATE_WINDOW_MS: "1000", UPSTREAM_TIMEOUT_MS: "300" };
+      const one = await replica({ env });
+      expect((await one.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "warn" }] } });
+      await knowsAll(one);
+      expect((await one.ask(pathOf("kabul.af"))).status).toBe(200);
+      await redis.start();
+      const two = await replica({ env });
+      await knowsAll(two);
+      await inTouch(one, two);
+      expect(await pricesOf(one)).toHaveLength(SOLD);
+    });
+  });
+
+  test("each with a sandbox of its own do not believe one another", async () => {
+    const services = await Promise.all(
+      [0, 1].map(() => startService({ clock: systemClock, env: { REDIS_URL: redis.url } })),
+    );
+    running.push(...services);
+    for (const service of services) {
+      expect((await service.ask(pathOf("kabul.af"))).body).toMatchObject({ status: "available" });
+      expect(service.calls(CHECK)).toBe(1);
+      expect(service.calls(PRICING)).toBe(SOLD);
+    }
+  });
+});
