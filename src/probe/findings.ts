@@ -1,0 +1,585 @@
+/**
+ * For every point that the upstream's document leaves open: what the answers showed of it, which settings of the sandbox look the same,
+ * and whether the service made of it what it should. What no answer showed is not guessed.
+ */
+import { OPEN_POINTS, openPoints, type ShapeSettings, type Switch } from "../sandbox/open-points.js";
+import type { DomainRecord } from "../upstream/contract.js";
+import { WrittenNumber } from "../upstream/written-json.js";
+import {
+  amountForms,
+  autoRenewForms,
+  codeForms,
+  dateForms,
+  envelopeForms,
+  itemForms,
+  listForms,
+  nameserverForms,
+  pagingForms,
+  quoteForms,
+  recordForms,
+  retryAfterForms,
+  statusForms,
+  takenPricingForms,
+  tierForms,
+} from "./forms.js";
+import { type Answer, type Contact, dataOf, type Heard, type Kind } from "./contact.js";
+import { listIn, type RawList, type RawRecord, recordIn, type Role } from "./records.js";
+import {
+  type Fields,
+  formOf,
+  isFields,
+  isList,
+  lastOf,
+  leavesOf,
+  nameShown,
+  namesShown,
+  pathsShown,
+  wordShown,
+} from "./shapes.js";
+
+interface Sight<Setting> {
+  /** In shapes and words, never values. */
+  readonly seen: string;
+  /** The settings that would have looked like this; none: the sandbox cannot play it. */
+  readonly fits: readonly Setting[];
+  readonly copes: boolean;
+}
+
+export interface Finding {
+  readonly point: Switch;
+  /** The document's section and words that leave it open, and what is open. */
+  readonly section: string;
+  readonly words: string;
+  readonly about: string;
+  readonly assumed: string | number;
+  /** Null: not seen; `how` tells what would show it. */
+  readonly seen: string | null;
+  readonly fits: readonly (string | number)[];
+  readonly copes: boolean | null;
+  readonly how: string | null;
+}
+
+/** One finding for each open point, in the order of their table. */
+export function findings(contact: Contact): Finding[] {
+  return openPoints().map(({ name, point: { section, words, about, settings } }) => {
+    const sight: Sight<string | number> | null = LOOKS[name](contact);
+    return {
+      point: name,
+      section,
+      words,
+      about,
+      assumed: settings[0],
+      seen: sight?.seen ?? null,
+      fits: sight?.fits ?? [],
+      copes: sight?.copes ?? null,
+      how: sight === null ? HOW_SEEN[name] : null,
+    };
+  });
+}
+
+const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSettings[Name]> | null } = {
+  envelope(contact) {
+    const successes = all(contact).filter(({ answer }) => answer?.kind === "success");
+    const [first] = successes;
+    if (first === undefined || !isFields(first.answer?.json)) return null;
+    const beside = Object.keys(first.answer.json).filter((name) => name !== "success" && name !== "data");
+    return { seen: namesShown(beside), fits: envelopeForms(beside), copes: successes.some(isUnderstood) };
+  },
+  takenStatus: takenSight(({ status }, copes) => ({
+    seen: wordShown(status),
+    fits: OPEN_POINTS.takenStatus.settings.filter((setting) => setting === status),
+    copes,
+  })),
+  takenPricing: takenSight(({ pricing }, copes) => ({
+    seen: isFields(pricing) && pricing["amount"] === "0.00" ? "an amount of zero" : formOf(pricing),
+    fits: takenPricingForms(pricing),
+    copes,
+  })),
+  checkEcho({ check }) {
+    const data = dataOf(check.answer);
+    if (!isFields(data)) return null;
+    const echoes = Object.keys(data).filter((name) => /^(?:years|period|term)$/i.test(name));
+    const isYears = echoes.includes("years");
+    return {
+      seen: namesShown(echoes),
+      fits: echoes.length === 0 ? ["none"] : isYears ? ["years"] : [],
+      copes: isUnderstood(check),
+    };
+  },
+  recordFields(contact) {
+    const [first] = recordsOf(contact);
+    if (first === undefined) return null;
+    const { fields } = first.raw;
+    return {
+      seen: namesShown(ROLE_ORDER.flatMap((role) => fields.get(role)?.key ?? [])),
+      fits: recordForms(first.raw),
+      copes: [...fields.keys()].every((role) => isRead(first, role)),
+    };
+  },
+  recordWrapper({ domain, isOwn }) {
+    const record = isOwn ? recordIn(dataOf(domain.answer)) : null;
+    if (record === null) return null;
+    const { wrapper } = record;
+    return {
+      seen: wrapper === null ? "nothing" : nameShown(wrapper),
+      fits: wrapper === null ? ["none"] : wrapper === "domain" ? ["domain"] : [],
+      copes: isUnderstood(domain),
+    };
+  },
+  dates: roleSight(["expiry", "registered"], dateForms, formOf),
+  autoRenew: roleSight(["autoRenew"], autoRenewForms, (value) =>
+    typeof value === "string" && FLAG_WORD.test(value) ? wordShown(value) : formOf(value),
+  ),
+  nameservers: roleSight(["nameservers"], nameserverForms, hostsShown),
+  tierFields({ tier }) {
+    const data = dataOf(tier.answer);
+    if (!isFields(data)) return null;
+    return {
+      seen: pathsShown(leavesOf(data)),
+      fits: tierForms(data),
+      copes: isUnderstood(tier) && isTierRead(data, tier.outcome.value),
+    };
+  },
+  topTier({ tier }) {
+    const data = dataOf(tier.answer);
+    if (!isFields(data) || tierForms(data).length === 0) return null;
+    const next = nextIn(data);
+    const copes = isUnderstood(tier) && tier.outcome.value.nextTier === null;
+    if (next === undefined) return { seen: "absent", fits: ["absent"], copes };
+    if (next === null) return { seen: "null", fits: ["null"], copes };
+    return next === "" ? { seen: "empty text", fits: ["empty"], copes } : null;
+  },
+  quoteFields({ quote }) {
+    const data = dataOf(quote.answer);
+    const amounts = amountsIn(data);
+    if (amounts.length === 0) return null;
+    const per = leavesOf(data).find(({ path }) => lastOf(path).toLowerCase() === "per");
+    const paths = amounts.map(({ path }) => path);
+    return {
+      seen: pathsShown(amounts) + (per ? `, per ${perShown(per.value)}` : ""),
+      fits: quoteForms(paths, per !== undefined),
+      copes: isUnderstood(quote),
+    };
+  },
+  quoteAmount({ quote }) {
+    const amounts = amountsIn(dataOf(quote.answer)).map(({ value }) => value);
+    if (amounts.length === 0) return null;
+    return {
+      seen: [...new Set(amounts.map(formOf))].join(", "),
+      fits: amountForms(amounts),
+      copes: isUnderstood(quote),
+    };
+  },
+  quoteEcho({ quote }) {
+    const data = dataOf(quote.answer);
+    if (!isFields(data)) return null;
+    const names = new Set(leavesOf(data).map(({ path }) => lastOf(path)));
+    const echoes = ["tld", "action", "years"].filter((name) => names.has(name));
+    return {
+      seen: namesShown(echoes),
+      fits: echoes.length === 3 ? ["all"] : echoes.length === 0 ? ["none"] : [],
+      copes: isUnderstood(quote),
+    };
+  },
+  statusWords: roleSight(["status"], statusForms, (value) =>
+    Array.isArray(value) ? `list of ${wordShown(value[0])}` : wordShown(value),
+  ),
+  checkYears({ check, checkYears: asked }) {
+    const data = dataOf(check.answer);
+    const told = isFields(data) ? data["years"] : undefined;
+    if (typeof told !== "number" || asked === 1) return null;
+    return told === asked
+      ? {
+          seen: "not ignored; whether they are required or bounded, only a refusal shows",
+          fits: ["optional", "required", "bounded"],
+          copes: true,
+        }
+      : { seen: "ignored: the answer is for another number of years", fits: ["ignored"], copes: false };
+  },
+  // A question that the service asks names its years and is not refused, which all of the settings allow.
+  quoteYears: () => null,
+  listWrapper({ domains }) {
+    const list = listIn(dataOf(domains.answer));
+    if (list === null) return null;
+    return {
+      seen: list.path === "" ? "nothing: data is the list" : list.path,
+      fits: listForms(list.path),
+      copes: isUnderstood(domains),
+    };
+  },
+  listItems({ domains }) {
+    const [item] = listIn(dataOf(domains.answer))?.items ?? [];
+    if (item === undefined) return null;
+    const record = recordIn(item);
+    const told =
+      record === null ? formOf(item) : `objects with ${record.fields.size} of the record's 6 fields`;
+    const inside = record === null || record.wrapper === null ? "" : ` in ${nameShown(record.wrapper)}`;
+    return {
+      seen: typeof item === "string" ? "names alone" : told + inside,
+      fits: itemForms(item, record),
+      copes: isUnderstood(domains),
+    };
+  },
+  listOrder({ domains }) {
+    const list = listIn(dataOf(domains.answer));
+    if (list === null || list.items.length < 2) return null;
+    const fits = ordersOf(list);
+    const seen = fits.map((order) => ORDERS_SHOWN[order]).join(", or ");
+    return { seen, fits, copes: isUnderstood(domains) };
+  },
+  listPaging({ domains }) {
+    const list = listIn(dataOf(domains.answer));
+    if (list === null) return null;
+    return {
+      seen: namesShown(list.beside),
+      fits: pagingForms(list.beside),
+      copes: isUnderstood(domains),
+    };
+  },
+  notManaged({ domain, isOwn }) {
+    const { answer } = domain;
+    if (isOwn || answer === null || isOfNoDomain(answer.kind)) return null;
+    const copes = isUnderstood(domain) && domain.outcome.value === null;
+    if (answer.kind !== "success") {
+      const fits = NOT_MANAGED.filter(([status]) => status === answer.status).map(([, setting]) => setting);
+      return { seen: `status ${answer.status}`, fits, copes };
+    }
+    const data = dataOf(answer);
+    if (data === null || data === undefined)
+      return { seen: `data ${formOf(data)}`, fits: ["nothing"], copes };
+    if (isFields(data) && Object.keys(data).length === 0)
+      return { seen: "data empty object", fits: ["empty"], copes };
+    // It is managed after all: beyond the list's end, where it could not be known.
+    if (recordIn(data) !== null) return null;
+    return { seen: `data ${pathsShown(leavesOf(data))}`, fits: [], copes };
+  },
+  errorFields(contact) {
+    const heard = refusals(contact)[0];
+    if (heard === undefined) return null;
+    const { form, shown } = errorIn(heard.answer);
+    return { seen: shown, fits: form === null ? [] : [form], copes: isTaken(heard, contact) };
+  },
+  errorFlag(contact) {
+    const heard = refusals(contact).find(({ answer }) => isFields(answer.json));
+    if (heard === undefined || !isFields(heard.answer.json)) return null;
+    const flag = heard.answer.json["success"];
+    return {
+      seen: flag === undefined ? "absent" : flag === false ? "success: false" : formOf(flag),
+      fits: flag === undefined ? ["absent"] : flag === false ? ["present"] : [],
+      copes: isTaken(heard, contact),
+    };
+  },
+  errorCodes(contact) {
+    for (const heard of refusals(contact)) {
+      const { code } = errorIn(heard.answer);
+      if (typeof code !== "string" && typeof code !== "number") continue;
+      const fits = codeForms(String(code));
+      return { seen: fits.length > 0 ? wordShown(code) : formOf(code), fits, copes: isTaken(heard, contact) };
+    }
+    return null;
+  },
+  credentialStatus: refusalSight("credential", statusOf(OPEN_POINTS.credentialStatus.settings)),
+  accessStatus: refusalSight("access", statusOf(OPEN_POINTS.accessStatus.settings)),
+  inputStatus: refusalSight("input", statusOf(OPEN_POINTS.inputStatus.settings)),
+  limitStatus: refusalSight("limit", statusOf(OPEN_POINTS.limitStatus.settings)),
+  retryAfter: refusalSight("limit", ({ headers }) => {
+    const value = headers["retry-after"];
+    return { seen: formOf(value), fits: retryAfterForms(value) };
+  }),
+  limitFields: refusalSight("limit", ({ headers }) => {
+    const names = limitFieldsOf(headers);
+    const isOld = names.some((name) => name.startsWith("x-ratelimit"));
+    const fits = names.length === 0 ? "none" : isOld ? "x-ratelimit" : "ratelimit";
+    return { seen: namesShown(names), fits: [fits] };
+  }),
+};
+
+/** What would show a point that was not seen. Nothing of it is provoked here. */
+const HOW_SEEN: Readonly<Record<Switch, string>> = {
+  envelope: "any answer that succeeds",
+  takenStatus: "the check of a name that is taken",
+  takenPricing: "the check of a name that is taken",
+  checkEcho: "any check that succeeds",
+  recordFields: "an account with a domain",
+  recordWrapper:
+    "the record of one of the account's domains: asked for where the list tells less than whole records",
+  dates: "an account with a domain",
+  autoRenew: "an account with a domain",
+  nameservers: "a domain with nameservers",
+  tierFields: "a tier answer that succeeds",
+  topTier: "an account in the top tier",
+  quoteFields: "a quote that succeeds",
+  quoteAmount: "a quote that succeeds",
+  quoteEcho: "a quote that succeeds",
+  statusWords: "an account with a domain",
+  checkYears:
+    "a check's answer that repeats more than one year; required or bounded, a refusal of fewer or more",
+  quoteYears: "the refusal of a quote without years, or for many: not provoked",
+  listWrapper: "a domain list that succeeds",
+  listItems: "an account with a domain",
+  listOrder: "an account with several domains",
+  listPaging: "a domain list that succeeds",
+  notManaged: "the record of a name that is not the account's: asked for where the list tells whole records",
+  errorFields: "any refusal, such as that of a name that is not the account's",
+  errorFlag: "any refusal in JSON",
+  errorCodes: "any refusal with a code",
+  credentialStatus: "a call with a revoked credential: not provoked",
+  accessStatus: "a call from an address that is not on the allowlist: not provoked",
+  inputStatus: "a malformed question: not provoked",
+  limitStatus: "more calls than the limit: not provoked",
+  retryAfter: "more calls than the limit: not provoked",
+  limitFields: "more calls than the limit: not provoked",
+};
+
+type Any = Heard<unknown>;
+type Understood<T> = Heard<T> & { readonly outcome: { readonly value: T } };
+type Refused = Any & { readonly answer: Answer };
+
+/** In the order in which they were made. */
+export function all({ domains, domain, check, quote, balance, tier }: Contact): readonly Any[] {
+  return [domains, domain, check, quote, balance, tier];
+}
+
+export function isUnderstood<T>(heard: Heard<T>): heard is Understood<T> {
+  return "value" in heard.outcome;
+}
+
+const MOST_WORDS = 8;
+/** Of what is no vocabulary by itself, only these words are shown. */
+const FLAG_WORD = /^(?:on|off|yes|no|true|false|enabled|disabled|active|inactive|auto|manual|[yntf])$/i;
+const PER_WORD = /^(?:per_?)?(?:years?|annum|months?|terms?|periods?|domains?|total)$/i;
+
+function perShown(value: unknown): string {
+  return typeof value === "string" && PER_WORD.test(value) ? wordShown(value) : formOf(value);
+}
+
+/** What the check of a taken name shows. */
+function takenSight<Setting>(
+  look: (data: Fields, copes: boolean) => Sight<Setting>,
+): (contact: Contact) => Sight<Setting> | null {
+  return ({ check }) => {
+    const data = dataOf(check.answer);
+    return isFields(data) && data["available"] === false ? look(data, isUnderstood(check)) : null;
+  };
+}
+
+interface SeenRecord {
+  readonly raw: RawRecord;
+  /** What the service made of it; null: nothing. */
+  readonly read: DomainRecord | null;
+}
+
+/** The one that was asked for, then those of the list. */
+function recordsOf({ domain, isOwn, domains }: Contact): SeenRecord[] {
+  const one = isOwn ? recordIn(dataOf(domain.answer)) : null;
+  const read = isUnderstood(domain) ? domain.outcome.value : null;
+  const items = listIn(dataOf(domains.answer))?.items ?? [];
+  const listed = items.flatMap((item, index): SeenRecord[] => {
+    const raw = recordIn(item);
+    if (raw === null) return [];
+    return [{ raw, read: isUnderstood(domains) ? (domains.outcome.value[index] ?? null) : null }];
+  });
+  return [...(one === null ? [] : [{ raw: one, read }]), ...listed];
+}
+
+const ROLE_ORDER = ["name", "status", "expiry", "registered", "autoRenew", "nameservers"] as const;
+
+/** Whether the service has read a field that says something. */
+function isRead({ raw, read }: SeenRecord, role: Role): boolean {
+  if (read === null) return false;
+  const value = raw.fields.get(role)?.value;
+  if (value === null || value === undefined || value === "") return true;
+  switch (role) {
+    case "name":
+      return true;
+    case "status":
+      return read.status !== null;
+    case "expiry":
+      return read.expiresAt !== null;
+    case "registered":
+      return read.registeredAt !== null;
+    case "autoRenew":
+      return read.autoRenew !== null;
+    case "nameservers":
+      return read.nameservers.length > 0 || isEmpty(value);
+    default:
+      return role satisfies never;
+  }
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
+}
+
+/** What the records' fields of some roles show: the settings that every one of them fits. */
+function roleSight<Setting extends string>(
+  roles: readonly Role[],
+  formsOf: (value: unknown) => readonly Setting[],
+  shown: (value: unknown) => string,
+): (contact: Contact) => Sight<Setting> | null {
+  return (contact) => {
+    const records = recordsOf(contact);
+    const told = records.flatMap((record) =>
+      roles.flatMap((role) => {
+        const value = record.raw.fields.get(role)?.value;
+        return value === null || value === undefined || isEmpty(value) ? [] : [{ record, role, value }];
+      }),
+    );
+    const [first] = told;
+    if (first === undefined) return null;
+    return {
+      // Sorted: which of them came first is the account's.
+      seen: [...new Set(told.map(({ value }) => shown(value)))].sort().slice(0, MOST_WORDS).join(", "),
+      fits: formsOf(first.value).filter((form) => told.every(({ value }) => formsOf(value).includes(form))),
+      copes: told.every(({ record, role }) => isRead(record, role)),
+    };
+  };
+}
+
+function hostsShown(value: unknown): string {
+  if (isFields(value)) return `object with ${namesShown(Object.keys(value))}`;
+  if (typeof value === "string") return value.includes(",") ? "text with commas" : "text";
+  const [host]: readonly unknown[] = isList(value) ? value : [];
+  return isFields(host) ? `list of objects with ${namesShown(Object.keys(host))}` : formOf(value);
+}
+
+/** What stands under a field called next…; undefined where there is none. */
+function nextIn(data: unknown): unknown {
+  return leavesOf(data).find(({ path }) => path.split(".").some((name) => /^next/i.test(name)))?.value;
+}
+
+function isTierRead(data: unknown, read: { nextTier: string | null; domainsNeeded: number | null }): boolean {
+  const next = nextIn(data);
+  const isNext = next !== undefined && next !== null && next !== "";
+  const counts = leavesOf(data).filter(
+    ({ path, value }) =>
+      typeof value === "number" && /need|requir|remain|advance|to_?next/i.test(lastOf(path)),
+  );
+  return (!isNext || read.nextTier !== null) && (counts.length === 0 || read.domainsNeeded !== null);
+}
+
+const AMOUNT_NAME = /amount|price|total|cost|value/i;
+
+function amountsIn(data: unknown): { path: string; value: unknown }[] {
+  return leavesOf(data).filter(
+    ({ path, value }) =>
+      AMOUNT_NAME.test(lastOf(path)) &&
+      (typeof value === "number" ||
+        value instanceof WrittenNumber ||
+        (typeof value === "string" && /^\d+(?:\.\d+)?$/.test(value))),
+  );
+}
+
+/** Whether a refusal says nothing of what was asked. */
+function isOfNoDomain(kind: Kind): boolean {
+  return kind === "limit" || kind === "credential" || kind === "access";
+}
+
+const NOT_MANAGED = [
+  [404, 404],
+  [403, 403],
+  [200, "refusal-in-200"],
+] as const;
+
+/** From so many items on, an order is no chance. */
+const ENOUGH_ITEMS = 5;
+const ORDERS_SHOWN = {
+  given: "an order of its own",
+  name: "by name",
+  newest: "the newest registration first",
+};
+
+/** The orders in which the list may be meant to stand. */
+function ordersOf({ items }: RawList): ShapeSettings["listOrder"][] {
+  const records = items.map((item) => recordIn(item));
+  const names = items.map((item, index) =>
+    typeof item === "string" ? item : records[index]?.fields.get("name")?.value,
+  );
+  const dates = records.map((record) => instant(record?.fields.get("registered")?.value));
+  const byName = names.every((name, at) => at === 0 || String(names[at - 1]) <= String(name));
+  const known = dates.filter((date) => date !== null);
+  const isDated = known.length === items.length;
+  const byDate = known.every((date, at) => at === 0 || (known[at - 1] ?? date) >= date);
+  const isChance = items.length < ENOUGH_ITEMS || new Set(known).size < known.length / 2;
+  return [
+    ...((!byName && !(isDated && byDate)) || isChance ? (["given"] as const) : []),
+    ...(byName ? (["name"] as const) : []),
+    // Without dates nobody can tell.
+    ...(byDate && (isDated || !byName) ? (["newest"] as const) : []),
+  ];
+}
+
+function instant(value: unknown): number | null {
+  if (typeof value === "number") return value;
+  const date = typeof value === "string" ? Date.parse(value) : NaN;
+  return Number.isNaN(date) ? null : date;
+}
+
+/** Answers that are refusals, those of a limit last, which may come from a proxy in front. */
+function refusals(contact: Contact): Refused[] {
+  const refused = all(contact).filter(
+    (heard): heard is Refused => heard.answer !== null && heard.answer.kind !== "success",
+  );
+  return refused.sort((a, b) => Number(a.answer.kind === "limit") - Number(b.answer.kind === "limit"));
+}
+
+/** Whether the service took a refusal for what it is. */
+function isTaken(heard: Refused, { domain }: Contact): boolean {
+  const { kind } = heard.answer;
+  if (kind === "limit") return "code" in heard.outcome && heard.outcome.code === "quota_exhausted";
+  if (heard.operation === "domain" && !isOfNoDomain(kind))
+    return isUnderstood(domain) && domain.outcome.value === null;
+  return "code" in heard.outcome;
+}
+
+/** What the refusals of one kind show. */
+function refusalSight<Setting>(
+  kind: Kind,
+  look: (answer: Answer) => Omit<Sight<Setting>, "copes">,
+): (contact: Contact) => Sight<Setting> | null {
+  return (contact) => {
+    const heard = refusals(contact).find(({ answer }) => answer.kind === kind);
+    return heard === undefined ? null : { ...look(heard.answer), copes: isTaken(heard, contact) };
+  };
+}
+
+function statusOf<Status extends number>(
+  settings: readonly Status[],
+): (answer: Answer) => Omit<Sight<Status>, "copes"> {
+  return ({ status }) => ({
+    seen: `status ${status}`,
+    fits: settings.filter((setting) => setting === status),
+  });
+}
+
+/** The error object's form, and its code. */
+function errorIn({ json }: Answer): {
+  readonly form: ShapeSettings["errorFields"] | null;
+  readonly shown: string;
+  readonly code: unknown;
+} {
+  if (json === undefined) return { form: "text", shown: "no JSON", code: undefined };
+  if (!isFields(json)) return { form: null, shown: formOf(json), code: undefined };
+  const shown = pathsShown(leavesOf(json));
+  const { error, errors } = json;
+  if (isFields(error)) return { form: "code" in error ? "nested" : null, shown, code: error["code"] };
+  if (typeof error === "string") return { form: "word", shown, code: error };
+  if (isList(errors)) {
+    const [first] = errors;
+    const inside = isFields(first) ? namesShown(Object.keys(first)) : formOf(first);
+    return {
+      form: isFields(first) && "code" in first ? "list" : null,
+      shown: `${shown}: a list with ${inside}`,
+      code: isFields(first) ? first["code"] : undefined,
+    };
+  }
+  const { type, code } = json;
+  if (typeof type === "string" && "status" in json)
+    return { form: "problem", shown, code: type.slice(type.lastIndexOf("/") + 1) };
+  return { form: "code" in json ? "flat" : null, shown, code };
+}
+
+/** The names of an answer's fields that tell of a limit. */
+export function limitFieldsOf(headers: Answer["headers"]): string[] {
+  return Object.keys(headers).filter((name) => /^(?:x-)?ratelimit/i.test(name));
+}

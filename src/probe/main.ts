@@ -1,0 +1,59 @@
+/** `npm run probe [-- --json]` as a process: settings like the service's, the result on stdout, what went wrong on stderr, an exit code. */
+import { parseArgs } from "node:util";
+import { systemClock } from "../clock.js";
+import { type Config, readConfig } from "../config.js";
+import { startSandbox } from "../sandbox/sandbox.js";
+import { fixedSecret } from "../secret.js";
+import { probe } from "./probe.js";
+import type { Result } from "./result.js";
+import { tableOf } from "./table.js";
+
+const EXIT_CODES: Readonly<Record<Result["verdict"], number>> = { copes: 0, fails: 1, incomplete: 2 };
+const NOT_PROBED = 2;
+const SOON_MS = 1000;
+
+try {
+  const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
+  const settings = readConfig(process.env, systemClock);
+  if (settings.ok) {
+    const result = await run(settings.config);
+    console.log(values.json ? JSON.stringify(result, null, 2) : tableOf(result));
+    process.exitCode = EXIT_CODES[result.verdict];
+  } else {
+    for (const fault of settings.faults) console.error(fault);
+    process.exitCode = NOT_PROBED;
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : "The probe could not start.");
+  process.exitCode = NOT_PROBED;
+}
+
+async function run(config: Config): Promise<Result> {
+  // While a call waits for the quota, nothing else keeps the process alive.
+  const alive = setInterval(() => {}, SOON_MS);
+  const patience = setTimeout(() => {
+    console.error(
+      "Still asking: without a record of the last window, calls wait until the quota is surely free.",
+    );
+  }, SOON_MS);
+  const sandbox = config.upstream === null ? await embedded(config) : null;
+  try {
+    if (sandbox !== null) return await probe({ config, ...sandbox, live: null, clock: systemClock });
+    const { upstream } = config;
+    if (upstream === null) throw new Error("There is neither an upstream nor a sandbox.");
+    return await probe({ config, upstream, live: upstream.baseUrl, clock: systemClock });
+  } finally {
+    clearInterval(alive);
+    clearTimeout(patience);
+    await sandbox?.close();
+  }
+}
+
+async function embedded({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
+  const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });
+  const { key, secret } = sandbox.credential();
+  return {
+    upstream: { baseUrl: sandbox.url, active: { key: fixedSecret(key), secret: fixedSecret(secret) } },
+    close: () => sandbox.close(),
+  };
+}
