@@ -6,7 +6,6 @@
 import { fork } from "node:child_process";
 import { setMaxListeners } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,105 +15,19 @@ import { ServiceError } from "../../src/errors.js";
 import { createQuota } from "../../src/quota/lanes.js";
 import { openFileLedger } from "../../src/quota/ledger-file.js";
 import type { Quota } from "../../src/quota/quota.js";
+import { ask, BUDGET, HEADROOM, type Jitter, JITTERS, LIMIT, Receiver, WINDOW_MS } from "./receiver.js";
 
-const WINDOW_MS = 1000;
-const LIMIT = 60;
-const HEADROOM = 3;
-const BUDGET = LIMIT - HEADROOM;
 const WINDOWS = 10;
 const KILLS = 20;
 const CALLERS = 2 * BUDGET;
 const CHILD = "quota-bench-child";
 
-/** One way of being slow: a whole latency in ms, of which a random part passes before the call is counted. */
-interface Jitter {
-  readonly name: string;
-  readonly draw: () => number;
-}
-
-const JITTERS: readonly Jitter[] = [
-  { name: "none", draw: () => 0 },
-  {
-    // Mean 2 % of the window, cut off at half a window.
-    name: "small, tail to half a window",
-    draw: () => Math.min(-Math.log(1 - Math.random()) * 0.02 * WINDOW_MS, WINDOW_MS / 2),
-  },
-  { name: "uniform to half a window", draw: () => (Math.random() * WINDOW_MS) / 2 },
-];
-
-/** An upstream that counts strictly: a call over the limit in the window that ends with it is a 429. */
-class Receiver {
-  readonly arrivals: number[] = [];
-  refused = 0;
-  latencySumMs = 0;
-  readonly #server: Server;
-
-  constructor(jitter: Jitter) {
-    this.#server = createServer((_, res) => {
-      const latencyMs = jitter.draw();
-      const beforeMs = latencyMs * Math.random();
-      this.latencySumMs += latencyMs;
-      after(beforeMs, () => {
-        this.#count();
-        after(latencyMs - beforeMs, () => res.end("{}"));
-      });
-    });
-    this.#server.keepAliveTimeout = 60_000;
-  }
-
-  async listen(): Promise<number> {
-    await new Promise<void>((done) => {
-      this.#server.listen(0, "127.0.0.1", done);
-    });
-    const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("no port");
-    return address.port;
-  }
-
-  close(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-
-  get worst(): number {
-    let first = 0;
-    let worst = 0;
-    for (const [index, at] of this.arrivals.entries()) {
-      while (at - (this.arrivals[first] ?? at) >= WINDOW_MS) first += 1;
-      worst = Math.max(worst, index - first + 1);
-    }
-    return worst;
-  }
-
-  #count(): void {
-    const now = performance.now();
-    this.arrivals.push(now);
-    const recent = this.arrivals.slice(-LIMIT - 1).filter((at) => now - at < WINDOW_MS);
-    if (recent.length > LIMIT) this.refused += 1;
-  }
-}
-
-function after(ms: number, run: () => void): void {
-  if (ms < 0.5) run();
-  else setTimeout(run, ms);
-}
-
-function ask(port: number, answered: () => void): Promise<void> {
-  return new Promise((done, failed) => {
-    request({ host: "127.0.0.1", port, timeout: 5000 }, (response) => {
-      answered();
-      response.resume().once("end", done).once("error", failed);
-    })
-      .once("error", failed)
-      .end();
-  });
-}
-
 function onFault(what: string, error: unknown): void {
   console.error(what, error);
 }
 
-async function openQuota(directory: string): Promise<Quota> {
+/** The service's own quota over a ledger file in `directory`, free at the start. */
+export async function openQuota(directory: string): Promise<Quota> {
   const ledger = await openFileLedger({
     directory,
     fingerprint: "bench",
@@ -153,8 +66,7 @@ interface Row {
  * at either end can move a short run's figure a few hundredths, past the bound too.
  */
 function row(name: string, receiver: Receiver, startedAt: number, endedAt: number): Row {
-  const calls = receiver.arrivals.filter((at) => at >= startedAt + WINDOW_MS / 2 && at < endedAt).length;
-  const use = calls / ((BUDGET * (endedAt - startedAt - WINDOW_MS / 2)) / WINDOW_MS);
+  const use = receiver.use(startedAt + WINDOW_MS / 2, endedAt);
   const bound = WINDOW_MS / (WINDOW_MS + receiver.latencySumMs / Math.max(1, receiver.arrivals.length));
   return {
     "latency and jitter": name,
