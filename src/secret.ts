@@ -3,8 +3,11 @@ import { readFileSync } from "node:fs";
 import type { Clock } from "./clock.js";
 
 export interface Secret {
-  /** The value now. A file that is missing or empty for a moment, as in a swap, leaves the last good value in force. */
-  current(): string;
+  /**
+   * The value now. A file that is missing or empty for a moment, as in a swap, leaves the last good value in force. `afresh` reads the
+   * file even if that was done a moment ago.
+   */
+  current(how?: { readonly afresh: boolean }): string;
 }
 
 const REREAD_AFTER_MS = 1000;
@@ -19,8 +22,8 @@ export function fileSecret(path: string, clock: Clock): Secret {
   let value = readSecretFile(path);
   let readAtMs = clock.monotonic();
   return {
-    current() {
-      if (clock.monotonic() - readAtMs >= REREAD_AFTER_MS) {
+    current({ afresh } = { afresh: false }) {
+      if (afresh || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) {
         readAtMs = clock.monotonic();
         try {
           value = readSecretFile(path);

@@ -140,6 +140,7 @@ class RedisLedger implements Ledger {
   #pauseTold = true;
   /** Whether Redis's clock has been read since its last word on slots. */
   #clockRead = false;
+  #rejoining: Promise<Reply | null> | null = null;
   #used = 0;
   #largest = 0;
   #waitedAt = -Infinity;
@@ -303,6 +304,17 @@ class RedisLedger implements Ledger {
 
   /** Null when Redis did not answer in time. */
   async #request(what: Request): Promise<Reply | null> {
+    // After a silence what was used alone is told once, before anything else is asked.
+    if (this.#alone(this.#settings.clock.monotonic())) {
+      this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
+        this.#rejoining = null;
+      });
+      if ((await this.#rejoining) === null) return null;
+    }
+    return this.#attempt(what);
+  }
+
+  async #attempt(what: Request): Promise<Reply | null> {
     try {
       // What was sent with a wrong idea of Redis's clock was not done, and has corrected the idea.
       return (await this.#send(what)) ?? (await this.#send(what));

@@ -97,12 +97,21 @@ else
       if slot.gift then slot.gift = false; slot.at = latest; slot.before = latest; slot.assumed = true end
     end
   end
-  for _, agoMs in ipairs(q.own) do
-    local claimed = nil
-    if not known then
-      for _, slot in ipairs(s.slots) do if slot.home == '' and slot.assumed then claimed = slot end end
+  if known then
+    -- Said again, by a request sent before the answer to the first: what is known of each slot stays, the rest is the later of the two.
+    local mine = sorted(homesOf(q.me))
+    table.sort(q.own, function(a, b) return a < b end)
+    for n, agoMs in ipairs(q.own) do
+      local slot = mine[#mine + 1 - n]
+      if not slot then charge(agoMs)
+      elseif slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = '' end
     end
-    if claimed then claimed.home = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
+  else
+    for _, agoMs in ipairs(q.own) do
+      local claimed = nil
+      for _, slot in ipairs(s.slots) do if slot.home == '' and slot.assumed then claimed = slot end end
+      if claimed then claimed.home = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
+    end
   end
 end
 if q.op == 'sync' and known and s.epoch == q.epoch then

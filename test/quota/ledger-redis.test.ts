@@ -237,6 +237,16 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
     });
 
+    test("its own use is told once, however many things it asks at its return", async () => {
+      const { ledger } = await replica({ replicasMax: 1 });
+      await opened();
+      for (let n = 0; n < BUDGET / 2; n += 1)
+        await takeSoon(ledger).then((slot) => ledger.settle(slot, "answered"));
+      await server.command("FLUSHALL");
+      const taken = await Promise.all(Array.from({ length: BUDGET / 2 }, () => ledger.take()));
+      expect(taken.filter((one) => "slot" in one)).toHaveLength(BUDGET / 2);
+    });
+
     test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async () => {
       const [a, b] = [await replica(), await replica()];
       await opened();

@@ -50,6 +50,19 @@ describe("a secret", () => {
     expect(secret.current()).toBe("third");
   });
 
+  test("is read at once by whoever asks for it afresh", () => {
+    writeFileSync(path, "first");
+    const secret = fileSecret(path, clock);
+    writeFileSync(path, "second");
+    expect([secret.current(), secret.current({ afresh: true }), secret.current()]).toEqual([
+      "first",
+      "second",
+      "second",
+    ]);
+    unlinkSync(path);
+    expect(secret.current({ afresh: true })).toBe("second");
+  });
+
   test("behind a symbolic link follows the link's swap", async () => {
     writeFileSync(join(directory, "one"), "first");
     writeFileSync(join(directory, "two"), "second");

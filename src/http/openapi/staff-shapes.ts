@@ -154,7 +154,9 @@ export const overviewShape = z
     surprises: z
       .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
       .max(50)
-      .meta({ description: "What the upstream said since the start that nobody expected: shapes, no values." }),
+      .meta({
+        description: "What the upstream said since the start that nobody expected: shapes, no values.",
+      }),
     credentials: z.array(
       z.strictObject({
         role: z.enum(["active", "standby"]),
