@@ -103,7 +103,11 @@ describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))("behind 
 
 test("an upstream that ignores years has no price for several years, and no wrong one", async () => {
   const shapes = { checkYears: "ignored" } as const;
-  const service = await startService({ clock: new FakeClock(Date.now()), retail: RETAIL, sandbox: { shapes } });
+  const service = await startService({
+    clock: new FakeClock(Date.now()),
+    retail: RETAIL,
+    sandbox: { shapes },
+  });
   try {
     const priceOf = async (query: string): Promise<unknown> => {
       const { body } = await service.ask(`/v1/availability?domain=${query}`);
