@@ -31,7 +31,6 @@ export interface RedisLink {
   set(key: string, value: string, ttlMs: number): Promise<void>;
   /** Sets what is not there yet; false when it is. */
   claim(key: string, value: string, ttlMs: number): Promise<boolean>;
-  remove(key: string): Promise<void>;
   publish(channel: string, message: string): Promise<void>;
   /**
    * Has every message of the channel told. `onGap` is called once messages are received, and again each time that some may have been
@@ -118,10 +117,6 @@ export function connectRedis(settings: RedisSettings): RedisLink {
       }),
     claim: (key, value, ttlMs) =>
       ask(async () => (await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)), "NX")) === "OK"),
-    remove: (key) =>
-      ask(async () => {
-        await client.del(key);
-      }),
     publish: (channel, message) =>
       ask(async () => {
         await client.publish(channel, message);
