@@ -12,9 +12,11 @@ import type { Clock } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
-import { asks, requestContext } from "./http/context.js";
+import { createClientLimit } from "./http/client-limit.js";
+import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { docsRouter } from "./http/docs.js";
-import { clientLimit, oneHost, securityHeaders, serve, websiteOrigins } from "./http/edge.js";
+import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
+import { fastPath } from "./http/fast-path.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
@@ -22,7 +24,7 @@ import type { PurgeWish } from "./http/parse.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
 import { staffRoutes } from "./http/staff.js";
-import { visitorRoutes } from "./http/visitors.js";
+import { visitorQuestions, visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
 import { createMetrics } from "./metrics.js";
 import type { Wholesale } from "./money.js";
@@ -176,6 +178,9 @@ export function createApp(settings: AppSettings): App {
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
+  const onProblem = (code: ErrorCode): void => {
+    if (PROBLEMS[code].status < 429) refusedLocally += 1;
+  };
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
   const purge = async (what: PurgeWish): Promise<Record<string, number>> => {
     const purged = {
@@ -209,8 +214,13 @@ export function createApp(settings: AppSettings): App {
   app.set("query parser", "simple");
   app.set("trust proxy", config.trustProxyHops);
 
-  app.use(requestContext(log, metrics, clock));
-  app.use(securityHeaders());
+  const accessLog = createAccessLog(log, metrics, clock);
+  const limit = createClientLimit(config.clientPerMinute, clock);
+  const visitors = { policy, prices, availability, quotes, ask, now: () => clock.now() };
+  const questions = visitorQuestions(visitors);
+
+  app.use(requestContext(accessLog, clock));
+  app.use(securityHeaders);
   app.use(oneHost);
   app.use(
     healthRoutes({
@@ -236,8 +246,8 @@ export function createApp(settings: AppSettings): App {
     response.set("Connection", "close");
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
-  app.use("/v1", clientLimit(config.clientPerMinute, clock));
-  app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: () => clock.now() }));
+  app.use("/v1", ...limit.handlers);
+  app.use(visitorRoutes(visitors, questions));
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,
@@ -256,15 +266,21 @@ export function createApp(settings: AppSettings): App {
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");
   });
-  app.use(
-    problemHandler(log, (code: ErrorCode) => {
-      if (PROBLEMS[code].status < 429) refusedLocally += 1;
-    }),
-  );
+  app.use(problemHandler(log, onProblem));
+
+  const answeredAtOnce = fastPath({
+    questions,
+    headersFor: visitorHeaders(config.corsOrigins),
+    limit,
+    isServing: () => phase !== "draining",
+    accessLog,
+    onProblem,
+    clock,
+  });
 
   let stopWork = (): void => {};
   return {
-    server: serve(app),
+    server: serve(app, answeredAtOnce),
     async start() {
       await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
       await news?.known(REDIS_AT_START_MS);

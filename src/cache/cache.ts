@@ -24,6 +24,12 @@ export interface Known<V> extends Fact<V> {
   readonly source: Source;
 }
 
+/** What a pool knows without asking anybody. */
+export interface Remembered<V> extends Known<V> {
+  /** When it passes its freshness, or once past it is gone; on the monotonic clock, ms. */
+  readonly untilMs: number;
+}
+
 export interface Asker {
   /** Aborted when this caller no longer wants the answer. */
   readonly signal: AbortSignal;
@@ -66,7 +72,11 @@ export interface Pool<V, A extends Asker> {
     options?: GetOptions,
   ): Promise<Known<V>>;
   /** What is known without asking anybody; `stale` when past its freshness but still usable. */
-  peek(key: string): Known<V> | undefined;
+  peek(key: string): Remembered<V> | undefined;
+  /** The value for `key` if it is fresh in memory: what `get` would answer, and counted like it. The same value object until another is learned. */
+  hit(key: string): Known<V> | undefined;
+  /** Grows whenever something is learned or forgotten; until then only time changes what is known. */
+  changes(): number;
   /** The newest that is known here or to another replica, without asking the upstream. Never rejects. */
   consult(key: string): Promise<Known<V> | undefined>;
   /** Adds what was learned elsewhere. */
@@ -131,6 +141,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   const flights = new Map<string, OpenFlight<V, A>>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
+  let changes = 0;
 
   function ageMs(entry: Entry<V>): number {
     return clock.monotonic() - entry.learnedAtMs;
@@ -144,8 +155,18 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const entry = known.get(key);
     if (entry === undefined) return undefined;
     if (ageMs(entry) <= entry.usableMs) return entry;
-    known.delete(key);
+    drop(key);
     return undefined;
+  }
+
+  function keep(key: string, entry: Entry<V>): void {
+    changes += 1;
+    known.set(key, entry);
+  }
+
+  function drop(key: string): void {
+    changes += 1;
+    known.delete(key);
   }
 
   function entryOf(value: V, asOfMs: number): Entry<V> {
@@ -160,7 +181,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   }
 
   function remember(key: string, entry: Entry<V>): void {
-    known.set(key, entry);
+    keep(key, entry);
     failed.delete(key);
   }
 
@@ -179,7 +200,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const told = fact === null ? undefined : believed(fact);
     const own = usable(key);
     if (told !== undefined && (own === undefined || own.asOfMs < told.asOfMs)) {
-      if (startedIn === generation) known.set(key, told);
+      if (startedIn === generation) keep(key, told);
       return { entry: told, shared: true };
     }
     return own && { entry: own, shared: false };
@@ -324,10 +345,18 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     });
   }
 
-  function peek(key: string): Known<V> | undefined {
+  function peek(key: string): Remembered<V> | undefined {
     const entry = usable(key);
     if (entry === undefined) return undefined;
-    return { value: entry.value, asOfMs: entry.asOfMs, source: isFresh(entry) ? "hit" : "stale" };
+    const { value, asOfMs, learnedAtMs, freshMs, usableMs } = entry;
+    return isFresh(entry)
+      ? { value, asOfMs, source: "hit", untilMs: learnedAtMs + freshMs }
+      : { value, asOfMs, source: "stale", untilMs: learnedAtMs + usableMs };
+  }
+
+  function hit(key: string): Known<V> | undefined {
+    const entry = usable(key);
+    return entry && isFresh(entry) ? answer(entry, "hit") : undefined;
   }
 
   async function get(
@@ -372,6 +401,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   function forgetAll(): number {
     const { size } = known;
     generation += 1;
+    changes += 1;
     known.clear();
     failed.clear();
     flights.clear();
@@ -382,6 +412,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   return {
     get,
     peek,
+    hit,
+    changes: () => changes,
     async consult(key) {
       const place = shared?.place(key) ?? null;
       if (place !== null) await newest(key, place, generation).catch(() => undefined);
@@ -391,7 +423,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       remember(key, entryOf(value, asOfMs));
     },
     forget(key) {
-      known.delete(key);
+      drop(key);
       failed.delete(key);
     },
     purge() {

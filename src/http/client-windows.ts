@@ -6,44 +6,54 @@ import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
-/** About 10 MB. Past this the client whose minute began first is forgotten: a flood of addresses cannot take more memory. */
+/** About 20 MB. Past this the client whose minute began first is forgotten: a flood of addresses cannot take more memory. */
 const MOST_CLIENTS = 100_000;
+
+/** One client's minute. */
+export interface ClientWindow {
+  readonly client: string;
+  count: number;
+  /** On the monotonic clock, ms. */
+  readonly resetAtMs: number;
+  /** What is told of it in every answer, made with the first. */
+  policy: string | null;
+}
 
 export class ClientWindows implements Store {
   /** Tells express-rate-limit that nothing is shared between processes. */
   readonly localKeys = true;
-  readonly #windows = new Map<string, { count: number; resetAtMs: number }>();
+  readonly #windows = new Map<string, ClientWindow>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Counts one request and tells how many that makes in this client's minute. */
-  hit(client: string): number {
+  /** The minute that the client is in, begun now if there is none. */
+  of(client: string): ClientWindow {
     const now = this.#clock.monotonic();
     const open = this.#windows.get(client);
-    if (open && open.resetAtMs > now) {
-      open.count += 1;
-      return open.count;
-    }
+    if (open && open.resetAtMs > now) return open;
     this.#windows.delete(client);
     for (const [key, { resetAtMs }] of this.#windows) {
       if (resetAtMs > now && this.#windows.size < MOST_CLIENTS) break;
       this.#windows.delete(key);
     }
-    this.#windows.set(client, { count: 1, resetAtMs: now + CLIENT_WINDOW_MS });
-    return 1;
+    const begun = { client, count: 0, resetAtMs: now + CLIENT_WINDOW_MS, policy: null };
+    this.#windows.set(client, begun);
+    return begun;
   }
 
-  /** How long until the client's minute is over; 0 when it has none. */
-  untilResetMs(client: string): number {
-    return Math.max(0, (this.#windows.get(client)?.resetAtMs ?? 0) - this.#clock.monotonic());
+  /** How long until it is over. */
+  untilResetMs({ resetAtMs }: ClientWindow): number {
+    return Math.max(0, resetAtMs - this.#clock.monotonic());
   }
 
   increment(client: string): ClientRateLimitInfo {
-    const totalHits = this.hit(client);
-    return { totalHits, resetTime: new Date(this.#clock.now() + this.untilResetMs(client)) };
+    const window = this.of(client);
+    window.count += 1;
+    const resetTime = new Date(this.#clock.now() + this.untilResetMs(window));
+    return { totalHits: window.count, resetTime };
   }
 
   decrement(client: string): void {

@@ -11,20 +11,49 @@ import type { Ask, Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import type { ClientWindows } from "./client-windows.js";
 
-export interface RequestContext {
+/** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
+const MOST_QUESTIONS = 100;
+const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+export class RequestContext {
   readonly id: string;
-  /** IPv4 address or IPv6 /56, as the limits count clients. */
-  readonly client: string;
-  /** IPv4 address, or IPv6 /64 in its /48, as the quota counts who had how much. */
-  readonly asker: Pick<Ask, "client" | "network">;
-  /** Aborted when the client hangs up before its answer is finished. */
-  readonly signal: AbortSignal;
+  readonly startedAtMs: number;
   /** The path pattern that answered; never the path itself, which may hold a name. */
-  route: string;
+  route = "none";
   /** What was told to the client instead of a success. */
-  code: string | null;
+  code: string | null = null;
   /** Whether this request has been charged to its client's cold limit. */
-  cold: boolean;
+  cold = false;
+  readonly #address: string;
+  readonly #hangUp = new AbortController();
+  #client: string | null = null;
+
+  constructor(request: Request, clock: Clock) {
+    this.startedAtMs = clock.monotonic();
+    this.id = requestId(request);
+    this.#address = addressOf(request);
+    setMaxListeners(MOST_QUESTIONS, this.#hangUp.signal);
+  }
+
+  /** IPv4 address or IPv6 /56, as the limits count clients. */
+  get client(): string {
+    this.#client ??= clientOf(this.#address);
+    return this.#client;
+  }
+
+  /** IPv4 address, or IPv6 /64 in its /48, as the quota counts who had how much. */
+  get asker(): Pick<Ask, "client" | "network"> {
+    return askerOf(this.#address);
+  }
+
+  /** Aborted when the client hangs up before its answer is finished. */
+  get signal(): AbortSignal {
+    return this.#hangUp.signal;
+  }
+
+  hangUp(): void {
+    this.#hangUp.abort();
+  }
 }
 
 const contexts = new WeakMap<Request, RequestContext>();
@@ -36,49 +65,63 @@ export function contextOf(request: Request): RequestContext {
   return context;
 }
 
-/** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
-const MOST_QUESTIONS = 100;
-const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
+/** The client's own id where it is one, else a new one. */
+export function requestId({ headers }: Pick<Request, "headers">): string {
+  const sent = headers["x-request-id"];
+  return typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID();
+}
+
+export function addressOf({ ip }: Pick<Request, "ip">): string {
+  return ip ?? "0.0.0.0";
+}
+
+/** IPv4 address or IPv6 /56, as the limits count clients. */
+export function clientOf(address: string): string {
+  return address.includes(":") ? ipKeyGenerator(address, 56) : address;
+}
 
 /** Neighbours within a /64 are one household or host; a /48 is what one customer can be given. */
-export function askerOf(address: string): RequestContext["asker"] {
+export function askerOf(address: string): Pick<Ask, "client" | "network"> {
   const client = ipKeyGenerator(address, 64);
   const network = ipKeyGenerator(address, 48);
   return network === client ? { client } : { client, network };
 }
 
-/** Gives every request its context and every answer its `x-request-id`, log line and metric. */
-export function requestContext(log: Log, metrics: Metrics, clock: Clock): RequestHandler {
+/** Writes the log line and the metric of a request that has been answered, or left (499). */
+export type AccessLog = (
+  request: Pick<RequestContext, "id" | "startedAtMs" | "route" | "code"> & { readonly method: string },
+  status: number,
+) => void;
+
+export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): AccessLog {
+  return ({ id, startedAtMs, route, code, method }, status) => {
+    const durationMs = Math.round((clock.monotonic() - startedAtMs) * 10) / 10;
+    metrics.request(route, method, status, durationMs);
+    log.info("http.request", {
+      requestId: id,
+      method,
+      route,
+      status,
+      ...(code !== null && { code }),
+      durationMs,
+    });
+  };
+}
+
+/** Gives every request its context and every answer its `x-request-id` and its line in the access log. */
+export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
-    const startedAtMs = clock.monotonic();
-    const sent = request.headers["x-request-id"];
-    const address = request.ip ?? "0.0.0.0";
-    const hangUp = new AbortController();
-    setMaxListeners(MOST_QUESTIONS, hangUp.signal);
-    const context: RequestContext = {
-      id: typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID(),
-      client: ipKeyGenerator(address, 56),
-      asker: askerOf(address),
-      signal: hangUp.signal,
-      route: "none",
-      code: null,
-      cold: false,
-    };
+    const context = new RequestContext(request, clock);
     contexts.set(request, context);
     response.setHeader("x-request-id", context.id);
     response.once("close", () => {
       const finished = response.writableFinished;
-      if (!finished) hangUp.abort();
-      const durationMs = Math.round((clock.monotonic() - startedAtMs) * 10) / 10;
-      metrics.request(context.route, request.method, finished ? response.statusCode : 499, durationMs);
-      log.info("http.request", {
-        requestId: context.id,
-        method: request.method,
-        route: context.route,
-        status: finished ? response.statusCode : 499,
-        ...(context.code !== null && { code: context.code }),
-        durationMs,
-      });
+      if (!finished) context.hangUp();
+      const { id, startedAtMs, route, code } = context;
+      accessLog(
+        { id, startedAtMs, route, code, method: request.method },
+        finished ? response.statusCode : 499,
+      );
     });
     next();
   };
@@ -95,12 +138,13 @@ export function asks(cold: ClientWindows, coldPerMinute: number, maxWaitMs: numb
       signal: context.signal,
       spend() {
         if (context.cold) return;
-        if (cold.hit(context.client) > coldPerMinute) {
+        const { totalHits } = cold.increment(context.client);
+        if (totalHits > coldPerMinute) {
           throw new ServiceError(
             "rate_limited",
             "Too many different names from this client within a minute.",
             {
-              retryAfterMs: cold.untilResetMs(context.client),
+              retryAfterMs: cold.untilResetMs(cold.of(context.client)),
             },
           );
         }

@@ -1,54 +1,91 @@
-/** What stands before every route: security headers, one Host, the client limit, the website's origins, and a server that nobody can hold. */
+/** What stands before every route: security headers, one Host, the website's origins, and a server that nobody can hold. */
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import cors from "cors";
-import type { Express, RequestHandler } from "express";
-import { rateLimit } from "express-rate-limit";
+import type { Express, Request, RequestHandler } from "express";
 import helmet from "helmet";
-import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
-import { ClientWindows, CLIENT_WINDOW_MS } from "./client-windows.js";
-import { contextOf } from "./context.js";
 import { unreadableRequest } from "./problems.js";
+import { type HeaderList, setHeaders } from "./rendered.js";
 
 /** An API needs no resources of its own, so its policy allows none; pages bring their own. */
-export function securityHeaders(): RequestHandler {
-  return helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-    },
-    crossOriginResourcePolicy: { policy: "cross-origin" },
-  });
+const security = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  },
+  crossOriginResourcePolicy: { policy: "cross-origin" },
+});
+
+/** What a middleware sets on the answer to a GET, read off once instead of being worked out for every request. */
+function headersBy(middleware: Middleware, origin?: string): HeaderList {
+  const request = new IncomingMessage(new Socket());
+  request.method = "GET";
+  if (origin !== undefined) request.headers.origin = origin;
+  const response = new ServerResponse(request);
+  middleware(request, response, () => {});
+  return Object.freeze(response.getHeaderNames().flatMap((name) => [name, String(response.getHeader(name))]));
 }
 
+type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+
+const SECURITY_HEADERS = headersBy(security);
+
+export const securityHeaders: RequestHandler = (_request, response, next) => {
+  setHeaders(response, SECURITY_HEADERS);
+  next();
+};
+
 /** Node takes two Host headers; a proxy may have believed the other one. */
+export function hasOneHost({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1;
+  }
+  return hosts <= 1;
+}
+
 export const oneHost: RequestHandler = (request, _response, next) => {
-  const hosts = request.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === "host");
-  if (hosts.length > 1)
+  if (!hasOneHost(request))
     throw new ServiceError("invalid_request", "The request has more than one Host header.");
   next();
 };
 
-export function clientLimit(perMinute: number, clock: Clock): RequestHandler {
-  const windows = new ClientWindows(clock);
-  return rateLimit({
-    windowMs: CLIENT_WINDOW_MS,
-    limit: perMinute,
-    standardHeaders: "draft-8",
-    legacyHeaders: false,
-    keyGenerator: (request) => contextOf(request).client,
-    store: windows,
-    // Clients send what they like; whether a proxy is trusted is TRUST_PROXY_HOPS' matter.
-    validate: { xForwardedForHeader: false, forwardedHeader: false },
-    handler: (request) => {
-      throw new ServiceError("rate_limited", "Too many requests from this client within a minute.", {
-        retryAfterMs: windows.untilResetMs(contextOf(request).client),
-      });
-    },
-  });
+export type HeadersFor = (origin: string | undefined) => HeaderList;
+
+/** What lets the website's pages read an answer, by the origin that asks. */
+export function websiteHeaders(origins: readonly string[]): HeadersFor {
+  const listed = (origin?: string): HeaderList => headersBy(preflight(origins), origin);
+  const others = listed();
+  const known = new Map(origins.map((origin) => [origin, listed(origin)]));
+  return (origin) => (origin === undefined ? others : (known.get(origin) ?? others));
 }
 
+/** All that stands on a visitor's answer before its own headers. */
+export function visitorHeaders(origins: readonly string[]): HeadersFor {
+  const website = websiteHeaders(origins);
+  const whole = new Map<HeaderList, HeaderList>();
+  return (origin) => {
+    const list = website(origin);
+    const known = whole.get(list) ?? Object.freeze([...SECURITY_HEADERS, ...list]);
+    whole.set(list, known);
+    return known;
+  };
+}
+
+/** Lets the website's pages read answers, and ask for what needs a preflight. */
 export function websiteOrigins(origins: readonly string[]): RequestHandler {
+  const headersFor = websiteHeaders(origins);
+  const answerPreflight = preflight(origins);
+  return (request, response, next) => {
+    if (request.method === "OPTIONS") return answerPreflight(request, response, next);
+    setHeaders(response, headersFor(request.headers.origin));
+    next();
+  };
+}
+
+function preflight(origins: readonly string[]) {
   return cors({
     origin: [...origins],
     methods: ["GET", "HEAD", "POST"],
@@ -65,16 +102,27 @@ export function websiteOrigins(origins: readonly string[]): RequestHandler {
  * (nodejs/node#37457). Made by these classes they have Express's prototypes from birth, and Express changes nothing.
  */
 function bornAsExpress(app: Express) {
-  class Incoming extends IncomingMessage {}
-  class Outgoing extends ServerResponse {}
+  class Incoming extends IncomingMessage {
+    declare readonly ip: string | undefined;
+  }
+  class Outgoing extends ServerResponse<Incoming> {}
   Object.setPrototypeOf(Incoming.prototype, app.request);
   Object.setPrototypeOf(Outgoing.prototype, app.response);
   Object.assign(app, { request: Incoming.prototype, response: Outgoing.prototype });
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-/** Slow headers, bodies and readers must not hold sockets for minutes, as Node's own limits let them. */
-export function serve(app: Express): Server {
+/** A request that has not passed Express, of which it has the address behind the proxies that are trusted. */
+export type Arrived = IncomingMessage & Pick<Request, "ip">;
+
+/**
+ * Serves what `isAnswered` answers in front of Express, and everything else by Express. Slow headers, bodies and readers must not hold
+ * sockets for minutes, as Node's own limits let them.
+ */
+export function serve(
+  app: Express,
+  isAnswered: (request: Arrived, response: ServerResponse) => boolean,
+): Server {
   const server = createServer(
     {
       ...bornAsExpress(app),
@@ -83,7 +131,9 @@ export function serve(app: Express): Server {
       connectionsCheckingInterval: 5_000,
       keepAliveTimeout: 65_000,
     },
-    app,
+    (request, response) => {
+      if (!isAnswered(request, response)) app(request, response);
+    },
   );
   server.setTimeout(90_000);
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {

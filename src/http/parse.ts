@@ -1,5 +1,4 @@
 /** Requests, parsed: every parameter known, given once and of the right form, or one error that names the field. */
-import type { Request } from "express";
 import { z } from "zod";
 import { type DomainName, parseDomainName } from "../domain-name.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
@@ -8,11 +7,14 @@ import type { QuoteItem } from "../storefront/quotes.js";
 
 export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
+/** What a query string holds, as Express and node:querystring read it. */
+export type ParsedQuery = Readonly<Record<string, unknown>>;
+
 /** The query's parameters, each given at most once and none unknown. */
-export function readQuery<K extends string>(request: Request, allowed: readonly K[]): Query<K> {
+export function readQuery<K extends string>(query: ParsedQuery, allowed: readonly K[]): Query<K> {
   const read: Partial<Record<K, string>> = {};
   const errors: FieldError[] = [];
-  for (const [name, value] of Object.entries(request.query)) {
+  for (const [name, value] of Object.entries(query)) {
     const known = allowed.find((candidate) => candidate === name);
     if (known === undefined) {
       errors.push({

@@ -5,6 +5,7 @@ import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./openapi/problems.js";
+import { render, type Rendered, sendRendered } from "./rendered.js";
 
 /** Whole seconds, rounded up, so that a retry at that second is not too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
@@ -25,28 +26,31 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
       next(error);
       return;
     }
-    sendProblem(response, problem, context.id);
+    response.removeHeader("ETag");
+    sendRendered(response, renderProblem(problem, context.id));
   };
 }
 
-function sendProblem(response: Response, error: ServiceError, requestId: string): void {
+/** The answer that an error is told in. */
+export function renderProblem(error: ServiceError, requestId: string): Rendered {
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
-  response.status(status).set({ "Cache-Control": "no-store", ...error.headers });
-  response.removeHeader("ETag");
-  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
-  response.type("application/problem+json").send(
-    JSON.stringify({
-      type: `/problems/${error.code}`,
-      title,
-      status,
-      detail: error.detail,
-      code: error.code,
-      requestId,
-      ...(error.errors.length > 0 && { errors: error.errors }),
-      ...(retryAfter !== undefined && { retryAfter }),
-    }),
-  );
+  const problem = {
+    type: `/problems/${error.code}`,
+    title,
+    status,
+    detail: error.detail,
+    code: error.code,
+    requestId,
+    ...(error.errors.length > 0 && { errors: error.errors }),
+    ...(retryAfter !== undefined && { retryAfter }),
+  };
+  return render(problem, {
+    status,
+    type: "application/problem+json",
+    cacheControl: "no-store",
+    headers: { ...error.headers, ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }) },
+  });
 }
 
 /** The whole answer, as bytes, to what is no HTTP request. */

@@ -71,7 +71,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/domains", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
       response.json({
@@ -85,7 +85,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/domains/:domain", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       const { domain } = request.params;
       // A path holds the name itself, none of the forms that people paste.
       const host = typeof domain === "string" ? canonicalHost(domain) : null;
@@ -102,7 +102,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/balance", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.balance(ask(request, "account"));
       response.json({ ...presentBalance(known.value), ...presentOrigin(known) });
@@ -112,7 +112,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/tier", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.tier(ask(request, "account"));
       response.json({ ...presentTier(known.value), ...presentOrigin(known) });
@@ -122,7 +122,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/prices", {
     before: read,
     GET: (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       response.json(presentStaffPrices(prices.facts(), policy, now()));
     },
   });
@@ -130,7 +130,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/overview", {
     before: read,
     GET: (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       response.json(parts.overview());
     },
   });
@@ -138,7 +138,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/cache/purge", {
     before: operate,
     POST: async (request, response) => {
-      readQuery(request, []);
+      readQuery(request.query, []);
       response.json({ purged: await parts.purge(readPurge(request.body)) });
     },
   });

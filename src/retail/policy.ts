@@ -55,6 +55,8 @@ export interface RetailPolicy {
   /** From short to long; empty when the TLD or the action is not sold. */
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
+  /** The number of promotions that have begun or ended by then: while it stays, a price depends on nothing but the wholesale one. */
+  season(atMs: number): number;
   price(
     wholesale: Wholesale,
     what: Combination,
@@ -129,6 +131,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     toMs,
     until: new Date(toMs).toISOString(),
   }));
+  const turns = promotions.flatMap(({ fromMs, toMs }) => [fromMs, toMs]);
   const combinations = Object.freeze(combinationsOf(config.catalog).map((what) => Object.freeze(what)));
   const soldTlds = Object.freeze(config.catalog.map(({ tld }) => tld));
 
@@ -154,6 +157,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     wholesaleCurrencies: new Set(rates.keys()),
     yearsSold,
     combinations: () => combinations,
+    season: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
 
     price(wholesale, what, { premium, atMs }) {
       if (!yearsSold(what.tld, what.action).includes(what.years)) return { ok: false, reason: "not_sold" };

@@ -22,8 +22,10 @@ export interface PriceFact extends Combination {
 export interface PriceList {
   /** The quote for one combination: from memory, else asked for. `maxAgeMs` asks anew for what is older. */
   quote(ask: Ask, what: Combination, maxAgeMs?: number): Promise<Known<Wholesale>>;
-  /** Every price known now, without asking anybody, in the order of the catalogue. */
-  facts(): PriceFact[];
+  /** The quote for one combination if it is fresh in memory: what `quote` would answer. */
+  freshQuote(what: Combination): Wholesale | undefined;
+  /** Every price known now, without asking anybody, in the order of the catalogue. The same list until something of it changes. */
+  facts(): readonly PriceFact[];
   knows(what: Combination): boolean;
   /** How long until prices that are not known yet can be expected, in ms. */
   expectedInMs(): number;
@@ -149,17 +151,33 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     }
   }
 
-  function facts(): PriceFact[] {
-    return combinations.flatMap((what) => {
-      const known = pool.peek(keyOf(what));
-      return known
-        ? [{ ...what, wholesale: known.value, asOfMs: known.asOfMs, stale: known.source === "stale" }]
-        : [];
+  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number } | null = null;
+
+  function facts(): readonly PriceFact[] {
+    if (listed?.changes === pool.changes() && clock.monotonic() <= listed.untilMs) return listed.facts;
+    const known = combinations.flatMap((what) => {
+      const found = pool.peek(keyOf(what));
+      return found ? [{ what, found }] : [];
     });
+    listed = {
+      facts: known.map(({ what, found: { value, asOfMs, source } }) => ({
+        ...what,
+        wholesale: value,
+        asOfMs,
+        stale: source === "stale",
+      })),
+      changes: pool.changes(),
+      untilMs: known.reduce((least, { found }) => Math.min(least, found.untilMs), Infinity),
+    };
+    return listed.facts;
   }
 
   return {
     quote,
+    freshQuote(what) {
+      const known = pool.peek(keyOf(what));
+      return known?.source === "hit" ? known.value : undefined;
+    },
     facts,
     knows: (what) => pool.peek(keyOf(what)) !== undefined,
     expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,

@@ -3,6 +3,7 @@
  * never a price that the retail policy did not form from the upstream's price for this name.
  */
 import type { GetOptions, Known, Pool } from "../cache/cache.js";
+import type { Fact } from "../cache/shared-tier.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
@@ -31,6 +32,8 @@ export interface Availability {
 }
 
 export interface AvailabilityDesk {
+  /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
+  known(name: DomainName, years: number): Availability | undefined;
   /** Rejects with a ServiceError when it cannot be known in time. `maxAgeMs`: for what has to be known anew. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number, options?: GetOptions): Promise<Availability>;
 }
@@ -51,6 +54,10 @@ const QUOTE_BELIEVED_MS = 300_000;
 
 export function createAvailabilityDesk(settings: AvailabilitySettings): AvailabilityDesk {
   const { policy, prices, pool, clock } = settings;
+  /** What has been answered from a fact in memory; it goes when the fact goes. */
+  const answers = new WeakMap<Check, Answered>();
+
+  const keyOf = (name: DomainName, years: number): string => `${name.ascii} ${years}`;
 
   /** What is known to be taken is taken for every term, so it is kept under the bare name. */
   async function check(
@@ -60,11 +67,11 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     options: GetOptions,
   ): Promise<Known<Check>> {
     if (options.maxAgeMs === undefined) {
-      const taken = pool.peek(name.ascii);
-      if (taken?.source === "hit") return taken;
+      const taken = pool.hit(name.ascii);
+      if (taken) return taken;
     }
     const known = await pool.get(
-      `${name.ascii} ${years}`,
+      keyOf(name, years),
       ask,
       async ({ askers, signal }) => {
         ask.spend();
@@ -127,28 +134,66 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     settings.log.warn("price.not.formed", { tld, years, reason });
   }
 
+  function owned(name: DomainName, years: number): Availability | undefined {
+    const sinceMs = settings.ownedSinceMs(name.ascii);
+    if (sinceMs === null) return undefined;
+    return taken(name, years, { asOfMs: sinceMs, stale: false });
+  }
+
+  /** A name at the price of its TLD and term; what may be premium needs a closer look, and a quote past its freshness is asked for anew. */
+  function known(name: DomainName, years: number): Availability | undefined {
+    const own = owned(name, years);
+    if (own !== undefined) return own;
+    const key = [name.ascii, keyOf(name, years)].find((known) => pool.peek(known)?.source === "hit");
+    const fact = key === undefined ? undefined : pool.peek(key);
+    if (key === undefined || fact === undefined) return undefined;
+    const { value, asOfMs } = fact;
+    const what: Combination = { tld: name.tld, action: "registration", years };
+    const quote = value.status === "taken" ? null : prices.freshQuote(what);
+    if (quote === undefined) return undefined;
+    const season = policy.season(clock.now());
+    const before = answers.get(value);
+    const isSame = before?.quote === quote && before.season === season && before.answer.years === years;
+    const answer = isSame ? before.answer : formed(name, what, { value, asOfMs }, quote);
+    if (answer === undefined) return undefined;
+    answers.set(value, { answer, quote, season });
+    pool.hit(key);
+    return answer;
+  }
+
+  function formed(name: DomainName, what: Combination, fact: Fact<Check>, quote: Wholesale | null) {
+    const answer = taken(name, what.years, { asOfMs: fact.asOfMs, stale: false });
+    if (fact.value.status === "taken") return answer;
+    const { wholesale } = fact.value;
+    if (quote === null || !sameWholesale(quote, wholesale)) return undefined;
+    const result = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
+    return result.ok ? { ...answer, status: "available" as const, price: result.price } : undefined;
+  }
+
   return {
+    known,
     async lookUp(ask, name, years, options = {}) {
-      const ownedSinceMs = settings.ownedSinceMs(name.ascii);
-      if (ownedSinceMs !== null) {
-        return {
-          name,
-          years,
-          status: "taken",
-          premium: false,
-          price: null,
-          asOfMs: ownedSinceMs,
-          stale: false,
-        };
-      }
+      const own = owned(name, years);
+      if (own !== undefined) return own;
       const what: Combination = { tld: name.tld, action: "registration", years };
-      const known = await check(ask, name, years, options);
-      const answer = { name, years, asOfMs: known.asOfMs, stale: known.source === "stale" };
-      if (known.value.status === "taken") return { ...answer, status: "taken", premium: false, price: null };
-      const { wholesale } = known.value;
+      const fact = await check(ask, name, years, options);
+      const answer = taken(name, years, { asOfMs: fact.asOfMs, stale: fact.source === "stale" });
+      if (fact.value.status === "taken") return answer;
+      const { wholesale } = fact.value;
       return { ...answer, status: "available", ...(await priced(ask, name, what, wholesale)) };
     },
   };
+}
+
+interface Answered {
+  readonly answer: Availability;
+  /** Null where no price is told. */
+  readonly quote: Wholesale | null;
+  readonly season: number;
+}
+
+function taken(name: DomainName, years: number, known: Pick<Availability, "asOfMs" | "stale">): Availability {
+  return { name, years, status: "taken", premium: false, price: null, ...known };
 }
 
 /** Whether the prices differ; throws `upstream_contract` where their currencies do, because nobody can compare them then. */

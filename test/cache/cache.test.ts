@@ -278,7 +278,7 @@ describe("what is remembered", () => {
     pool.put("a", "1", START - 950);
     pool.put("b", "1", START - 2000);
     pool.put("c", "1", START - 5001);
-    expect(pool.peek("b")).toEqual({ value: "1", asOfMs: START - 2000, source: "stale" });
+    expect(pool.peek("b")).toMatchObject({ value: "1", asOfMs: START - 2000, source: "stale" });
     expect(pool.peek("c")).toBeUndefined();
     await clock.advance(51);
     expect(pool.peek("a")?.source).toBe("stale");

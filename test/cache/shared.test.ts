@@ -414,7 +414,7 @@ describe("what another replica has learned", () => {
     await learn(two, "1");
     await clock.advance(100);
     say("2", clock.now());
-    await expect(two.consult("a")).resolves.toEqual({ value: "2", asOfMs: START + 100, source: "hit" });
+    await expect(two.consult("a")).resolves.toMatchObject({ value: "2", asOfMs: START + 100, source: "hit" });
     expect(two.peek("a")?.value).toBe("2");
   });
 

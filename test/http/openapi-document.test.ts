@@ -4,7 +4,7 @@ import express from "express";
 import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { PROBLEMS } from "../../src/errors.js";
-import { requestContext } from "../../src/http/context.js";
+import { createAccessLog, requestContext } from "../../src/http/context.js";
 import { docsRouter } from "../../src/http/docs.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { createLog } from "../../src/logger.js";
@@ -208,7 +208,10 @@ describe("holding an answer against the document", () => {
 
 describe("the page", () => {
   const log = createLog("error");
-  const app = express().use(requestContext(log, createMetrics(), systemClock), docsRouter(document));
+  const app = express().use(
+    requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
+    docsRouter(document),
+  );
 
   it("the document is served as it is", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);

@@ -1,0 +1,113 @@
+/**
+ * A plain GET whose answer is known, or is a plain refusal, is answered in front of Express with ready bytes; everything else is left to it.
+ * Protections, headers, limit, log and metrics are those of the other way, from the same sources.
+ */
+import type { ServerResponse } from "node:http";
+import { parse } from "node:querystring";
+import type { Clock } from "../clock.js";
+import { type ErrorCode, ServiceError } from "../errors.js";
+import type { ClientLimit } from "./client-limit.js";
+import { type AccessLog, addressOf, clientOf, requestId } from "./context.js";
+import { type Arrived, hasOneHost } from "./edge.js";
+import { renderProblem } from "./problems.js";
+import type { HeaderList, Rendered } from "./rendered.js";
+import type { Question, ReadQuestion } from "./visitors.js";
+
+export interface FastPathParts {
+  readonly questions: ReadonlyMap<string, ReadQuestion>;
+  readonly headersFor: (origin: string | undefined) => HeaderList;
+  readonly limit: ClientLimit;
+  readonly isServing: () => boolean;
+  readonly accessLog: AccessLog;
+  readonly onProblem: (code: ErrorCode) => void;
+  readonly clock: Clock;
+}
+
+/** Questions remembered by the spelling of their address, oldest forgotten first: some 2 MB. */
+const MOST_SPELLINGS = 5_000;
+const LONGEST_SPELLING = 256;
+/** No fragment, no white space: what is left needs no more than a split at the question mark. */
+const PLAIN_URL = /^\/[!-"$-~]*$/;
+/** What browsers' fetch, axios and apps send; Express weighs the others. */
+const PLAIN_ACCEPT = /^(?:\*\/\*|application\/json(?:, ?text\/plain)?(?:, ?\*\/\*)?)$/;
+/** One strong tag; lists and weak ones are weighed by Express. */
+const PLAIN_TAG = /^"[^"]*"$/;
+
+/** Whether the request has been answered; false leaves it untouched. */
+export function fastPath(parts: FastPathParts): (request: Arrived, response: ServerResponse) => boolean {
+  const { limit, clock } = parts;
+  const spellings = new Map<string, Question>();
+
+  /** Throws what is wrong with the question, and undefined stands for an answer that has to be found. */
+  function known(url: string, queryAt: number, read: ReadQuestion): Rendered | undefined {
+    const familiar = spellings.get(url);
+    const question = familiar ?? read(parse(queryAt === -1 ? "" : url.slice(queryAt + 1)));
+    const answer = question.known();
+    if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {
+      for (const [oldest] of spellings) {
+        if (spellings.size < MOST_SPELLINGS) break;
+        spellings.delete(oldest);
+      }
+      spellings.set(url, question);
+    }
+    return answer;
+  }
+
+  return (request, response) => {
+    const { method, url = "" } = request;
+    if (method !== "GET" || !parts.isServing()) return false;
+    const queryAt = url.indexOf("?");
+    const route = queryAt === -1 ? url : url.slice(0, queryAt);
+    const read = parts.questions.get(route);
+    if (read === undefined || !isPlain(request)) return false;
+
+    const startedAtMs = clock.monotonic();
+    const window = limit.windowOf(clientOf(addressOf(request)));
+    let answer: Rendered | undefined;
+    let refusal: ServiceError | null = null;
+    // One that has used up its minute is told so before it is told anything else.
+    if (!limit.isSpent(window)) {
+      try {
+        answer = known(url, queryAt, read);
+      } catch (error) {
+        if (!(error instanceof ServiceError)) return false;
+        refusal = error;
+      }
+      if (answer === undefined && refusal === null) return false;
+    }
+    const id = requestId(request);
+    refusal = limit.take(window) ?? refusal;
+    if (refusal !== null) {
+      parts.onProblem(refusal.code);
+      answer = renderProblem(refusal, id);
+    }
+    if (answer === undefined) return false;
+
+    const isSame = answer.etag !== null && request.headers["if-none-match"] === answer.etag;
+    const status = isSame ? 304 : answer.status;
+    response.writeHead(status, [
+      "x-request-id",
+      id,
+      ...parts.headersFor(request.headers.origin),
+      ...limit.fields(window),
+      ...answer.headers,
+      ...(isSame ? [] : answer.entityHeaders),
+    ]);
+    if (isSame) response.end();
+    else response.end(answer.body);
+    parts.accessLog({ id, startedAtMs, route, code: refusal?.code ?? null, method }, status);
+    return true;
+  };
+}
+
+function isPlain(request: Arrived): boolean {
+  const { url = "", headers } = request;
+  const { accept, "if-none-match": tag, "if-modified-since": since, "cache-control": wish } = headers;
+  return (
+    PLAIN_URL.test(url) &&
+    (accept === undefined || PLAIN_ACCEPT.test(accept)) &&
+    (tag === undefined || (PLAIN_TAG.test(tag) && wish === undefined)) &&
+    since === undefined &&
+    hasOneHost(request)
+  );
+}

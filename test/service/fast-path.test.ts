@@ -1,0 +1,310 @@
+/** The two ways of an answer: ready bytes in front of Express, and Express. Nobody can tell from an answer which one it took. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { rateLimit } from "express-rate-limit";
+import { createClientLimit } from "../../src/http/client-limit.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { type Service, startService, until } from "../support/service.js";
+
+const WEBSITE = "https://www.example.af";
+const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+afterAll(() => {
+  agent.destroy();
+});
+
+interface Told {
+  readonly status: number;
+  /** Name, value, name, value…, in their order and case. */
+  readonly headers: readonly string[];
+  readonly body: string;
+}
+
+interface Sent {
+  readonly path: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+async function send(service: Service, { path, method = "GET", headers = {} }: Sent): Promise<Told> {
+  const response = await new Promise<IncomingMessage>((done, failed) => {
+    const asked = request({ host: "127.0.0.1", port: service.port, path, method, headers, agent }, done);
+    asked.on("error", failed);
+    asked.end();
+  });
+  let body = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response) body += String(chunk);
+  return { status: response.statusCode ?? 0, headers: response.rawHeaders, body };
+}
+
+/** The absolute form of the address means the same and is never plain, so it goes by Express. */
+function byExpress(sent: Sent): Sent {
+  return { ...sent, path: `http://shop.example${sent.path}` };
+}
+
+function from(client: string, sent: Sent): Sent {
+  return { ...sent, headers: { "X-Forwarded-For": client, ...sent.headers } };
+}
+
+/** Without what differs between any two requests, and between any two clients. */
+function comparable({ status, headers, body }: Told): unknown {
+  return {
+    status,
+    headers: headers.map((value, at) => {
+      const name = headers[at - 1]?.toLowerCase();
+      if (at % 2 === 1 && name === "x-request-id") return value === "mine-1" ? value : "an id";
+      if (at % 2 === 1 && name === "ratelimit-policy") return value.replace(/pk=:[\w=]+:/, "pk");
+      return at % 2 === 1 && name === "date" ? "a date" : value;
+    }),
+    body: body.replace(/"requestId":"(?!mine-1)[^"]+"/, '"requestId":"an id"'),
+  };
+}
+
+function product<T>(...lists: readonly (readonly T[])[]): T[][] {
+  return lists.reduce<T[][]>((rows, list) => rows.flatMap((row) => list.map((one) => [...row, one])), [[]]);
+}
+
+const PATHS = [
+  "/v1/availability?domain=herat.af",
+  "/v1/availability?domain=HERAT.af&years=2",
+  "/v1/availability?domain=%20https://www.herat.af/x%20",
+  "/v1/availability?domain=kabul-bakery.com.af",
+  "/v1/availability?domain=khyber.af",
+  "/v1/availability?domain=%D8%A7%D9%81%D8%BA%D8%A7%D9%86.af",
+  "/v1/availability?domain=nobody-asked.af",
+  "/v1/availability?domain=.",
+  "/v1/availability?domain=bad_name.af",
+  "/v1/availability?domain=herat.af&domain=kabul.af",
+  "/v1/availability?domain=herat.af&years=77",
+  "/v1/availability?domain=herat.af&colour=red",
+  "/v1/availability?&domain=herat.af&",
+  "/v1/availability?domain=%zz.af",
+  "/v1/availability?__proto__=1&domain=herat.af",
+  "/v1/availability",
+  "/v1/availability/",
+  "/V1/availability?domain=herat.af",
+  "/v1//availability?domain=herat.af",
+  "/v1/availability;x?domain=herat.af",
+  "/v1/%61vailability?domain=herat.af",
+  "/v1/search?q=herat",
+  "/v1/search?q=herat&tlds=.af,.com.af",
+  "/v1/search?q=%3Cscript%3E",
+  "/v1/search?q=herat&years=3",
+  "/v1/search",
+  "/v1/prices",
+  "/v1/prices?tld=.af&action=renewal",
+  "/v1/prices?years=2",
+  "/v1/prices?years=99",
+  "/v1/prices?tld=.com",
+  "/v1/prices?tld=.af&tld=.af",
+  "/v1/quotes?tld=.af&action=renewal",
+  "/v1/nothing",
+  "/v1/staff/overview",
+  "/livez",
+  "/health",
+] as const;
+const ACCEPTS = [
+  undefined,
+  "*/*",
+  "application/json",
+  "application/json, text/plain, */*",
+  "text/html",
+  "text/html,*/*;q=0.8",
+  "application/json;q=0",
+  "",
+] as const;
+const ORIGINS = [undefined, WEBSITE, "https://elsewhere.example"] as const;
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST"] as const;
+const IDS = [undefined, "mine-1", "not an id"] as const;
+
+describe("an answer", () => {
+  let service: Service;
+  let atOnce = 0;
+  beforeAll(async () => {
+    service = await startService({
+      clock: new FakeClock(),
+      env: { CORS_ORIGINS: WEBSITE, TRUST_PROXY_HOPS: "1" },
+    });
+    await until(() => service.calls() === 29);
+    // Express never answers under /v1 within the turn of the request: its limit waits for a promise.
+    service.server.on("request", (_request, response) => {
+      if (response.writableEnded) atOnce += 1;
+    });
+    for (const path of PATHS) await send(service, from("10.0.0.1", { path }));
+  });
+  afterAll(() => service.close());
+
+  async function expectSame(sent: Sent, clients: readonly [string, string]): Promise<void> {
+    const before = service.log.length;
+    const quick = await send(service, from(clients[0], sent));
+    const slow = await send(service, from(clients[1], byExpress(sent)));
+    expect({ sent, told: comparable(quick) }).toEqual({ sent, told: comparable(slow) });
+    const lines = (): string[] => service.log.slice(before).filter((line) => line.includes("http.request"));
+    await until(() => lines().length === 2, "both log lines");
+    const [one, two] = lines().map((line): unknown =>
+      JSON.parse(
+        line
+          .replace(/"requestId":"[^"]*"/, '"requestId":""')
+          .replace(/"durationMs":[\d.]+/, '"durationMs":0'),
+      ),
+    );
+    expect(one).toEqual(two);
+  }
+
+  test("is the same in every byte, header and log line, whichever way it took", async () => {
+    atOnce = 0;
+    const clients = ["10.1.0.1", "10.2.0.1"] as const;
+    let asked = 0;
+    for (const path of PATHS) {
+      for (const [method = "GET", accept, origin, id] of product<string | undefined>(
+        METHODS,
+        ACCEPTS,
+        ORIGINS,
+        IDS,
+      )) {
+        asked += 1;
+        // All of the plain ones, and every seventh of the others.
+        if (asked % 7 > 0 && (method !== "GET" || accept === "text/html")) continue;
+        const headers = {
+          ...(accept !== undefined && { Accept: accept }),
+          ...(origin !== undefined && { Origin: origin }),
+          ...(id !== undefined && { "X-Request-Id": id }),
+        };
+        await expectSame({ path, method, headers }, clients);
+      }
+    }
+    expect(atOnce).toBeGreaterThan(1_000);
+  }, 60_000);
+
+  test("to a question with a condition is the same", async () => {
+    const { headers } = await send(service, from("10.3.0.1", { path: "/v1/prices" }));
+    const etag = headers[headers.indexOf("ETag") + 1] ?? "";
+    expect(etag).toMatch(/^"[\w-]{27}"$/);
+    const tags = [etag, `W/${etag}`, `"other"`, `"other", ${etag}`, "*", etag.slice(1), '""', ""];
+    const wishes = [undefined, "no-cache", "max-age=0"];
+    const since = [undefined, "Sat, 21 Nov 2026 10:00:00 GMT", "yesterday"];
+    for (const [tag = "", wish, moment] of product<string | undefined>(tags, wishes, since)) {
+      for (const path of ["/v1/prices", "/v1/prices?tld=.af", "/v1/availability?domain=herat.af"]) {
+        await expectSame(
+          {
+            path,
+            headers: {
+              "If-None-Match": tag,
+              ...(wish !== undefined && { "Cache-Control": wish }),
+              ...(moment !== undefined && { "If-Modified-Since": moment }),
+            },
+          },
+          ["10.3.0.2", "10.4.0.2"],
+        );
+      }
+    }
+  }, 30_000);
+
+  test("is counted for the client in the same minute", async () => {
+    const remaining = (told: Told): string | undefined =>
+      told.headers[told.headers.indexOf("RateLimit") + 1]?.replace(/; t=.*/, "");
+    const sent = from("10.5.0.1", { path: "/v1/prices" });
+    const first = await send(service, sent);
+    const second = await send(service, byExpress(sent));
+    const third = await send(service, sent);
+    expect([first, second, third].map(remaining)).toEqual(
+      [1, 2, 3].map((count) => `"1000000-in-1min"; r=${1_000_000 - count}`),
+    );
+  });
+});
+
+describe("an answer whose facts have changed", () => {
+  let service: Service;
+  const clock = new FakeClock();
+  beforeAll(async () => {
+    service = await startService({ clock });
+    await until(() => service.calls() === 29);
+  });
+  afterAll(() => service.close());
+
+  const told = async (path: string): Promise<unknown> => JSON.parse((await send(service, { path })).body);
+
+  test("is not sent again: not past its freshness", async () => {
+    const path = "/v1/availability?domain=herat.af";
+    const first = await told(path);
+    expect(await told(path)).toEqual(first);
+    await clock.advance(31_000);
+    expect(await told(path)).not.toEqual(first);
+  });
+
+  test("is not sent again: not after a purge", async () => {
+    const path = "/v1/availability?domain=kandahar.af";
+    const first = await told(path);
+    await clock.advance(1_000);
+    expect(await told(path)).toEqual(first);
+    await service.ask("/v1/staff/cache/purge", {
+      method: "POST",
+      headers: { Authorization: "Bearer staff-token-that-may-operate" },
+      body: { what: "availability" },
+    });
+    expect(await told(path)).not.toEqual(first);
+  });
+});
+
+describe("a client that has used up its minute", () => {
+  test("is refused in the same words on both ways", async () => {
+    const service = await startService({
+      clock: new FakeClock(),
+      env: { CLIENT_RATE_PER_MINUTE: "3", TRUST_PROXY_HOPS: "1" },
+    });
+    const paths = ["/v1/prices", "/v1/availability?domain=.", "/v1/prices", "/v1/prices", "/v1/availability"];
+    const answers = [];
+    for (const path of paths) {
+      const quick = await send(service, from("10.1.0.1", { path }));
+      expect(comparable(quick)).toEqual(
+        comparable(await send(service, from("10.2.0.1", byExpress({ path })))),
+      );
+      answers.push(quick.status);
+    }
+    expect(answers).toEqual([200, 400, 200, 429, 429]);
+    await service.close();
+  });
+
+  test("and a service that is draining refuses on both ways", async () => {
+    const service = await startService({ clock: new FakeClock() });
+    await send(service, { path: "/v1/prices" });
+    service.drain();
+    const answer = await send(service, { path: "/v1/prices" });
+    expect(answer.status).toBe(503);
+    expect(answer.body).toContain("shutting_down");
+    await service.close();
+  });
+});
+
+test("the limit's fields are those that express-rate-limit writes", async () => {
+  const clock = new FakeClock();
+  const limit = createClientLimit(7, clock);
+  const window = limit.windowOf("10.9.8.7");
+  for (let count = 1; count <= 9; count += 1) {
+    limit.take(window);
+    const written: Record<string, string> = {};
+    const theirs = rateLimit({
+      windowMs: 60_000,
+      limit: 7,
+      standardHeaders: "draft-8",
+      legacyHeaders: false,
+      validate: false,
+      keyGenerator: () => "10.9.8.7",
+      handler: () => {},
+      store: {
+        increment: () => ({ totalHits: count, resetTime: new Date(Date.now() + 59_900) }),
+        decrement: () => {},
+        resetKey: () => {},
+      },
+    });
+    const response = {
+      headersSent: false,
+      append: (name: string, value: string) => {
+        written[name] = value;
+      },
+    };
+    // @ts-expect-error: as much of a response as the fields need.
+    await theirs({}, response, () => {});
+    expect(limit.fields(window)).toEqual(Object.entries(written).flat());
+  }
+});
