@@ -1,14 +1,41 @@
-/** `npm run bench -- NAME…`: prints tables; `quota` is all of its parts; without a name, everything. */
+/**
+ * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything.
+ * The two settings are for `http`, `start` and `memory`.
+ */
+import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchHttp } from "./http.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
 
-const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
-const BENCHES: Readonly<Record<string, () => Promise<void>>> = { ...QUOTA, service: benchService };
+interface Options {
+  readonly rounds?: number;
+  readonly seconds?: number;
+}
 
-const given = process.argv.slice(2);
+const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
+const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  ...QUOTA,
+  service: benchService,
+  http: benchHttp,
+};
+
+const { values, positionals: given } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: "string" }, seconds: { type: "string" } },
+});
+const options: Options = {
+  ...(values.rounds !== undefined && { rounds: Number(values.rounds) }),
+  ...(values.seconds !== undefined && { seconds: Number(values.seconds) }),
+};
+for (const [name, value] of Object.entries(options)) {
+  if (!Number.isInteger(value) || value < 1) {
+    console.error(`--${name} must be a whole number from 1`);
+    process.exit(1);
+  }
+}
 const wanted = given.flatMap((name) => (name === "quota" ? Object.keys(QUOTA) : [name]));
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
@@ -17,5 +44,5 @@ if (unknown.length > 0) {
   process.exit(1);
 }
 for (const [name, run] of Object.entries(BENCHES)) {
-  if (wanted.length === 0 || wanted.includes(name)) await run();
+  if (wanted.length === 0 || wanted.includes(name)) await run(options);
 }

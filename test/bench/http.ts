@@ -1,0 +1,110 @@
+/** `npm run bench -- http`: what an answer from memory costs, beside the limit for Node and beside what others would run. */
+import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
+import { coresInWords } from "./cores.js";
+import { CONNECTIONS, generator, load } from "./load.js";
+import { figure, median, table } from "./table.js";
+
+const WARM_UP_SECONDS = 1;
+
+interface Measure {
+  readonly perSecond: number;
+  readonly cpuMicroseconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly rssMb: number;
+}
+
+export async function benchHttp({
+  rounds = 5,
+  seconds = 2,
+}: {
+  rounds?: number;
+  seconds?: number;
+}): Promise<void> {
+  installPeers();
+  const upstream = await startPeer("bare.mjs", { core: "load" });
+  const entries = [];
+  for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < entries.length; turn += 1) {
+      const entry = entries[(round + turn) % entries.length];
+      if (entry) entry.measures.push(await visit(entry, seconds));
+    }
+  }
+  for (const { running } of entries) await running.server.stop();
+  await upstream.stop();
+
+  const rows = entries.map(({ name, bodyBytes, measures }) => {
+    const of = (what: keyof Measure): number => median(measures.map((measure) => measure[what]));
+    return { name, bodyBytes, of };
+  });
+  const bare = rows[0]?.of("cpuMicroseconds") ?? NaN;
+  console.log(
+    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}`,
+  );
+  console.log(
+    table(
+      [
+        "candidate",
+        "bytes",
+        "requests/s",
+        "CPU µs/request",
+        "× bare node:http",
+        "p50 ms",
+        "p99 ms",
+        "RSS MB",
+      ],
+      rows.map(({ name, bodyBytes, of }) => [
+        name,
+        String(bodyBytes),
+        figure(of("perSecond")),
+        figure(of("cpuMicroseconds")),
+        figure(bare / of("cpuMicroseconds")),
+        figure(of("p50Ms")),
+        figure(of("p99Ms")),
+        figure(of("rssMb")),
+      ]),
+    ),
+  );
+  console.log(
+    "bytes: of the body. × bare node:http: its CPU for a request by the candidate's; 1 is the limit for Node.",
+  );
+}
+
+interface Entry {
+  readonly name: string;
+  readonly running: Running;
+  readonly bodyBytes: number;
+  readonly measures: Measure[];
+}
+
+async function enter({ name, start }: Candidate): Promise<Entry> {
+  const running = await start();
+  return { name, running, bodyBytes: await askOnce(running), measures: [] };
+}
+
+/** The length of the body. Throws when the answer is not the expected one. */
+async function askOnce({ server, question, status }: Running): Promise<number> {
+  const answer = await server.ask(question);
+  if (answer.status !== status) throw new Error(`${question.path} was answered with ${answer.status}`);
+  return answer.body.length;
+}
+
+async function visit({ running }: Entry, seconds: number): Promise<Measure> {
+  const { server, question, status } = running;
+  await load(server.port, question, WARM_UP_SECONDS);
+  await askOnce(running);
+  const before = server.usage();
+  const { requests, errors, ...report } = await load(server.port, question, seconds);
+  const after = server.usage();
+  const expected = status < 400 ? requests - errors : errors;
+  // A client's first request in each minute is never too many.
+  if (expected < 0.999 * requests) throw new Error(`${expected} of ${requests} answers were ${status}`);
+  return {
+    perSecond: requests / report.seconds,
+    cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / requests,
+    p50Ms: report.p50Ms,
+    p99Ms: report.p99Ms,
+    rssMb: after.rssMb,
+  };
+}
