@@ -2,9 +2,12 @@
 import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
+import { interleaved } from "./rounds.js";
+import { benchSteady } from "./steady.js";
 import { figure, median, table } from "./table.js";
 
 const WARM_UP_SECONDS = 1;
+const STEADY_SECONDS = 5;
 
 interface Measure {
   readonly perSecond: number;
@@ -25,12 +28,7 @@ export async function benchHttp({
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries = [];
   for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
-  for (let round = 0; round < rounds; round += 1) {
-    for (let turn = 0; turn < entries.length; turn += 1) {
-      const entry = entries[(round + turn) % entries.length];
-      if (entry) entry.measures.push(await visit(entry, seconds));
-    }
-  }
+  for (const entry of interleaved(rounds, entries)) entry.measures.push(await visit(entry, seconds));
   for (const { running } of entries) await running.server.stop();
   await upstream.stop();
 
@@ -69,6 +67,7 @@ export async function benchHttp({
   console.log(
     "bytes: of the body. × bare node:http: its CPU for a request by the candidate's; 1 is the limit for Node.",
   );
+  await benchSteady(rounds, STEADY_SECONDS);
 }
 
 interface Entry {
@@ -80,20 +79,15 @@ interface Entry {
 
 async function enter({ name, start }: Candidate): Promise<Entry> {
   const running = await start();
-  return { name, running, bodyBytes: await askOnce(running), measures: [] };
-}
-
-/** The length of the body. Throws when the answer is not the expected one. */
-async function askOnce({ server, question, status }: Running): Promise<number> {
-  const answer = await server.ask(question);
-  if (answer.status !== status) throw new Error(`${question.path} was answered with ${answer.status}`);
-  return answer.body.length;
+  const { server, question, status } = running;
+  const { body } = await server.firstAnswer(question, status);
+  return { name, running, bodyBytes: body.length, measures: [] };
 }
 
 async function visit({ running }: Entry, seconds: number): Promise<Measure> {
   const { server, question, status } = running;
   await load(server.port, question, WARM_UP_SECONDS);
-  await askOnce(running);
+  await server.firstAnswer(question, status);
   const before = server.usage();
   const { requests, errors, ...report } = await load(server.port, question, seconds);
   const after = server.usage();

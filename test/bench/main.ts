@@ -1,14 +1,16 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything.
- * The two settings are for `http`, `start` and `memory`.
+ * The settings are for `http` and, the rounds alone, for `start`.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
 import { benchHttp } from "./http.js";
+import { benchMemory } from "./memory.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
+import { benchStart } from "./start.js";
 
 interface Options {
   readonly rounds?: number;
@@ -20,6 +22,8 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
   service: benchService,
   http: benchHttp,
+  start: benchStart,
+  memory: benchMemory,
 };
 
 const { values, positionals: given } = parseArgs({
@@ -43,6 +47,8 @@ if (unknown.length > 0) {
   console.error(`there is no benchmark ${unknown.join(", ")}; there are: ${names}`);
   process.exit(1);
 }
+// What must be tidied up is tidied up at the exit, which a signal alone would skip.
+process.once("SIGINT", () => process.exit(130));
 for (const [name, run] of Object.entries(BENCHES)) {
   if (wanted.length === 0 || wanted.includes(name)) await run(options);
 }

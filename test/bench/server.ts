@@ -1,7 +1,7 @@
 /** Servers as processes of their own, started as their users start them; what they spend and hold is read from outside. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { get } from "node:http";
+import { request } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,6 +15,8 @@ const TICK_MICROSECONDS = 10_000;
 export interface Question {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON by POST. */
+  readonly body?: unknown;
 }
 
 export interface Answer {
@@ -80,23 +82,33 @@ export class Server {
   }
 
   /** Over a connection of its own, and without fetch, whose `Cache-Control: no-cache` beside If-None-Match keeps 304 away. */
-  ask({ path, headers = {} }: Question): Promise<Answer> {
+  ask({ path, headers = {}, body }: Question): Promise<Answer> {
+    const sent = body === undefined ? undefined : JSON.stringify(body);
+    const options = {
+      host: "127.0.0.1",
+      port: this.port,
+      path,
+      agent: false,
+      method: sent === undefined ? "GET" : "POST",
+      headers: { ...headers, ...(sent !== undefined && { "Content-Type": "application/json" }) },
+    };
     return new Promise((done, failed) => {
-      get({ host: "127.0.0.1", port: this.port, path, headers: { ...headers }, agent: false }, (response) => {
+      const asked = request(options, (response) => {
         const parts: Buffer[] = [];
         response.on("data", (part: Buffer) => parts.push(part)).once("error", failed);
         response.once("end", () => {
-          const { statusCode = 0, headers } = response;
-          done({ status: statusCode, etag: headers.etag, body: Buffer.concat(parts) });
+          const { statusCode: status = 0, headers } = response;
+          done({ status, etag: headers.etag, body: Buffer.concat(parts) });
         });
-      }).once("error", failed);
+      });
+      asked.once("error", failed).end(sent);
     });
   }
 
   /** The first answer with this status. Throws when the process has ended or none comes in time. */
   async firstAnswer(question: Question, status: number): Promise<Answer> {
     const deadline = performance.now() + START_WITHIN_MS;
-    while (performance.now() < deadline && this.#child.exitCode === null) {
+    while (performance.now() < deadline && !this.#ended) {
       const answer = await this.ask(question).catch(() => null);
       if (answer?.status === status) return answer;
       await sleep(2);
@@ -114,10 +126,14 @@ export class Server {
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (this.#ended) return;
     const gone = new Promise((done) => this.#child.once("exit", done));
     this.#child.kill();
     await gone;
+  }
+
+  get #ended(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   #pids(): string[] {
