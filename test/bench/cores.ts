@@ -1,0 +1,26 @@
+/** Servers run on one core and load on another, where the machine has two and `taskset` is there; elsewhere the system chooses. */
+import { spawnSync } from "node:child_process";
+
+const [serverCore, loadCore] = allowedCores();
+const CORES =
+  serverCore === undefined || loadCore === undefined ? null : { server: serverCore, load: loadCore };
+
+/** The command that runs `command` on the core of its side; the process id stays its own. */
+export function pinned(side: "server" | "load", command: readonly string[]): readonly string[] {
+  return CORES ? ["taskset", "-c", String(CORES[side]), ...command] : command;
+}
+
+export function coresInWords(): string {
+  return CORES ? `servers on core ${CORES.server}, load on core ${CORES.load}` : "cores not pinned";
+}
+
+/** Empty without taskset. */
+function allowedCores(): number[] {
+  const told = spawnSync("taskset", ["-cp", String(process.pid)], { encoding: "utf8" });
+  if (told.error) return [];
+  const ranges = /: ([\d,-]+)\s*$/.exec(told.stdout)?.[1]?.split(",") ?? [];
+  return ranges.flatMap((range) => {
+    const [first = 0, last = first] = range.split("-").map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
+}

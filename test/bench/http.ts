@@ -1,0 +1,104 @@
+/** `npm run bench -- http`: what an answer from memory costs, beside the limit for Node and beside what others would run. */
+import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
+import { coresInWords } from "./cores.js";
+import { CONNECTIONS, generator, load } from "./load.js";
+import { interleaved } from "./rounds.js";
+import { benchSteady } from "./steady.js";
+import { figure, median, table } from "./table.js";
+
+const WARM_UP_SECONDS = 1;
+const STEADY_SECONDS = 5;
+
+interface Measure {
+  readonly perSecond: number;
+  readonly cpuMicroseconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly rssMb: number;
+}
+
+export async function benchHttp({
+  rounds = 5,
+  seconds = 2,
+}: {
+  rounds?: number;
+  seconds?: number;
+}): Promise<void> {
+  installPeers();
+  const upstream = await startPeer("bare.mjs", { core: "load" });
+  const entries = [];
+  for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
+  for (const entry of interleaved(rounds, entries)) entry.measures.push(await visit(entry, seconds));
+  for (const { running } of entries) await running.server.stop();
+  await upstream.stop();
+
+  const rows = entries.map(({ name, bodyBytes, measures }) => {
+    const of = (what: keyof Measure): number => median(measures.map((measure) => measure[what]));
+    return { name, bodyBytes, of };
+  });
+  const bare = rows[0]?.of("cpuMicroseconds") ?? NaN;
+  console.log(
+    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}`,
+  );
+  console.log(
+    table(
+      [
+        "candidate",
+        "bytes",
+        "requests/s",
+        "CPU µs/request",
+        "× bare node:http",
+        "p50 ms",
+        "p99 ms",
+        "RSS MB",
+      ],
+      rows.map(({ name, bodyBytes, of }) => [
+        name,
+        String(bodyBytes),
+        figure(of("perSecond")),
+        figure(of("cpuMicroseconds")),
+        figure(bare / of("cpuMicroseconds")),
+        figure(of("p50Ms")),
+        figure(of("p99Ms")),
+        figure(of("rssMb")),
+      ]),
+    ),
+  );
+  console.log(
+    "bytes: of the body. × bare node:http: its CPU for a request by the candidate's; 1 is the limit for Node.",
+  );
+  await benchSteady(rounds, STEADY_SECONDS);
+}
+
+interface Entry {
+  readonly name: string;
+  readonly running: Running;
+  readonly bodyBytes: number;
+  readonly measures: Measure[];
+}
+
+async function enter({ name, start }: Candidate): Promise<Entry> {
+  const running = await start();
+  const { server, question, status } = running;
+  const { body } = await server.firstAnswer(question, status);
+  return { name, running, bodyBytes: body.length, measures: [] };
+}
+
+async function visit({ running }: Entry, seconds: number): Promise<Measure> {
+  const { server, question, status } = running;
+  await load(server.port, question, WARM_UP_SECONDS);
+  await server.firstAnswer(question, status);
+  const before = server.usage();
+  const { requests, errors, ...report } = await load(server.port, question, seconds);
+  const after = server.usage();
+  const expected = status < 400 ? requests - errors : errors;
+  // A client's first request in each minute is never too many.
+  if (expected < 0.999 * requests) throw new Error(`${expected} of ${requests} answers were ${status}`);
+  return {
+    perSecond: requests / report.seconds,
+    cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / requests,
+    p50Ms: report.p50Ms,
+    p99Ms: report.p99Ms,
+    rssMb: after.rssMb,
+  };
+}

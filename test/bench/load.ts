@@ -1,0 +1,86 @@
+/** As many questions as a server can answer, over kept-alive connections, from a process of its own: wrk, or autocannon where there is no wrk. */
+import { execFile, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import { pinned } from "./cores.js";
+import { type Question, temporaryFolder } from "./server.js";
+
+export const CONNECTIONS = 50;
+/** After this many the changing addresses and names of a load begin anew. */
+export const MILLION = 1_000_000;
+
+const reportSchema = z.object({
+  requests: z.number(),
+  /** Answers with a status of 400 or more. */
+  errors: z.number(),
+  /** Connections that failed and answers that did not come. */
+  lost: z.number(),
+  seconds: z.number(),
+  p50Ms: z.number(),
+  p99Ms: z.number(),
+});
+export type LoadReport = Readonly<z.infer<typeof reportSchema>>;
+
+export const generator = spawnSync("wrk", ["-v"]).error ? "autocannon" : "wrk";
+
+const folder = temporaryFolder();
+const run = promisify(execFile);
+let asked = 0;
+
+/**
+ * Where path or header has `{n}` or `{address}`, one of the two and once, each request has another number or IPv4 address; they go on
+ * where the last load ended.
+ */
+export async function load(port: number, question: Question, seconds: number): Promise<LoadReport> {
+  const command = generator === "wrk" ? wrk(port, question, seconds) : autocannon(port, question, seconds);
+  const [program = "", ...args] = pinned("load", command);
+  const { stdout } = await run(program, args);
+  const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
+  asked = (asked + report.requests + CONNECTIONS) % MILLION;
+  if (report.lost > 0) throw new Error(`${report.lost} answers of ${question.path} did not come`);
+  return report;
+}
+
+const DONE = `function done(summary, latency)
+  local e = summary.errors
+  print(string.format('{"requests":%d,"errors":%d,"lost":%d,"seconds":%f,"p50Ms":%f,"p99Ms":%f}', summary.requests, e.status,
+    e.connect + e.read + e.write + e.timeout, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+`;
+
+const CHANGES: Readonly<Record<string, string>> = {
+  n: "n",
+  address: '"10." .. floor(n / 65536) .. "." .. floor(n / 256) % 256 .. "." .. n % 256',
+};
+
+function wrk(port: number, { path, headers = {} }: Question, seconds: number): readonly string[] {
+  const host = `127.0.0.1:${port}`;
+  const fields = Object.entries({ Host: host, ...headers }).map(([name, value]) => `${name}: ${value}`);
+  const request = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
+  const [before, change, after] = request.split(/\{(n|address)\}/);
+  const script = join(folder, "load.lua");
+  const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
+  if (change === undefined) {
+    writeFileSync(script, DONE);
+    return ["wrk", ...flags, ...fields.flatMap((field) => ["-H", field]), `http://${host}${path}`];
+  }
+  writeFileSync(
+    script,
+    `${DONE}
+local n, floor = ${asked}, math.floor
+local before, after = ${JSON.stringify(before)}, ${JSON.stringify(after)}
+function request()
+  n = (n + 1) % ${MILLION}
+  return before .. ${CHANGES[change] ?? ""} .. after
+end
+`,
+  );
+  return ["wrk", ...flags, `http://${host}`];
+}
+
+function autocannon(port: number, { path, headers = {} }: Question, seconds: number): readonly string[] {
+  const job = { port, path, headers, seconds, connections: CONNECTIONS, from: asked, most: MILLION };
+  return [process.execPath, "test/bench/peers/autocannon.mjs", JSON.stringify(job)];
+}

@@ -1,0 +1,99 @@
+/** `npm run bench -- memory`: what the service holds while a million different names and a million different clients pass. */
+import { HIT, startService } from "./candidates.js";
+import { coresInWords } from "./cores.js";
+import { generator, load, MILLION } from "./load.js";
+import type { Question } from "./server.js";
+import { figure, table } from "./table.js";
+
+const SAMPLE_EVERY_SECONDS = 3;
+/** Requests between samples that are printed as they come. */
+const PRINT_EVERY = MILLION / 10;
+
+interface Sample {
+  readonly requests: number;
+  readonly rssMb: number;
+}
+
+interface Flood {
+  readonly name: string;
+  readonly question: Question;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const FLOODS: readonly Flood[] = [
+  { name: "different names", question: { path: "/v1/availability?domain=m{n}.af" }, env: {} },
+  {
+    name: "different addresses, one known name",
+    question: { ...HIT, headers: { "X-Forwarded-For": "{address}" } },
+    env: { TRUST_PROXY_HOPS: "1" },
+  },
+];
+
+export async function benchMemory(): Promise<void> {
+  const rows = [];
+  for (const flood of FLOODS) {
+    const { samples, errors } = await endure(flood);
+    const last = samples[samples.length - 1];
+    const requests = last?.requests ?? NaN;
+    rows.push([
+      flood.name,
+      figure(requests),
+      `${figure((100 * errors) / requests)} %`,
+      figure(samples[0]?.rssMb ?? NaN),
+      figure(last?.rssMb ?? NaN),
+      figure(Math.max(...samples.map(({ rssMb }) => rssMb))),
+      figure(slope(samples.filter((sample) => sample.requests >= requests / 2)) * 100_000),
+    ]);
+  }
+  console.log(`\nMemory of the service, Node ${process.version}; ${generator}; ${coresInWords()}`);
+  console.log(
+    table(
+      [
+        "flood",
+        "requests",
+        "refused",
+        "RSS at start MB",
+        "at end MB",
+        "most MB",
+        "slope of the last half, MB per 100,000",
+      ],
+      rows,
+    ),
+  );
+}
+
+async function endure({ name, question, env }: Flood): Promise<{ samples: Sample[]; errors: number }> {
+  const server = await startService(env);
+  await server.firstAnswer(HIT, 200);
+  const samples: Sample[] = [{ requests: 0, rssMb: server.usage().rssMb }];
+  let errors = 0;
+  let requests = 0;
+  while (requests < MILLION) {
+    const report = await load(server.port, question, SAMPLE_EVERY_SECONDS);
+    requests += report.requests;
+    errors += report.errors;
+    const { rssMb } = server.usage();
+    if (
+      Math.floor(requests / PRINT_EVERY) >
+      Math.floor((samples[samples.length - 1]?.requests ?? 0) / PRINT_EVERY)
+    )
+      console.log(`${name}: ${figure(rssMb)} MB after ${figure(requests)} requests`);
+    samples.push({ requests, rssMb });
+  }
+  await server.stop();
+  return { samples, errors };
+}
+
+/** Of the straight line that fits best, in MB a request. */
+function slope(samples: readonly Sample[]): number {
+  const mean = (what: keyof Sample): number =>
+    samples.reduce((sum, sample) => sum + sample[what], 0) / samples.length;
+  const [requests, rssMb] = [mean("requests"), mean("rssMb")];
+  let covariance = 0;
+  let variance = 0;
+  for (const sample of samples) {
+    covariance += (sample.requests - requests) * (sample.rssMb - rssMb);
+    variance += (sample.requests - requests) ** 2;
+  }
+  return covariance / variance;
+}
