@@ -32,7 +32,8 @@ import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
 import { createPriceFacts, decodeKeptWholesale, noPriceFacts } from "./retail/price-facts.js";
 import { createPriceList } from "./retail/price-list.js";
-import type { Secret } from "./secret.js";
+import { createPromises, newPromiseKey } from "./retail/promise.js";
+import { fixedSecret, type Secret } from "./secret.js";
 import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
 import { createQuoteDesk } from "./storefront/quotes.js";
 import { createUpstream } from "./upstream/client.js";
@@ -172,7 +173,13 @@ export function createApp(settings: AppSettings): App {
     clock,
     log,
   });
-  const quotes = createQuoteDesk(policy, prices, availability, () => clock.now());
+  const promises = createPromises({
+    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
+    validMs: config.retail.promise.validMs,
+    clock,
+    log,
+  });
+  const quotes = createQuoteDesk(policy, prices, availability, promises, () => clock.now());
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
@@ -244,6 +251,7 @@ export function createApp(settings: AppSettings): App {
       account,
       policy,
       prices,
+      promises,
       metrics,
       ask,
       overview,
@@ -251,6 +259,9 @@ export function createApp(settings: AppSettings): App {
       now: () => clock.now(),
     }),
   );
+  route(app, "/.well-known/jwks.json", {
+    GET: (_request, response) => response.set("Cache-Control", "no-store").json(promises.publicKeys()),
+  });
   route(app, "/problems/:code", { GET: explainProblem });
   app.use(docsRouter(openApiDocument({ version: settings.version })));
   app.use(() => {

@@ -6,6 +6,7 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import type { Clock } from "./clock.js";
 import { LOG_LEVELS, type LogLevel } from "./logger.js";
+import { parsePromiseKeys } from "./retail/promise.js";
 import { parseRetailConfig, type RetailConfig } from "./retail/retail-config.js";
 import { fileSecret, fixedSecret, type Secret } from "./secret.js";
 import type { CredentialSource } from "./upstream/credentials.js";
@@ -44,6 +45,8 @@ export interface Config {
   readonly retail: RetailConfig;
   readonly cache: CacheConfig;
   readonly staffTokens: Secret | null;
+  /** Null: random in sandbox mode, else no price is promised. */
+  readonly promiseKeys: Secret | null;
   readonly corsOrigins: readonly string[];
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
@@ -193,6 +196,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     retail: readRetail(settings),
     cache: readCache(settings),
     staffTokens: readStaffTokens(settings),
+    promiseKeys: readPromiseKeys(settings),
     corsOrigins: readOrigins(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
@@ -320,6 +324,14 @@ export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems
       );
   });
   return { tokens, problems };
+}
+
+function readPromiseKeys(settings: Settings): Secret | null {
+  const secret = settings.secret("PROMISE_PRIVATE_KEY");
+  if (secret === null) return null;
+  const read = parsePromiseKeys(secret.current());
+  if (!read.ok) settings.fault("PROMISE_PRIVATE_KEY", read.problem);
+  return secret;
 }
 
 function readOrigins(settings: Settings): string[] {

@@ -3,8 +3,9 @@ import type { Known } from "../cache/cache.js";
 import { type Money, presentRetail, presentWholesaleToStaff, sumRetail } from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
 import type { PriceFact } from "../retail/price-list.js";
+import type { PricePromise } from "../retail/promise.js";
 import type { Availability } from "../storefront/availability.js";
-import type { QuotedItem, TermQuote } from "../storefront/quotes.js";
+import type { Cart, TermQuote } from "../storefront/quotes.js";
 import type { Unknown } from "../storefront/search.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import { retryAfterSeconds } from "./problems.js";
@@ -59,7 +60,7 @@ export function presentTermQuote(tld: string, action: string, years: number, quo
   };
 }
 
-export function presentCart(items: readonly QuotedItem[]) {
+export function presentCart({ items, promise }: Cart) {
   return {
     items: items.map(({ name, action, years, price, status }) => ({
       domain: name.ascii,
@@ -70,6 +71,8 @@ export function presentCart(items: readonly QuotedItem[]) {
       status,
     })),
     total: sumRetail(items.flatMap(({ price }) => price ?? [])),
+    promise: promise && promise.jws,
+    validUntil: promise && instant(promise.validUntilMs),
   };
 }
 
@@ -126,6 +129,32 @@ export function presentStaffPrices(facts: readonly PriceFact[], policy: RetailPo
   if (missing > 0)
     warnings.push(`${missing} of ${policy.combinations().length} prices are not known yet or any more.`);
   return { asOf: instant(oldest(facts, atMs)), prices, warnings };
+}
+
+/**
+ * Staff only: what a promised price was made of, beside what the same costs today as far as is known without asking. The price of a
+ * premium name is its own, which the price list does not know.
+ */
+export function presentPromise(promise: PricePromise, facts: readonly PriceFact[], policy: RetailPolicy) {
+  const { id, issuedAtMs, validUntilMs, lines } = promise;
+  const items = lines.map(({ domain, tld, action, years, price, premium, wholesale }) => {
+    const today = facts.find(
+      (fact) => !premium && fact.tld === tld && fact.action === action && fact.years === years,
+    )?.wholesale;
+    return {
+      domain,
+      tld,
+      action,
+      years,
+      price: presentRetail(price),
+      premium,
+      wholesale: presentWholesaleToStaff(wholesale),
+      margin: policy.margin(wholesale, price),
+      wholesaleToday: today ? presentWholesaleToStaff(today) : null,
+      marginToday: today ? policy.margin(today, price) : null,
+    };
+  });
+  return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items };
 }
 
 export function instant(atMs: number): string {

@@ -26,6 +26,8 @@ export interface Availability {
   readonly premium: boolean;
   /** The registration price; null unless available, and where no price can be formed. */
   readonly price: Retail | null;
+  /** What the upstream wants for an available name; for what staff are told of a promise. */
+  readonly wholesale?: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
 }
@@ -146,7 +148,7 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
       const answer = { name, years, asOfMs: known.asOfMs, stale: known.source === "stale" };
       if (known.value.status === "taken") return { ...answer, status: "taken", premium: false, price: null };
       const { wholesale } = known.value;
-      return { ...answer, status: "available", ...(await priced(ask, name, what, wholesale)) };
+      return { ...answer, status: "available", wholesale, ...(await priced(ask, name, what, wholesale)) };
     },
   };
 }

@@ -40,8 +40,9 @@ describe("the document", () => {
   it("has the paths of the contract and no others", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, overview get, cache/purge post";
-    const service = "metrics get, livez get, readyz get, health get, problems/{code} get, openapi.json get";
+      "domains get, domains/{domain} get, balance get, tier get, prices get, promises/{id} get, overview get, cache/purge post";
+    const service =
+      "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([
       ...visitors.split(", ").map((name) => `/v1/${name}`),
       ...staff.split(", ").map((name) => `/v1/staff/${name}`),
@@ -138,7 +139,7 @@ describe("the document", () => {
     const withWholesale = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes("wholesale"),
     );
-    expect(withWholesale).toEqual(["StaffPrice"]);
+    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine"]);
   });
 
   it("promises a request id and a cache rule on every answer, and a client's limit on every success under /v1", () => {
