@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
+import { createCustomerTokens } from "./account/customer-tokens.js";
 import { createPool } from "./cache/cache.js";
 import { createNews, type Topic } from "./cache/news.js";
 import { redisTier } from "./cache/redis-tier.js";
@@ -13,6 +14,7 @@ import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
 import { asks, requestContext } from "./http/context.js";
+import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
 import { clientLimit, oneHost, securityHeaders, serve, websiteOrigins } from "./http/edge.js";
 import { healthRoutes } from "./http/health.js";
@@ -245,6 +247,10 @@ export function createApp(settings: AppSettings): App {
   });
   app.use("/v1", clientLimit(config.clientPerMinute, clock));
   app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: () => clock.now() }));
+  if (config.customers !== null) {
+    const tokens = createCustomerTokens({ ...config.customers, clock, log });
+    app.use(customerRoutes({ tokens, account, policy, prices, ask, now: () => clock.now() }));
+  }
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,

@@ -1,5 +1,6 @@
 /** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
 import type { Known } from "../cache/cache.js";
+import type { DomainName } from "../domain-name.js";
 import { type Money, presentRetail, presentWholesaleToStaff, sumRetail } from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
 import type { PriceFact } from "../retail/price-list.js";
@@ -86,6 +87,22 @@ function presentPromotion(promotion: AppliedPromotion | undefined) {
 export function presentDomain(record: DomainRecord) {
   const { domain, status, registeredAt, expiresAt, autoRenew, nameservers } = record;
   return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
+}
+
+/** For its owner: the record with what a renewal costs, as far as prices are known, at the ordinary price for the TLD. */
+export function presentCustomerDomain(
+  known: Known<DomainRecord> & { readonly name: DomainName },
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+) {
+  const renewals = facts.filter(({ tld, action }) => tld === known.name.tld && action === "renewal");
+  const { prices } = presentPrices(renewals, policy, atMs);
+  return {
+    ...presentDomain(known.value),
+    renewal: prices.map(({ years, price }) => ({ years, price })),
+    ...presentOrigin(known),
+  };
 }
 
 export function presentBalance({ accountNumber, balance, currency, creditLimit, activeDomains }: Balance) {

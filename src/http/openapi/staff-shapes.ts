@@ -11,13 +11,13 @@ import {
   years,
 } from "./visitor-shapes.js";
 
-const learned = {
+export const learned = {
   asOf: dateTime,
   source: z
     .enum(["upstream", "cache", "stale"])
     .meta({ description: "Asked for just now, remembered, or past its freshness." }),
 };
-const record = {
+export const record = {
   domain: z.string(),
   status: z.string().nullable(),
   registeredAt: dateTime.nullable(),
