@@ -2,7 +2,10 @@
  * Customer tokens: JWTs from the reseller's own login that name the customer's domains. Believed only with a pinned algorithm, a good
  * signature, an expiry, and the issuer and audience that are set. Nothing of ours is sent to where the login publishes its keys.
  */
-import { createLocalJWKSet, errors, jwtVerify, type JWTPayload } from "jose";
+import type { JWTPayload } from "jose";
+import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
+import { createLocalJWKSet } from "jose/jwks/local";
+import { jwtVerify } from "jose/jwt/verify";
 import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
@@ -83,7 +86,7 @@ export function createCustomerTokens(
       try {
         return await verify(token, value);
       } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        if (!(error instanceof JWKSNoMatchingKey)) throw error;
         return verify(token, (await known.get("keys", asker, load, { maxAgeMs: NEW_KEY_AFTER_MS })).value);
       }
     };
@@ -131,7 +134,7 @@ export function createCustomerTokens(
       } catch (error) {
         if (error instanceof ServiceError) throw error;
         // What is not about the token is about the key, such as one that is too short for its algorithm.
-        throw error instanceof errors.JOSEError ? notBelieved() : keysFailed("not usable");
+        throw error instanceof JOSEError ? notBelieved() : keysFailed("not usable");
       }
       const read = claims.safeParse(payload);
       if (!read.success) throw notBelieved();
