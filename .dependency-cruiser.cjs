@@ -22,7 +22,7 @@ const rooms = {
   "http/": [...seen, "storefront/", "account/"],
   "probe/(?!main\\.ts)": [...seen, "sandbox/open-points.ts", "sandbox/presets.ts"],
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
-  "keys/": [...words, "config.ts"],
+  "keys/": [...words, "config.ts", "retail/promise.ts"],
   "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
   "sandbox/": [],
@@ -35,6 +35,7 @@ const homes = {
   ioredis: "redis\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
+  jose: "(?:retail/promise|account/customer-tokens)\\.ts$",
 };
 
 const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");

@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
+import { createCustomerTokens } from "./account/customer-tokens.js";
 import { createPool } from "./cache/cache.js";
 import { createNews, type Topic } from "./cache/news.js";
 import { redisTier } from "./cache/redis-tier.js";
@@ -14,6 +15,7 @@ import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
 import { createClientLimit } from "./http/client-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
+import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
 import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
 import { fastPath } from "./http/fast-path.js";
@@ -34,7 +36,8 @@ import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
 import { createPriceFacts, decodeKeptWholesale, noPriceFacts } from "./retail/price-facts.js";
 import { createPriceList } from "./retail/price-list.js";
-import type { Secret } from "./secret.js";
+import { createPromises, newPromiseKey } from "./retail/promise.js";
+import { fixedSecret, type Secret } from "./secret.js";
 import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
 import { createQuoteDesk } from "./storefront/quotes.js";
 import { createUpstream } from "./upstream/client.js";
@@ -174,7 +177,13 @@ export function createApp(settings: AppSettings): App {
     clock,
     log,
   });
-  const quotes = createQuoteDesk(policy, prices, availability, () => clock.now());
+  const promises = createPromises({
+    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
+    validMs: config.retail.promise.validMs,
+    clock,
+    log,
+  });
+  const quotes = createQuoteDesk(policy, prices, availability, promises, () => clock.now());
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
@@ -248,12 +257,17 @@ export function createApp(settings: AppSettings): App {
   });
   app.use("/v1", ...limit.handlers);
   app.use(visitorRoutes(visitors, questions));
+  if (config.customers !== null) {
+    const tokens = createCustomerTokens({ ...config.customers, clock, log });
+    app.use(customerRoutes({ tokens, account, policy, prices, ask, now: () => clock.now() }));
+  }
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,
       account,
       policy,
       prices,
+      promises,
       metrics,
       ask,
       overview,
@@ -261,6 +275,9 @@ export function createApp(settings: AppSettings): App {
       now: () => clock.now(),
     }),
   );
+  route(app, "/.well-known/jwks.json", {
+    GET: (_request, response) => response.set("Cache-Control", "no-store").json(promises.publicKeys()),
+  });
   route(app, "/problems/:code", { GET: explainProblem });
   app.use(docsRouter(openApiDocument({ version: settings.version })));
   app.use(() => {

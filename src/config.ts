@@ -6,6 +6,7 @@ import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import type { Clock } from "./clock.js";
 import { LOG_LEVELS, type LogLevel } from "./logger.js";
+import { parsePromiseKeys } from "./retail/promise.js";
 import { parseRetailConfig, type RetailConfig } from "./retail/retail-config.js";
 import { fileSecret, fixedSecret, type Secret } from "./secret.js";
 import type { CredentialSource } from "./upstream/credentials.js";
@@ -20,6 +21,16 @@ export interface StaffToken {
 
 export const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
+
+/** RFC 7518, section 3.2: a key of HS256 has at least as many bits as its hash. */
+export const LEAST_CUSTOMER_SECRET_BYTES = 32;
+
+export interface CustomerSettings {
+  readonly keys: { readonly jwksUrl: string } | { readonly secret: Secret };
+  /** Null: not asked of a token, which production does not allow. */
+  readonly issuer: string | null;
+  readonly audience: string | null;
+}
 
 export interface Config {
   readonly listen: { readonly port: number; readonly host: string };
@@ -44,6 +55,10 @@ export interface Config {
   readonly retail: RetailConfig;
   readonly cache: CacheConfig;
   readonly staffTokens: Secret | null;
+  /** Null: there are no customer routes. */
+  readonly customers: CustomerSettings | null;
+  /** Null: random in sandbox mode, else no price is promised. */
+  readonly promiseKeys: Secret | null;
   readonly corsOrigins: readonly string[];
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
@@ -193,6 +208,8 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     retail: readRetail(settings),
     cache: readCache(settings),
     staffTokens: readStaffTokens(settings),
+    customers: readCustomers(settings, production),
+    promiseKeys: readPromiseKeys(settings),
     corsOrigins: readOrigins(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
@@ -228,21 +245,24 @@ function readUpstream(settings: Settings, production: boolean): Config["upstream
 }
 
 function originOf(settings: Settings, text: string, production: boolean): string | null {
+  const url = addressOf(settings, "UPSTREAM_BASE_URL", text, production);
+  if (url === null) return null;
+  if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
+  settings.fault("UPSTREAM_BASE_URL", "must be a host root alone: no path, no query");
+  return null;
+}
+
+/** An address without a user in it, https in production unless its host is loopback. */
+function addressOf(settings: Settings, name: string, text: string, production: boolean): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    settings.fault("UPSTREAM_BASE_URL", "must be an http or https address");
-  } else if (
-    url.pathname !== "/" ||
-    url.search !== "" ||
-    url.hash !== "" ||
-    url.username !== "" ||
-    url.password !== ""
-  ) {
-    settings.fault("UPSTREAM_BASE_URL", "must be a host root alone: no path, no query, no user");
+    settings.fault(name, "must be an http or https address");
+  } else if (url.username !== "" || url.password !== "") {
+    settings.fault(name, "must be an address without a user");
   } else if (production && url.protocol !== "https:" && !LOOPBACK.test(url.hostname)) {
-    settings.fault("UPSTREAM_BASE_URL", "must be https in production, unless the host is loopback");
+    settings.fault(name, "must be https in production, unless the host is loopback");
   } else {
-    return url.origin;
+    return url;
   }
   return null;
 }
@@ -320,6 +340,39 @@ export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems
       );
   });
   return { tokens, problems };
+}
+
+function readCustomers(settings: Settings, production: boolean): CustomerSettings | null {
+  const address = settings.text("CUSTOMER_JWKS_URL");
+  const hasSecret = ["CUSTOMER_JWT_SECRET", "CUSTOMER_JWT_SECRET_FILE"].some(
+    (name) => settings.text(name) !== null,
+  );
+  const url = address === null ? null : addressOf(settings, "CUSTOMER_JWKS_URL", address, production);
+  const secret = settings.secret("CUSTOMER_JWT_SECRET");
+  if (address !== null && hasSecret)
+    settings.fault("CUSTOMER_JWT_SECRET", "is set beside CUSTOMER_JWKS_URL: keep one");
+  if (secret !== null && Buffer.byteLength(secret.current()) < LEAST_CUSTOMER_SECRET_BYTES)
+    settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${LEAST_CUSTOMER_SECRET_BYTES} characters`);
+  const isOn = address !== null || hasSecret;
+  for (const name of ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]) {
+    const isSet = settings.text(name) !== null;
+    if (isSet && !isOn) settings.fault(name, "is of no use without CUSTOMER_JWKS_URL or CUSTOMER_JWT_SECRET");
+    if (!isSet && isOn && production) settings.fault(name, "is missing: customer tokens must be made for us");
+  }
+  const keys = url !== null ? { jwksUrl: url.href } : secret !== null ? { secret } : null;
+  const claims = {
+    issuer: settings.text("CUSTOMER_JWT_ISSUER"),
+    audience: settings.text("CUSTOMER_JWT_AUDIENCE"),
+  };
+  return keys && { keys, ...claims };
+}
+
+function readPromiseKeys(settings: Settings): Secret | null {
+  const secret = settings.secret("PROMISE_PRIVATE_KEY");
+  if (secret === null) return null;
+  const read = parsePromiseKeys(secret.current());
+  if (!read.ok) settings.fault("PROMISE_PRIVATE_KEY", read.problem);
+  return secret;
 }
 
 function readOrigins(settings: Settings): string[] {

@@ -1,4 +1,4 @@
-/** What the reseller's own people may know: domains, balance and tier, each with its age and where it came from. */
+/** What the reseller's own people may know, and customers of their own domains: each with its age and where it came from. */
 import { z } from "zod";
 import type { Known, Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
@@ -62,6 +62,15 @@ export interface Account {
   domains(ask: Ask): Promise<Known<readonly DomainRecord[]> & { readonly truncated: boolean }>;
   /** Null: not managed by the reseller. */
   domain(ask: Ask, name: DomainName): Promise<Known<DomainRecord | null>>;
+  /**
+   * The records of those of the names that the reseller manages, in their order: from the one list where that tells enough. `spend` is
+   * called before anything is asked of the upstream, and may refuse.
+   */
+  managed(
+    ask: Ask,
+    names: readonly DomainName[],
+    spend: () => void,
+  ): Promise<(Known<DomainRecord> & { readonly name: DomainName })[]>;
   balance(ask: Ask): Promise<Known<Balance>>;
   tier(ask: Ask): Promise<Known<Tier>>;
   /** When the upstream last listed the name as the reseller's own, or null. Costs nothing. */
@@ -82,6 +91,8 @@ export interface AccountSettings {
 }
 
 const LIST_CAP = 100;
+/** How many names that the list does not tell of are asked for at a time. */
+const AT_A_TIME = 5;
 const LOOK_AGAIN_MS = 5_000;
 /** Room is looked for this long after it is foretold. */
 const SOON_MS = 100;
@@ -105,18 +116,36 @@ export function createAccount({
     key: string,
     kind: K,
     load: (ask: Ask) => Promise<Extract<AccountFact, { kind: K }>>,
+    spend = (): void => {},
   ): Promise<Known<Extract<AccountFact, { kind: K }>>> {
-    const known = await facts.get(key, ask, ({ askers, signal }) => load(sharedAsk(askers, ask, signal)));
+    const known = await facts.get(key, ask, ({ askers, signal }) => {
+      spend();
+      return load(sharedAsk(askers, ask, signal));
+    });
     if (!isKind(known.value, kind)) throw new Error("a key of the account pool holds another kind of fact");
     return { ...known, value: known.value };
   }
 
-  async function list(ask: Ask): Promise<Known<readonly DomainRecord[]>> {
-    const known = await fact(ask, "domains", "domains", async (shared) => ({
-      kind: "domains",
-      records: await upstream.domains(shared),
-    }));
+  async function list(ask: Ask, spend?: () => void): Promise<Known<readonly DomainRecord[]>> {
+    const known = await fact(
+      ask,
+      "domains",
+      "domains",
+      async (shared) => ({ kind: "domains", records: await upstream.domains(shared) }),
+      spend,
+    );
     return { ...known, value: known.value.records };
+  }
+
+  async function domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>> {
+    const known = await fact(
+      ask,
+      `domain ${name.ascii}`,
+      "domain",
+      async (shared) => ({ kind: "domain", record: await upstream.domain(shared, name) }),
+      spend,
+    );
+    return { ...known, value: known.value.record };
   }
 
   async function balance(ask: Ask): Promise<Known<Balance>> {
@@ -139,12 +168,23 @@ export function createAccount({
       );
       return { ...known, truncated: active > known.value.length };
     },
-    async domain(ask, name) {
-      const known = await fact(ask, `domain ${name.ascii}`, "domain", async (shared) => ({
-        kind: "domain",
-        record: await upstream.domain(shared, name),
-      }));
-      return { ...known, value: known.value.record };
+    domain,
+    async managed(ask, names, spend) {
+      if (names.length === 0) return [];
+      const known = await list(ask, spend);
+      const listed = new Map(known.value.map((record) => [record.domain, record]));
+      const recordOf = async (name: DomainName) => {
+        const record = listed.get(name.ascii);
+        // Some upstreams list the bare names, and all of them no more than the cap.
+        if (record && record.expiresAt !== null) return [{ ...known, value: record, name }];
+        if (record === undefined && known.value.length < LIST_CAP) return [];
+        const { value, ...told } = await domain(ask, name, spend);
+        return value === null ? [] : [{ ...told, value, name }];
+      };
+      const found: (Known<DomainRecord> & { readonly name: DomainName })[] = [];
+      for (let at = 0; at < names.length; at += AT_A_TIME)
+        found.push(...(await Promise.all(names.slice(at, at + AT_A_TIME).map(recordOf))).flat());
+      return found;
     },
     tier: (ask) =>
       tiers.get("tier", ask, ({ askers, signal }) => upstream.tier(sharedAsk(askers, ask, signal))),

@@ -1,4 +1,5 @@
 /** The whole outward interface as one OpenAPI 3.1 document. What it says of shapes, statuses and fields is what the tests hold answers to. */
+import { CUSTOMER_PATHS } from "./openapi/customer-paths.js";
 import { problemResponses } from "./openapi/problems.js";
 import { type JsonObject, namedSchemas } from "./openapi/schemas.js";
 import { SERVICE_PATHS } from "./openapi/service-paths.js";
@@ -28,6 +29,13 @@ const STAFF_TOKEN = {
   ].join("\n"),
 };
 
+const CUSTOMER_TOKEN = {
+  type: "http",
+  scheme: "bearer",
+  bearerFormat: "JWT",
+  description: "A token from the reseller's login, with the customer's names in its `domains` claim.",
+};
+
 export function openApiDocument({ version }: { readonly version: string }): OpenApiDocument {
   return {
     openapi: "3.1.0",
@@ -40,14 +48,15 @@ export function openApiDocument({ version }: { readonly version: string }): Open
     servers: [{ url: "/", description: "Where this document came from." }],
     tags: [
       { name: "visitors", description: "Open to everyone, within a rate limit for each client." },
+      { name: "customers", description: "For those who own domains. Not there unless it is set up." },
       { name: "staff", description: "For the reseller's people and machines." },
       { name: "service", description: "For those who run it." },
     ],
-    paths: { ...VISITOR_PATHS, ...STAFF_PATHS, ...SERVICE_PATHS },
+    paths: { ...VISITOR_PATHS, ...CUSTOMER_PATHS, ...STAFF_PATHS, ...SERVICE_PATHS },
     components: {
       schemas: namedSchemas(),
       responses: problemResponses(),
-      securitySchemes: { staffToken: STAFF_TOKEN },
+      securitySchemes: { customerToken: CUSTOMER_TOKEN, staffToken: STAFF_TOKEN },
     },
   };
 }

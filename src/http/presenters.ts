@@ -1,10 +1,12 @@
 /** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
 import type { Known } from "../cache/cache.js";
+import type { DomainName } from "../domain-name.js";
 import { type Money, presentRetail, presentWholesaleToStaff, sumRetail } from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
 import type { PriceFact } from "../retail/price-list.js";
+import type { PricePromise } from "../retail/promise.js";
 import type { Availability } from "../storefront/availability.js";
-import type { QuotedItem, TermQuote } from "../storefront/quotes.js";
+import type { Cart, TermQuote } from "../storefront/quotes.js";
 import type { Unknown } from "../storefront/search.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import { retryAfterSeconds } from "./problems.js";
@@ -59,7 +61,7 @@ export function presentTermQuote(tld: string, action: string, years: number, quo
   };
 }
 
-export function presentCart(items: readonly QuotedItem[]) {
+export function presentCart({ items, promise }: Cart) {
   return {
     items: items.map(({ name, action, years, price, status }) => ({
       domain: name.ascii,
@@ -70,6 +72,8 @@ export function presentCart(items: readonly QuotedItem[]) {
       status,
     })),
     total: sumRetail(items.flatMap(({ price }) => price ?? [])),
+    promise: promise && promise.jws,
+    validUntil: promise && instant(promise.validUntilMs),
   };
 }
 
@@ -83,6 +87,22 @@ function presentPromotion(promotion: AppliedPromotion | undefined) {
 export function presentDomain(record: DomainRecord) {
   const { domain, status, registeredAt, expiresAt, autoRenew, nameservers } = record;
   return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
+}
+
+/** For its owner: the record with what a renewal costs, as far as prices are known, at the ordinary price for the TLD. */
+export function presentCustomerDomain(
+  known: Known<DomainRecord> & { readonly name: DomainName },
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+) {
+  const renewals = facts.filter(({ tld, action }) => tld === known.name.tld && action === "renewal");
+  const { prices } = presentPrices(renewals, policy, atMs);
+  return {
+    ...presentDomain(known.value),
+    renewal: prices.map(({ years, price }) => ({ years, price })),
+    ...presentOrigin(known),
+  };
 }
 
 export function presentBalance({ accountNumber, balance, currency, creditLimit, activeDomains }: Balance) {
@@ -126,6 +146,32 @@ export function presentStaffPrices(facts: readonly PriceFact[], policy: RetailPo
   if (missing > 0)
     warnings.push(`${missing} of ${policy.combinations().length} prices are not known yet or any more.`);
   return { asOf: instant(oldest(facts, atMs)), prices, warnings };
+}
+
+/**
+ * Staff only: what a promised price was made of, beside what the same costs today as far as is known without asking. The price of a
+ * premium name is its own, which the price list does not know.
+ */
+export function presentPromise(promise: PricePromise, facts: readonly PriceFact[], policy: RetailPolicy) {
+  const { id, issuedAtMs, validUntilMs, lines } = promise;
+  const items = lines.map(({ domain, tld, action, years, price, premium, wholesale }) => {
+    const today = facts.find(
+      (fact) => !premium && fact.tld === tld && fact.action === action && fact.years === years,
+    )?.wholesale;
+    return {
+      domain,
+      tld,
+      action,
+      years,
+      price: presentRetail(price),
+      premium,
+      wholesale: presentWholesaleToStaff(wholesale),
+      margin: policy.margin(wholesale, price),
+      wholesaleToday: today ? presentWholesaleToStaff(today) : null,
+      marginToday: today ? policy.margin(today, price) : null,
+    };
+  });
+  return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items };
 }
 
 export function instant(atMs: number): string {

@@ -9,6 +9,7 @@ import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
+import type { Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { type PurgeWish, readPurge, readQuery } from "./parse.js";
@@ -16,6 +17,7 @@ import {
   presentBalance,
   presentDomain,
   presentOrigin,
+  presentPromise,
   presentStaffPrices,
   presentTier,
 } from "./presenters.js";
@@ -26,6 +28,7 @@ export interface StaffParts {
   readonly account: Account;
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
+  readonly promises: Promises;
   readonly metrics: Metrics;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
@@ -63,7 +66,7 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 }
 
 export function staffRoutes(parts: StaffParts): Router {
-  const { account, policy, prices, metrics, ask, now } = parts;
+  const { account, policy, prices, promises, metrics, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
   const read = [requireScope(parts.tokens, "read"), answersJson];
   const operate = [requireScope(parts.tokens, "operate"), answersJson];
@@ -124,6 +127,18 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: (request, response) => {
       readQuery(request.query, []);
       response.json(presentStaffPrices(prices.facts(), policy, now()));
+    },
+  });
+
+  route(router, "/v1/staff/promises/:id", {
+    before: read,
+    GET: (request, response) => {
+      readQuery(request.query, []);
+      const { id } = request.params;
+      const promise = typeof id === "string" ? promises.find(id) : null;
+      if (promise === null)
+        throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
+      response.json(presentPromise(promise, prices.facts(), policy));
     },
   });
 

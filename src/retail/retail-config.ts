@@ -53,6 +53,8 @@ export interface RetailConfig {
   /** Null: premium names follow the ordinary rules. */
   readonly premium: Pricing | null;
   readonly promotions: readonly Promotion[];
+  /** How long a price that was promised holds. */
+  readonly promise: { readonly validMs: number };
 }
 
 export type RetailConfigResult =
@@ -138,6 +140,7 @@ const SCHEMAS = {
     rules: z.unknown().optional(),
     premium: z.unknown().optional(),
     promotions: z.unknown().optional(),
+    promise: z.unknown().optional(),
   }),
   currency,
   tld,
@@ -163,7 +166,15 @@ const SCHEMAS = {
     from: instant,
     to: instant,
   }),
+  promise: z.strictObject({
+    validMs: z
+      .int()
+      .min(60_000)
+      .max(7 * 24 * 3_600_000),
+  }),
 };
+
+const PROMISE = { validMs: 900_000 };
 
 /** Collects faults section by section, so that one fault does not hide another. */
 class Reader {
@@ -389,7 +400,16 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
     readPricingLimits(reader, raw["premium"], "premium", digits);
   }
   const promotions = readPromotions(reader, raw["promotions"], catalog.tlds);
+  const promise = reader.read(SCHEMAS.promise, raw["promise"] ?? PROMISE, "promise") ?? PROMISE;
   if (reader.faults.length > 0 || currency === undefined) return { ok: false, faults: reader.faults };
-  const config = { currency, rates, catalog: catalog.entries, rules, premium: premium ?? null, promotions };
+  const config = {
+    currency,
+    rates,
+    catalog: catalog.entries,
+    rules,
+    premium: premium ?? null,
+    promotions,
+    promise,
+  };
   return { ok: true, config: deepFreeze(config) };
 }

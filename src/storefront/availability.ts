@@ -27,6 +27,8 @@ export interface Availability {
   readonly premium: boolean;
   /** The registration price; null unless available, and where no price can be formed. */
   readonly price: Retail | null;
+  /** What the upstream wants for an available name; for what staff are told of a promise. */
+  readonly wholesale?: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
 }
@@ -167,7 +169,7 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     const { wholesale } = fact.value;
     if (quote === null || !sameWholesale(quote, wholesale)) return undefined;
     const result = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
-    return result.ok ? { ...answer, status: "available" as const, price: result.price } : undefined;
+    return result.ok ? { ...answer, status: "available" as const, wholesale, price: result.price } : undefined;
   }
 
   return {
@@ -180,7 +182,7 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
       const answer = taken(name, years, { asOfMs: fact.asOfMs, stale: fact.source === "stale" });
       if (fact.value.status === "taken") return answer;
       const { wholesale } = fact.value;
-      return { ...answer, status: "available", ...(await priced(ask, name, what, wholesale)) };
+      return { ...answer, status: "available", wholesale, ...(await priced(ask, name, what, wholesale)) };
     },
   };
 }

@@ -39,11 +39,14 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 describe("the document", () => {
   it("has the paths of the contract and no others", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
+    const customers = "domains get, domains/{domain} get";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, overview get, cache/purge post";
-    const service = "metrics get, livez get, readyz get, health get, problems/{code} get, openapi.json get";
+      "domains get, domains/{domain} get, balance get, tier get, prices get, promises/{id} get, overview get, cache/purge post";
+    const service =
+      "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([
       ...visitors.split(", ").map((name) => `/v1/${name}`),
+      ...customers.split(", ").map((name) => `/v1/me/${name}`),
       ...staff.split(", ").map((name) => `/v1/staff/${name}`),
       ...service.split(", ").map((name) => `/${name}`),
     ]);
@@ -65,7 +68,9 @@ describe("the document", () => {
     for (const { operation } of operations) {
       expect(operation["operationId"]).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
       expect(operation["summary"]).toMatch(/\S/);
-      expect(["visitors", "staff", "service"]).toEqual(expect.arrayContaining([operation["tags"]].flat()));
+      expect(["visitors", "customers", "staff", "service"]).toEqual(
+        expect.arrayContaining([operation["tags"]].flat()),
+      );
     }
   });
 
@@ -87,10 +92,13 @@ describe("the document", () => {
     if (path !== "/livez") expect(statuses).toContain("503");
     if (path.startsWith("/v1/")) expect(statuses).toEqual(expect.arrayContaining(["400", "406", "429"]));
     const closed = path.startsWith("/v1/staff/") || path === "/metrics";
+    const isCustomers = path.startsWith("/v1/me/");
     expect(statuses.filter((status) => ["401", "403"].includes(status))).toEqual(
-      closed ? ["401", "403"] : [],
+      closed ? ["401", "403"] : isCustomers ? ["401"] : [],
     );
-    expect(operation["security"]).toEqual(closed ? [{ staffToken: [expect.any(String)] }] : []);
+    expect(operation["security"]).toEqual(
+      closed ? [{ staffToken: [expect.any(String)] }] : isCustomers ? [{ customerToken: [] }] : [],
+    );
     if (operation["requestBody"]) expect(statuses).toEqual(expect.arrayContaining(["413", "415"]));
   });
 
@@ -138,7 +146,7 @@ describe("the document", () => {
     const withWholesale = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes("wholesale"),
     );
-    expect(withWholesale).toEqual(["StaffPrice"]);
+    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine"]);
   });
 
   it("promises a request id and a cache rule on every answer, and a client's limit on every success under /v1", () => {

@@ -74,6 +74,7 @@ describe("a right config", () => {
           toMs: Date.UTC(2026, 2, 27),
         },
       ],
+      promise: { validMs: 900_000 },
     });
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });

@@ -12,7 +12,15 @@ const GETS = ["/v1/availability", "/v1/search", "/v1/prices", "/v1/quotes"];
 const STAFF_GETS = ["domains", "domains/khyber.af", "balance", "tier", "prices", "overview"].map(
   (name) => `/v1/staff/${name}`,
 );
-const SERVICE_GETS = ["/livez", "/readyz", "/health", "/problems/internal", "/openapi.json", "/docs"];
+const SERVICE_GETS = [
+  "/livez",
+  "/readyz",
+  "/health",
+  "/.well-known/jwks.json",
+  "/problems/internal",
+  "/openapi.json",
+  "/docs",
+];
 
 let service: Service;
 beforeAll(async () => {

@@ -153,7 +153,15 @@ function questions(name: string, port: number): readonly (readonly [string, Ques
     ["/v1/nothing"],
     [`/${name}`],
     ["/%"],
-    ...["domains", `domains/owned-by-quetzal.af`, "balance", "tier", "prices", "overview"].flatMap((path) => [
+    ...[
+      "domains",
+      `domains/owned-by-quetzal.af`,
+      "balance",
+      "tier",
+      "prices",
+      "promises/guess",
+      "overview",
+    ].flatMap((path) => [
       [`/v1/staff/${path}`] as const,
       [`/v1/staff/${path}`, { headers: { Authorization: "Bearer guess" } }] as const,
       [`/v1/staff/${path}`, { headers: bearer("metrics") }] as const,
@@ -164,6 +172,7 @@ function questions(name: string, port: number): readonly (readonly [string, Ques
     ["/livez"],
     ["/readyz"],
     ["/health"],
+    ["/.well-known/jwks.json"],
     ["/openapi.json"],
     ["/docs"],
     ["/docs/assets/init.js"],

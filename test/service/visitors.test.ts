@@ -386,12 +386,14 @@ describe("a visitor", () => {
           { ...item("gold.af", "registration", 1), price: usd("1667.50"), status: "available" },
         ],
         total: [usd("1748.48")],
+        promise: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+        validUntil: "2026-03-20T00:15:00.000Z",
       });
     });
 
     test("with nothing that can be bought has no sum", async () => {
       const { body } = await post({ items: [{ domain: "google.af", action: "registration", years: 1 }] });
-      expect(body).toMatchObject({ total: [] });
+      expect(body).toMatchObject({ total: [], promise: null, validUntil: null });
     });
 
     test("of twenty is served, of none or twenty-one is not", async () => {

@@ -7,10 +7,10 @@ export type Scope = "read" | "operate" | "metrics";
 
 export interface OperationFacts {
   readonly id: string;
-  readonly tag: "visitors" | "staff" | "service";
+  readonly tag: "visitors" | "customers" | "staff" | "service";
   readonly summary: string;
   readonly description?: string;
-  /** Absent: open to everyone. */
+  /** A staff token with this scope is needed. */
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
   readonly body?: { readonly schema: SchemaName; readonly example: unknown };
@@ -26,7 +26,12 @@ export function operation(facts: OperationFacts): JsonObject {
     tags: [facts.tag],
     summary: facts.summary,
     ...(description !== undefined && { description }),
-    security: scope === undefined ? [] : [{ staffToken: [scope] }],
+    security:
+      scope !== undefined
+        ? [{ staffToken: [scope] }]
+        : facts.tag === "customers"
+          ? [{ customerToken: [] }]
+          : [],
     ...(parameters !== undefined && { parameters }),
     ...(body !== undefined && {
       requestBody: {

@@ -1,5 +1,6 @@
 /** The named schemas of the document, made from the same zod shapes that requests and tests are checked with. */
 import { z } from "zod";
+import * as customer from "./customer-shapes.js";
 import * as service from "./service-shapes.js";
 import * as staff from "./staff-shapes.js";
 import * as visitor from "./visitor-shapes.js";
@@ -18,6 +19,8 @@ const SHAPES = {
   QuoteRequest: visitor.quoteRequestShape,
   QuoteLine: visitor.quoteLineShape,
   Quotes: visitor.quotesShape,
+  CustomerDomain: customer.customerDomainShape,
+  CustomerDomains: customer.customerDomainsShape,
   DomainRecord: staff.domainRecordShape,
   StaffDomain: staff.staffDomainShape,
   StaffDomains: staff.staffDomainsShape,
@@ -25,11 +28,14 @@ const SHAPES = {
   Tier: staff.tierShape,
   StaffPrice: staff.staffPriceShape,
   StaffPrices: staff.staffPricesShape,
+  StaffPromiseLine: staff.staffPromiseLineShape,
+  StaffPromise: staff.staffPromiseShape,
   Lane: staff.laneShape,
   CachePool: staff.cachePoolShape,
   Overview: staff.overviewShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
+  KeySet: service.keySetShape,
   Problem: service.problemShape,
   ProblemKind: service.problemKindShape,
   Status: service.statusShape,

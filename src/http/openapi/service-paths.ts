@@ -94,6 +94,34 @@ const problem = operation({
   problems: ["NotFound", "Internal", "ShuttingDown"],
 });
 
+const keys = operation({
+  id: "getPromiseKeys",
+  tag: "service",
+  summary: "The keys with which price promises are verified.",
+  description: "A promise names its key by kid. The key of every promise that still holds is here.",
+  answers: {
+    200: answer({
+      description: "A JWK set; empty when the service has no key.",
+      content: {
+        schema: schemaRef("KeySet"),
+        example: {
+          keys: [
+            {
+              kty: "OKP",
+              crv: "Ed25519",
+              x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+              kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+              use: "sig",
+              alg: "EdDSA",
+            },
+          ],
+        },
+      },
+    }),
+  },
+  problems: ["Internal", "ShuttingDown"],
+});
+
 const document = operation({
   id: "getOpenApiDocument",
   tag: "service",
@@ -122,6 +150,7 @@ export const SERVICE_PATHS: JsonObject = {
   "/livez": { get: live },
   "/readyz": { get: ready },
   "/health": { get: healthy },
+  "/.well-known/jwks.json": { get: keys },
   "/problems/{code}": { get: problem },
   "/openapi.json": { get: document },
 };

@@ -36,6 +36,21 @@ export const statusShape = z
   .strictObject({ status: z.string() })
   .meta({ description: "A state in one word." });
 
+export const keySetShape = z
+  .strictObject({
+    keys: z.array(
+      z.strictObject({
+        kty: z.literal("OKP"),
+        crv: z.literal("Ed25519"),
+        x: z.string(),
+        kid: z.string().meta({ description: "The key's RFC 7638 thumbprint." }),
+        use: z.literal("sig"),
+        alg: z.literal("EdDSA"),
+      }),
+    ),
+  })
+  .meta({ description: "Public keys (RFC 7517)." });
+
 const grade = z.enum(["pass", "warn", "fail"]);
 const check = z
   .array(z.strictObject({ status: grade, output: z.string().optional() }))

@@ -157,6 +157,40 @@ export const STAFF_PATHS: JsonObject = {
     },
     problems: [...LOCAL, "ShuttingDown"],
   }),
+  "/v1/staff/promises/{id}": reading({
+    id: "getPromise",
+    summary: "A price promise: what it cost when it was made, and what it costs today.",
+    description: "Known to the process that signed it, until it is over or too many were made since.",
+    schema: "StaffPromise",
+    example: {
+      id: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
+      issuedAt: AS_OF,
+      validUntil: "2026-03-01T09:45:00.000Z",
+      items: [
+        {
+          domain: "kabul.af",
+          tld: ".af",
+          action: "registration",
+          years: 1,
+          price: RETAIL,
+          premium: false,
+          wholesale: WHOLESALE,
+          margin: { amount: "6.99", currency: "USD" },
+          wholesaleToday: WHOLESALE,
+          marginToday: { amount: "6.99", currency: "USD" },
+        },
+      ],
+    },
+    problems: [...LOCAL, "NotFound", "ShuttingDown"],
+    parameters: [
+      inPath(
+        "id",
+        "The promise's jti.",
+        { type: "string", minLength: 1 },
+        "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
+      ),
+    ],
+  }),
   "/v1/staff/overview": reading({
     id: "getOverview",
     summary: "How the service stands with the upstream.",

@@ -11,13 +11,13 @@ import {
   years,
 } from "./visitor-shapes.js";
 
-const learned = {
+export const learned = {
   asOf: dateTime,
   source: z
     .enum(["upstream", "cache", "stale"])
     .meta({ description: "Asked for just now, remembered, or past its freshness." }),
 };
-const record = {
+export const record = {
   domain: z.string(),
   status: z.string().nullable(),
   registeredAt: dateTime.nullable(),
@@ -85,6 +85,32 @@ export const staffPriceShape = z
 export const staffPricesShape = z
   .strictObject({ asOf: dateTime, prices: z.array(staffPriceShape), warnings: z.array(z.string()) })
   .meta({ description: "The price of everything sold, with what is behind it." });
+
+export const staffPromiseLineShape = z
+  .strictObject({
+    domain: z.string(),
+    tld,
+    action,
+    years,
+    price: moneyShape.meta({ description: "As promised." }),
+    premium: z.boolean(),
+    wholesale: moneyShape.meta({ description: "When it was promised." }),
+    margin: z.union([signedMoneyShape, z.null()]),
+    wholesaleToday: z
+      .union([moneyShape, z.null()])
+      .meta({ description: "As last known; null when not known, and for premium names." }),
+    marginToday: z.union([signedMoneyShape, z.null()]),
+  })
+  .meta({ description: "A promised price and what is behind it." });
+
+export const staffPromiseShape = z
+  .strictObject({
+    id: z.string().meta({ description: "The jti of the signed promise." }),
+    issuedAt: dateTime,
+    validUntil: dateTime,
+    items: z.array(staffPromiseLineShape),
+  })
+  .meta({ description: "A price promise that still holds." });
 
 export const laneShape = z
   .strictObject({

@@ -174,6 +174,8 @@ const quotes = operation({
             },
           ],
           total: [PRICE],
+          promise: "eyJhbGciOiJFZERTQSJ9.eyJjdXJyZW5jeSI6IlVTRCJ9.c2lnbmF0dXJl",
+          validUntil: "2026-03-01T09:45:00.000Z",
         },
       },
     }),

@@ -82,5 +82,14 @@ export const quotesShape = z
   .strictObject({
     items: z.array(quoteLineShape),
     total: z.array(moneyShape).meta({ description: "One amount per currency." }),
+    promise: z
+      .string()
+      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/)
+      .nullable()
+      .meta({
+        description:
+          "The lines that have a price, signed: a compact JWS, verified with /.well-known/jwks.json. Null when no line has one, or the service has no key.",
+      }),
+    validUntil: dateTime.nullable().meta({ description: "Until when the promise holds; null without one." }),
   })
   .meta({ description: "A priced basket." });

@@ -1,0 +1,76 @@
+/** What customers may ask of their own domains (contract section 5). A name that is not theirs is as absent as one that does not exist. */
+import { type Request, Router } from "express";
+import type { Account } from "../account/account.js";
+import type { CustomerTokens } from "../account/customer-tokens.js";
+import { canonicalHost, type DomainName } from "../domain-name.js";
+import { invalidField, ServiceError } from "../errors.js";
+import type { Lane } from "../quota/quota.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { VisitorAsk } from "../storefront/availability.js";
+import { readQuery } from "./parse.js";
+import { presentCustomerDomain } from "./presenters.js";
+import { answersJson, endedByHead, route } from "./routes.js";
+
+export interface CustomerParts {
+  readonly tokens: CustomerTokens;
+  readonly account: Account;
+  readonly policy: RetailPolicy;
+  readonly prices: PriceList;
+  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly now: () => number;
+}
+
+export function customerRoutes({ tokens, account, policy, prices, ask, now }: CustomerParts): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+
+  async function namesOf(request: Request): Promise<ReadonlyMap<string, DomainName>> {
+    const [, token] = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (token === undefined) {
+      throw new ServiceError("unauthenticated", "A customer token is needed: Authorization: Bearer ….", {
+        headers: { "WWW-Authenticate": 'Bearer realm="customer"' },
+      });
+    }
+    return tokens.namesOf(token, ask(request, "account"));
+  }
+
+  async function present(request: Request, names: readonly DomainName[]) {
+    const asked = ask(request, "account");
+    const found = await account.managed(asked, names, asked.spend);
+    return found.map((known) => presentCustomerDomain(known, prices.facts(), policy, now()));
+  }
+
+  route(router, "/v1/me/domains", {
+    before: [answersJson],
+    GET: async (request, response) => {
+      response.set("Cache-Control", "no-store");
+      const names = await namesOf(request);
+      readQuery(request.query, []);
+      if (endedByHead(request, response)) return;
+      response.json({ domains: await present(request, [...names.values()]) });
+    },
+  });
+
+  route(router, "/v1/me/domains/:domain", {
+    before: [answersJson],
+    GET: async (request, response) => {
+      response.set("Cache-Control", "no-store");
+      const names = await namesOf(request);
+      readQuery(request.query, []);
+      const { domain } = request.params;
+      const host = typeof domain === "string" ? canonicalHost(domain) : null;
+      if (host === null) throw invalidField("domain", "is not a domain name");
+      const name = names.get(host);
+      if (name === undefined) throw notTheirs();
+      if (endedByHead(request, response)) return;
+      const [own] = await present(request, [name]);
+      if (own === undefined) throw notTheirs();
+      response.json(own);
+    },
+  });
+  return router;
+}
+
+function notTheirs(): ServiceError {
+  return new ServiceError("not_found", "You have no domain of this name here.");
+}

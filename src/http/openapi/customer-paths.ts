@@ -1,0 +1,61 @@
+/** What customers may ask with the token of the reseller's login (contract section 5). */
+import { countedAnswer, inPath, operation } from "./operation.js";
+import { type JsonObject, schemaRef } from "./schemas.js";
+
+const OWN = {
+  domain: "kabul.af",
+  status: "active",
+  registeredAt: "2024-05-02T00:00:00.000Z",
+  expiresAt: "2027-05-02T00:00:00.000Z",
+  autoRenew: true,
+  nameservers: ["ns1.example.net", "ns2.example.net"],
+  renewal: [{ years: 1, price: { amount: "24.99", currency: "USD" } }],
+  asOf: "2026-03-01T09:30:00.000Z",
+  source: "cache",
+};
+
+const PROBLEMS = [
+  "InvalidRequest",
+  "Unauthenticated",
+  "NotFound",
+  "NotAcceptable",
+  "RateLimited",
+  "Internal",
+  "UpstreamFailed",
+  "Unavailable",
+  "UpstreamTimeout",
+] as const;
+
+const list = operation({
+  id: "listOwnDomains",
+  tag: "customers",
+  summary: "The customer's domains.",
+  description: "The names of the token that the reseller manages.",
+  answers: {
+    200: countedAnswer({
+      description: "As known at the time told.",
+      content: { schema: schemaRef("CustomerDomains"), example: { domains: [OWN] } },
+    }),
+  },
+  problems: PROBLEMS,
+});
+
+const one = operation({
+  id: "getOwnDomain",
+  tag: "customers",
+  summary: "One of the customer's domains.",
+  description: "A name that is not in the token, or not managed by the reseller, is not found.",
+  parameters: [inPath("domain", "The name.", { type: "string", minLength: 1 }, "kabul.af")],
+  answers: {
+    200: countedAnswer({
+      description: "As known at the time told.",
+      content: { schema: schemaRef("CustomerDomain"), example: OWN },
+    }),
+  },
+  problems: PROBLEMS,
+});
+
+export const CUSTOMER_PATHS: JsonObject = {
+  "/v1/me/domains": { get: list },
+  "/v1/me/domains/{domain}": { get: one },
+};

@@ -1,0 +1,18 @@
+/** The shapes of what customers are told of their own domains (contract section 5). */
+import { z } from "zod";
+import { learned, record } from "./staff-shapes.js";
+import { moneyShape, years } from "./visitor-shapes.js";
+
+export const customerDomainShape = z
+  .strictObject({
+    ...record,
+    renewal: z
+      .array(z.strictObject({ years, price: moneyShape }))
+      .meta({ description: "What a renewal costs; empty while no price is known, and where none is sold." }),
+    ...learned,
+  })
+  .meta({ description: "One of the customer's own domains." });
+
+export const customerDomainsShape = z
+  .strictObject({ domains: z.array(customerDomainShape) })
+  .meta({ description: "The customer's own domains, in the order of the token." });

@@ -1,0 +1,193 @@
+/**
+ * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can trust a price without asking.
+ * What is signed never holds a wholesale amount; that is kept beside it, in memory and for staff alone.
+ */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomUUID,
+} from "node:crypto";
+import { SignJWT } from "jose/jwt/sign";
+import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+import { presentRetail, type Retail, type Wholesale } from "../money.js";
+import type { Secret } from "../secret.js";
+import type { Combination } from "./policy.js";
+
+export interface PromisedLine extends Combination {
+  readonly domain: string;
+  readonly price: Retail;
+  /** What the price was made of. */
+  readonly wholesale: Wholesale;
+  readonly premium: boolean;
+}
+
+export interface PricePromise {
+  readonly id: string;
+  readonly issuedAtMs: number;
+  readonly validUntilMs: number;
+  readonly lines: readonly PromisedLine[];
+}
+
+/** A public Ed25519 key as JWK (RFC 8037). */
+export interface PublicKey {
+  readonly kty: "OKP";
+  readonly crv: "Ed25519";
+  readonly x: string;
+  /** The key's RFC 7638 thumbprint. */
+  readonly kid: string;
+  readonly use: "sig";
+  readonly alg: "EdDSA";
+}
+
+export interface Promises {
+  /** The lines as a compact JWS, and until when it holds; null where there is nothing to promise or no key. */
+  sign(
+    lines: readonly PromisedLine[],
+  ): Promise<{ readonly jws: string; readonly validUntilMs: number } | null>;
+  /** A JWK set with the key of every promise that still holds. */
+  publicKeys(): { readonly keys: readonly PublicKey[] };
+  /** A promise of this process that still holds, unless too many were made since. */
+  find(id: string): PricePromise | null;
+}
+
+export interface PromiseSettings {
+  /** What `parsePromiseKeys` accepts; read again at use. Null: nothing is promised. */
+  readonly keys: Secret | null;
+  readonly validMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface KeyRing {
+  readonly signing: { readonly key: KeyObject; readonly public: PublicKey };
+  readonly published: readonly PublicKey[];
+}
+
+const MOST_KEPT = 2000;
+
+/** Other replicas may see a changed key file later, and go on signing with the former key for as long. */
+const OTHERS_LATER_MS = 120_000;
+
+export function createPromises({ keys, validMs, clock, log }: PromiseSettings): Promises {
+  const kept = new Map<string, PricePromise>();
+  const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
+  let seen: string | null = null;
+  let ring: KeyRing | null = null;
+
+  if (keys === null) {
+    log.warn("promise.key.missing", { note: "no price is promised: PROMISE_PRIVATE_KEY is not set" });
+  }
+
+  function current(): KeyRing | null {
+    const text = keys?.current() ?? null;
+    if (text === null || text === seen) return ring;
+    seen = text;
+    const read = parsePromiseKeys(text);
+    if (!read.ok) {
+      log.error("promise.key.refused", { problem: read.problem });
+      return ring;
+    }
+    const former = ring?.signing.public;
+    if (former && former.kid !== read.ring.signing.public.kid) {
+      retired.set(former.kid, { key: former, untilMs: clock.now() + validMs + OTHERS_LATER_MS });
+      log.info("promise.key.changed", { kid: read.ring.signing.public.kid, former: former.kid });
+    }
+    ring = read.ring;
+    return ring;
+  }
+
+  function keep(promise: PricePromise): void {
+    kept.set(promise.id, promise);
+    // All hold for the same time, so the oldest are over first.
+    for (const [id, { validUntilMs }] of kept) {
+      if (kept.size <= MOST_KEPT && validUntilMs > clock.now()) break;
+      kept.delete(id);
+    }
+  }
+
+  return {
+    async sign(lines) {
+      const signing = current()?.signing;
+      const [first] = lines;
+      if (signing === undefined || first === undefined) return null;
+      const id = randomUUID();
+      const issuedAtMs = clock.now();
+      const validUntil = Math.floor((issuedAtMs + validMs) / 1000);
+      const jws = await new SignJWT({ currency: first.price.currency, items: lines.map(presentLine) })
+        .setProtectedHeader({ alg: "EdDSA", kid: signing.public.kid, typ: "price-promise+jwt" })
+        .setJti(id)
+        .setIssuedAt(Math.floor(issuedAtMs / 1000))
+        .setExpirationTime(validUntil)
+        .sign(signing.key);
+      const validUntilMs = validUntil * 1000;
+      keep({ id, issuedAtMs, validUntilMs, lines });
+      return { jws, validUntilMs };
+    },
+    publicKeys() {
+      const published = current()?.published ?? [];
+      for (const [kid, { untilMs }] of retired) if (untilMs <= clock.now()) retired.delete(kid);
+      const former = [...retired.values()]
+        .map(({ key }) => key)
+        .filter(({ kid }) => published.every((key) => key.kid !== kid));
+      return { keys: [...published, ...former] };
+    },
+    find(id) {
+      const promise = kept.get(id);
+      return promise !== undefined && promise.validUntilMs > clock.now() ? promise : null;
+    },
+  };
+}
+
+function presentLine({ domain, tld, action, years, price }: PromisedLine) {
+  return { domain, tld, action, years, price: presentRetail(price) };
+}
+
+export type PromiseKeysResult =
+  { readonly ok: true; readonly ring: KeyRing } | { readonly ok: false; readonly problem: string };
+
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;
+
+/**
+ * Reads one or more Ed25519 keys in PEM: the first, a private one (PKCS#8), signs; the others, private or public, are only published.
+ * Text around the blocks is passed over, and `\n` may stand for a line break, as in one-line environment files.
+ */
+export function parsePromiseKeys(text: string): PromiseKeysResult {
+  const blocks = text.replaceAll("\\n", "\n").match(PEM_BLOCK) ?? [];
+  const published: PublicKey[] = [];
+  let signing: KeyRing["signing"] | null = null;
+  for (const [index, pem] of blocks.entries()) {
+    try {
+      const key = index === 0 ? createPrivateKey(pem) : createPublicKey(pem);
+      if (key.asymmetricKeyType !== "ed25519")
+        return { ok: false, problem: `key ${index + 1} must be an Ed25519 key` };
+      const shown = publicKeyOf(index === 0 ? createPublicKey(pem) : key);
+      if (index === 0) signing = { key, public: shown };
+      if (published.every(({ kid }) => kid !== shown.kid)) published.push(shown);
+    } catch {
+      // What Node says of a key may quote it.
+      return {
+        ok: false,
+        problem: `key ${index + 1} must be ${index === 0 ? "a private key" : "a key"} in PEM without a passphrase`,
+      };
+    }
+  }
+  if (signing === null)
+    return { ok: false, problem: "must hold an Ed25519 private key in PEM (npm run promise-key makes one)" };
+  return { ok: true, ring: { signing, published } };
+}
+
+function publicKeyOf(key: KeyObject): PublicKey {
+  const { x = "" } = key.export({ format: "jwk" });
+  // RFC 7638: the required members in alphabetical order, without white space.
+  const thumbprint = createHash("sha256").update(JSON.stringify({ crv: "Ed25519", kty: "OKP", x }));
+  return { kty: "OKP", crv: "Ed25519", x, kid: thumbprint.digest("base64url"), use: "sig", alg: "EdDSA" };
+}
+
+/** A new private key, PKCS#8 in PEM. */
+export function newPromiseKey(): string {
+  return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}

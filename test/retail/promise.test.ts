@@ -1,0 +1,247 @@
+/** A promise holds what was shown and nothing of what it cost, and its keys can be changed while promises are out. */
+import { describe, expect, test } from "@jest/globals";
+import { execFileSync } from "node:child_process";
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import * as fc from "fast-check";
+import { calculateJwkThumbprint, createLocalJWKSet, jwtVerify } from "jose";
+import { z } from "zod";
+import { readConfig } from "../../src/config.js";
+import { decimal, parseWholesale, retailOf } from "../../src/money.js";
+import {
+  createPromises,
+  newPromiseKey,
+  parsePromiseKeys,
+  type PromisedLine,
+  type Promises,
+} from "../../src/retail/promise.js";
+import type { Secret } from "../../src/secret.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog } from "../support/service.js";
+
+const VALID_MS = 900_000;
+
+function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {}): PromisedLine {
+  const cost = parseWholesale(wholesale, "USD");
+  if (cost === null) throw new Error(`not a wholesale price: ${wholesale}`);
+  return {
+    domain: "kabul.af",
+    tld: ".af",
+    action: "registration",
+    years: 1,
+    price: retailOf(decimal(retail), "USD"),
+    wholesale: cost,
+    premium: false,
+    ...more,
+  };
+}
+
+function desk(keys: Secret | null = { current: () => key }) {
+  const clock = new FakeClock();
+  const log: string[] = [];
+  return { clock, log, promises: createPromises({ keys, validMs: VALID_MS, clock, log: recordingLog(log) }) };
+}
+
+const key = newPromiseKey();
+
+async function signed(promises: Promises, ...lines: PromisedLine[]) {
+  const promise = await promises.sign(lines);
+  if (promise === null) throw new Error("there is no promise");
+  return promise;
+}
+
+function decoded(jws: string, part: 0 | 1): Record<string, unknown> {
+  const text = Buffer.from(jws.split(".")[part] ?? "", "base64url").toString("utf8");
+  return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
+}
+
+function verified(promises: Promises, jws: string, clock: FakeClock) {
+  const published = createLocalJWKSet({ keys: promises.publicKeys().keys.map((one) => ({ ...one })) });
+  return jwtVerify(jws, published, { algorithms: ["EdDSA"], currentDate: new Date(clock.now()) });
+}
+
+describe("a promise", () => {
+  test("names its key, its time and the lines as they were shown, and nothing else", async () => {
+    const { promises, clock } = desk();
+    const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
+    const [published] = promises.publicKeys().keys;
+    expect(decoded(jws, 0)).toEqual({ alg: "EdDSA", kid: published?.kid, typ: "price-promise+jwt" });
+    expect(decoded(jws, 1)).toEqual({
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      iat: clock.now() / 1000,
+      exp: (clock.now() + VALID_MS) / 1000,
+      currency: "USD",
+      items: [
+        {
+          domain: "kabul.af",
+          tld: ".af",
+          action: "registration",
+          years: 1,
+          price: { amount: "26.99", currency: "USD" },
+        },
+      ],
+    });
+    expect(validUntilMs).toBe(clock.now() + VALID_MS);
+    await expect(verified(promises, jws, clock)).resolves.toMatchObject({ payload: { currency: "USD" } });
+  });
+
+  test("is over at the second told", async () => {
+    const { promises, clock } = desk();
+    await clock.advance(999);
+    const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
+    await clock.advance(validUntilMs - clock.now() - 1);
+    await expect(verified(promises, jws, clock)).resolves.toBeDefined();
+    await clock.advance(1);
+    await expect(verified(promises, jws, clock)).rejects.toThrow(/exp/);
+  });
+
+  test("does not hold with any digit changed", async () => {
+    const { promises, clock } = desk();
+    const { jws } = await signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
+    const [head, body = "", signature] = jws.split(".");
+    const text = Buffer.from(body, "base64url").toString("utf8");
+    const places = [...text.matchAll(/\d/g)].map(({ index }) => index);
+    expect(places.length).toBeGreaterThan(40);
+    for (const place of places) {
+      const other = String((Number(text[place]) + 1) % 10);
+      const forged = Buffer.from(text.slice(0, place) + other + text.slice(place + 1)).toString("base64url");
+      await expect(verified(promises, `${head}.${forged}.${signature}`, clock)).rejects.toThrow();
+    }
+  });
+
+  test("tells nothing of wholesale: what costs more or less, premium or not, is promised in the same words", async () => {
+    const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
+    const cost = fc.record({ wholesale: amount, premium: fc.boolean() });
+    const item = fc.record({ retail: amount, one: cost, other: cost });
+    await fc.assert(
+      fc.asyncProperty(fc.array(item, { minLength: 1, maxLength: 20 }), async (items) => {
+        const { promises } = desk();
+        const of = async (which: "one" | "other") => {
+          const lines = items.map(({ retail, [which]: { wholesale, premium } }) =>
+            line(retail, wholesale, { premium }),
+          );
+          const { jti: _jti, ...claims } = decoded((await signed(promises, ...lines)).jws, 1);
+          return claims;
+        };
+        const claims = await of("one");
+        expect(claims).toEqual(await of("other"));
+        const amounts = JSON.stringify(claims).match(/\d+\.\d+/g);
+        expect(amounts).toEqual(items.map(({ retail }) => retail));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("is not made of nothing, nor without a key", async () => {
+    expect(await desk().promises.sign([])).toBeNull();
+    const without = desk(null);
+    expect(await without.promises.sign([line("26.99", "20.21")])).toBeNull();
+    expect(without.promises.publicKeys()).toEqual({ keys: [] });
+    expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
+  });
+
+  test("is remembered with its wholesale until it is over, and the oldest is forgotten when there are too many", async () => {
+    const { promises, clock } = desk();
+    const first = await signed(promises, line("26.99", "20.21"));
+    const id = String(decoded(first.jws, 1)["jti"]);
+    expect(promises.find(id)?.lines).toEqual([line("26.99", "20.21")]);
+    await clock.advance(VALID_MS);
+    expect(promises.find(id)).toBeNull();
+
+    const ids: string[] = [];
+    for (let made = 0; made < 2001; made += 1)
+      ids.push(String(decoded((await signed(promises, line("26.99", "20.21"))).jws, 1)["jti"]));
+    expect(promises.find(ids[0] ?? "")).toBeNull();
+    expect(ids.slice(1).every((one) => promises.find(one) !== null)).toBe(true);
+  });
+});
+
+describe("the keys", () => {
+  test("are named by their RFC 7638 thumbprint", async () => {
+    for (const published of desk().promises.publicKeys().keys)
+      expect(published.kid).toBe(await calculateJwkThumbprint({ ...published }));
+  });
+
+  test("can be several: the first signs, the others, private or public, are only published", async () => {
+    const [next, last] = [newPromiseKey(), newPromiseKey()];
+    const lastPublic = createPublicKey(last).export({ type: "spki", format: "pem" }).toString();
+    const { promises } = desk({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
+    const { keys } = promises.publicKeys();
+    expect(keys).toHaveLength(3);
+    expect(JSON.stringify(keys)).not.toContain('"d"');
+    expect(decoded((await signed(promises, line("26.99", "20.21"))).jws, 0)["kid"]).toBe(keys[0]?.kid);
+    const alone = desk({ current: () => last }).promises.publicKeys().keys;
+    expect(keys[2]).toEqual(alone[0]);
+  });
+
+  test("may stand in one line, with \\n for line breaks", () => {
+    expect(parsePromiseKeys(key.replaceAll("\n", "\\n"))).toMatchObject({ ok: true });
+  });
+
+  test("that were replaced stay published as long as a promise of theirs holds", async () => {
+    let text = key;
+    const { promises, clock, log } = desk({ current: () => text });
+    const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
+    const [former] = kids();
+    const last = await signed(promises, line("26.99", "20.21"));
+    text = newPromiseKey();
+    const next = await signed(promises, line("26.99", "20.21"));
+    expect(kids()).toEqual([decoded(next.jws, 0)["kid"], former]);
+    expect(kids()[0]).not.toBe(former);
+    await clock.advance(VALID_MS - 1);
+    await expect(verified(promises, last.jws, clock)).resolves.toBeDefined();
+    // Longer by what another replica may be late.
+    await clock.advance(120_000);
+    expect(kids()).toHaveLength(2);
+    await clock.advance(1);
+    expect(kids()).toEqual([decoded(next.jws, 0)["kid"]]);
+    expect(log.join()).toContain("promise.key.changed");
+  });
+
+  test("that cannot be read leave the last good ones in force, told once and without a word of theirs", async () => {
+    let text = key;
+    const { promises, log } = desk({ current: () => text });
+    const before = promises.publicKeys();
+    text = `${key.slice(0, 60)}\n-----END PRIVATE KEY-----`;
+    await signed(promises, line("26.99", "20.21"));
+    expect(promises.publicKeys()).toEqual(before);
+    expect(log.filter((entry) => entry.includes("promise.key.refused"))).toHaveLength(1);
+    expect(log.join()).not.toContain(key.slice(30, 60));
+  });
+
+  const pem = { type: "pkcs8", format: "pem" } as const;
+  const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const sealed = generateKeyPairSync("ed25519").privateKey.export({
+    ...pem,
+    cipher: "aes-256-cbc",
+    passphrase: "open",
+  });
+  test.each<[string, string, RegExp]>([
+    ["no key at all", "a text", /must hold an Ed25519 private key/],
+    ["half a key", key.slice(0, 70), /must hold an Ed25519 private key/],
+    ["one of another kind", ec.privateKey.export(pem).toString(), /key 1 must be an Ed25519 key/],
+    ["one of X25519", generateKeyPairSync("x25519").privateKey.export(pem).toString(), /key 1 must be an Ed/],
+    [
+      "a public one",
+      createPublicKey(key).export({ type: "spki", format: "pem" }).toString(),
+      /key 1 must be a private key/,
+    ],
+    ["one with a passphrase", sealed.toString(), /key 1 must be a private key in PEM without a passphrase/],
+    ["a second one of another kind", key + ec.privateKey.export(pem).toString(), /key 2 must be an Ed25519/],
+    ["a second one that is broken", key + key.replace(/\n.{20}/, "\n"), /key 2 must be a key in PEM/],
+  ])("that are %s stop the start, which quotes nothing", (_what, text, problem) => {
+    const result = readConfig({ PROMISE_PRIVATE_KEY: text }, new FakeClock());
+    const faults = result.ok ? [] : result.faults;
+    expect(faults).toEqual([expect.stringMatching(problem)]);
+    expect(faults[0]).toMatch(/^PROMISE_PRIVATE_KEY: /);
+    const body = text.split("\n")[1] ?? "";
+    if (body !== "") expect(faults[0]).not.toContain(body);
+  });
+
+  test("are made by npm run promise-key, with words of use apart from them", () => {
+    const command = fileURLToPath(new URL("../../dist/keys/promise-key.js", import.meta.url));
+    const text = execFileSync(process.execPath, [command], { encoding: "utf8", stdio: "pipe" });
+    expect(text).toMatch(/^-----BEGIN PRIVATE KEY-----\n[^-]+-----END PRIVATE KEY-----\n$/);
+    expect(parsePromiseKeys(text)).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,331 @@
+/** Price promises over HTTP: made of what was shown, verified by others with the published key, explained to staff. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { transformSync } from "@swc/core";
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { bearer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+const money = z.strictObject({ amount: z.string(), currency: z.string() });
+const term = { domain: z.string(), tld: z.string(), action: z.string(), years: z.int() };
+const cartShape = z.strictObject({
+  items: z.array(z.strictObject({ ...term, price: money.nullable(), status: z.string() })),
+  total: z.array(money),
+  promise: z.string(),
+  validUntil: z.iso.datetime(),
+});
+const claimsShape = z.strictObject({
+  jti: z.string(),
+  iat: z.int(),
+  exp: z.int(),
+  currency: z.string(),
+  items: z.array(z.strictObject({ ...term, price: money })),
+});
+const keySet = z.strictObject({ keys: z.array(z.looseObject({ kid: z.string() })) });
+
+interface Wanted {
+  readonly domain: string;
+  readonly action: string;
+  readonly years?: number;
+}
+
+async function cartOf(service: Service, ...items: Wanted[]) {
+  const answer = await service.ask("/v1/quotes", { method: "POST", body: { items } });
+  expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+  return cartShape.parse(answer.body);
+}
+
+function headOf(promise: string) {
+  const text = Buffer.from(promise.split(".")[0] ?? "", "base64url").toString("utf8");
+  return z.object({ kid: z.string() }).parse(JSON.parse(text));
+}
+
+function claimsOf(promise: string) {
+  const text = Buffer.from(promise.split(".")[1] ?? "", "base64url").toString("utf8");
+  return claimsShape.parse(JSON.parse(text));
+}
+
+/** The promise with this text in place of that one, under the same signature. */
+function forged(promise: string, from: string, to: string): string {
+  const [head, body = "", signature] = promise.split(".");
+  const text = Buffer.from(body, "base64url").toString("utf8");
+  expect(text).toContain(from);
+  return [head, Buffer.from(text.replace(from, to)).toString("base64url"), signature].join(".");
+}
+
+describe("a cart", () => {
+  const clock = new FakeClock();
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock });
+  });
+  afterAll(() => service.close());
+
+  test("is promised as it is shown: the lines that have a price, to the second told", async () => {
+    const cart = await cartOf(
+      service,
+      { domain: "kabul.af", action: "registration", years: 1 },
+      { domain: "google.af", action: "registration", years: 1 },
+      { domain: "khyber.af", action: "renewal", years: 2 },
+      { domain: "gold.af", action: "registration" },
+    );
+    const { items, exp, iat, currency } = claimsOf(cart.promise);
+    const shown = cart.items.flatMap(({ status: _status, price, ...line }) =>
+      price ? [{ ...line, price }] : [],
+    );
+    expect(shown.map(({ domain }) => domain)).toEqual(["kabul.af", "khyber.af", "gold.af"]);
+    expect(items).toEqual(shown);
+    expect([currency, iat]).toEqual(["USD", clock.now() / 1000]);
+    expect([new Date(exp * 1000).toISOString(), cart.validUntil]).toEqual([
+      cart.validUntil,
+      "2026-03-20T00:15:00.000Z",
+    ]);
+  });
+
+  test("of anything sold has no wholesale amount in its promise", async () => {
+    const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
+    const amounts = z
+      .object({
+        prices: z.array(
+          z.object({ tld: z.string(), action: z.string(), years: z.int(), wholesale: money, retail: money }),
+        ),
+      })
+      .parse(body).prices;
+    expect(amounts).toHaveLength(28);
+    for (const { tld, action, years, wholesale, retail } of amounts) {
+      const { promise } = await cartOf(service, { domain: `kabul${tld}`, action, years });
+      const told = JSON.stringify([headOf(promise), claimsOf(promise)]);
+      expect(told).toContain(`"${retail.amount}"`);
+      expect(told).not.toContain(wholesale.amount);
+    }
+  });
+
+  test("holds the price of a promotion past its end", async () => {
+    const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", ending: "0.99" }]
+promotions: [{ id: nowruz, match: {}, percentOff: "10", from: 2026-03-01T00:00:00Z, to: 2026-03-20T00:00:01Z }]
+promise: { validMs: 60000 }
+`;
+    const own = new FakeClock();
+    const seller = await startService({ clock: own, retail });
+    try {
+      const wanted = { domain: "kabul.af", action: "registration", years: 1 };
+      const before = await cartOf(seller, wanted);
+      await own.advance(2000);
+      const after = await cartOf(seller, wanted);
+      expect(claimsOf(before.promise).items[0]?.price).toEqual(before.items[0]?.price);
+      expect(after.items[0]?.price).not.toEqual(before.items[0]?.price);
+      expect(before.validUntil).toBe("2026-03-20T00:01:00.000Z");
+    } finally {
+      await seller.close();
+    }
+  });
+
+  describe("staff", () => {
+    const read = (id: string) => service.ask(`/v1/staff/promises/${id}`, { headers: bearer("read") });
+    const usd = (amount: string) => ({ amount, currency: "USD" });
+
+    test("see what a promised price cost then and costs today", async () => {
+      const cart = await cartOf(
+        service,
+        { domain: "kabul.af", action: "registration", years: 1 },
+        { domain: "gold.af", action: "registration", years: 1 },
+        { domain: "khyber.af", action: "renewal", years: 1 },
+      );
+      const { jti } = claimsOf(cart.promise);
+      const answer = await read(jti);
+      expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+      const line = { tld: ".af", years: 1 };
+      const renewal = {
+        ...line,
+        domain: "khyber.af",
+        action: "renewal",
+        price: cart.items[2]?.price,
+        premium: false,
+      };
+      expect(answer.body).toEqual({
+        id: jti,
+        issuedAt: new Date(clock.now()).toISOString(),
+        validUntil: cart.validUntil,
+        items: [
+          {
+            ...line,
+            domain: "kabul.af",
+            action: "registration",
+            price: usd("26.99"),
+            premium: false,
+            wholesale: usd("20.21"),
+            margin: usd("6.78"),
+            wholesaleToday: usd("20.21"),
+            marginToday: usd("6.78"),
+          },
+          {
+            ...line,
+            domain: "gold.af",
+            action: "registration",
+            price: usd("1667.50"),
+            premium: true,
+            wholesale: usd("1450.00"),
+            margin: usd("217.50"),
+            wholesaleToday: null,
+            marginToday: null,
+          },
+          {
+            ...renewal,
+            wholesale: usd("22.09"),
+            margin: usd("5.90"),
+            wholesaleToday: usd("22.09"),
+            marginToday: usd("5.90"),
+          },
+        ],
+      });
+      await clock.advance(900_000);
+      expect(problemOf(await read(jti)).code).toBe("not_found");
+    });
+
+    test("alone do, with the scope to read", async () => {
+      const { promise } = await cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
+      const path = `/v1/staff/promises/${claimsOf(promise).jti}`;
+      expect(problemOf(await service.ask(path)).code).toBe("unauthenticated");
+      expect(problemOf(await service.ask(path, { headers: bearer("operate") })).code).toBe("forbidden");
+      for (const id of ["guess", "__proto__", "%00", "..%2fprices"])
+        expect(problemOf(await read(id)).code).toBe("not_found");
+    });
+  });
+});
+
+test("a key replaced in its file signs within a second, and promises of the former one can still be verified", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "key.pem");
+  writeFileSync(file, newPromiseKey());
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
+  try {
+    const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
+    const published = async () =>
+      keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
+    const former = headOf((await sign()).promise).kid;
+    expect(await published()).toEqual([former]);
+    writeFileSync(file, newPromiseKey());
+    await clock.advance(1000);
+    const next = headOf((await sign()).promise).kid;
+    expect(next).not.toBe(former);
+    expect(await published()).toEqual([next, former]);
+    await clock.advance(900_000 + 120_000);
+    expect(await published()).toEqual([next]);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
+test("against a live upstream and without a key nothing is promised, and the log says so", async () => {
+  const folder = temporaryFolder();
+  const service = await startService({
+    clock: new FakeClock(),
+    env: (sandbox) => {
+      const { key, secret } = sandbox.credential();
+      return {
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: key,
+        UPSTREAM_SERVICE_SECRET: secret,
+        QUOTA_COLD_START: "assume-free",
+        STATE_DIR: folder.path,
+      };
+    },
+  });
+  try {
+    const body = { items: [{ domain: "khyber.af", action: "renewal", years: 1 }] };
+    expect((await service.ask("/v1/quotes", { method: "POST", body })).body).toMatchObject({
+      total: [{ currency: "USD" }],
+      promise: null,
+      validUntil: null,
+    });
+    expect((await service.ask("/.well-known/jwks.json")).body).toEqual({ keys: [] });
+    expect(service.log.some((line) => line.includes("promise.key.missing"))).toBe(true);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
+/** The README's code in this language that verifies a promise. */
+function fromReadme(language: "ts" | "php"): string {
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const blocks = [...readme.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
+  const [, , code] =
+    blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
+  if (code === undefined) throw new Error(`the README has no ${language} that verifies a promise`);
+  return code.replaceAll("https://shop.example.af", "__SERVICE__");
+}
+
+describe("a reseller's checkout, in a process of its own", () => {
+  const folder = temporaryFolder();
+  let service: Service;
+  let promise: string;
+  beforeAll(async () => {
+    service = await startService({ clock: systemClock });
+    const cart = await cartOf(service, { domain: "kabul.af", action: "registration", years: 1 });
+    ({ promise } = cart);
+    symlinkSync(join(ROOT, "node_modules"), join(folder.path, "node_modules"));
+  });
+  afterAll(async () => {
+    await service.close();
+    folder.remove();
+  });
+
+  /** What the program prints for the promise, or an end with an error. */
+  async function checkedOut(
+    program: { readonly command: string; readonly file: string; readonly code: string },
+    given: string,
+  ) {
+    const file = join(folder.path, program.file);
+    writeFileSync(file, program.code.replaceAll("__SERVICE__", service.url));
+    const { stdout } = await run(program.command, [file, given]);
+    return claimsShape.shape.items.parse(JSON.parse(stdout));
+  }
+
+  async function isHeldTo(program: Parameters<typeof checkedOut>[0]): Promise<void> {
+    const price = { amount: "26.99", currency: "USD" };
+    expect(await checkedOut(program, promise)).toMatchObject([{ domain: "kabul.af", price }]);
+    const { exp } = claimsOf(promise);
+    const foreign = await startService({ clock: systemClock, at: service.sandbox, warm: false });
+    const other = await cartOf(foreign, { domain: "kabul.af", action: "registration", years: 1 });
+    await foreign.close();
+    for (const false_ of [
+      forged(promise, '"26.99"', '"16.99"'),
+      forged(promise, String(exp), String(exp + 1)),
+      forged(promise, "kabul.af", "herat.af"),
+      other.promise,
+      promise.split(".").slice(0, 2).join(".") + ".",
+      "x",
+    ])
+      await expect(checkedOut(program, false_)).rejects.toThrow();
+  }
+
+  test("verifies a promise with the TypeScript of the README, and refuses one that was changed", async () => {
+    const typed = `${fromReadme("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
+    const { code } = transformSync(typed, {
+      jsc: { target: "es2022", parser: { syntax: "typescript" } },
+      module: { type: "es6" },
+    });
+    await isHeldTo({ command: process.execPath, file: "checkout.mjs", code });
+  });
+
+  const hasPhp = spawnSync("php", ["--version"]).status === 0;
+  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the README", async () => {
+    const code = `${fromReadme("php")}\necho json_encode(promised_lines($argv[1]));`;
+    await isHeldTo({ command: "php", file: "checkout.php", code });
+  });
+});
