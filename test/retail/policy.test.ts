@@ -24,6 +24,7 @@ function configOf(pricing: Partial<Pricing>, more: Partial<RetailConfig> = {}): 
     rules: [{ match: {}, ...AT_COST, ...pricing }],
     premium: null,
     promotions: [],
+    suggestions: null,
     ...more,
   };
 }
