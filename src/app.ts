@@ -14,6 +14,7 @@ import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
 import { asks, requestContext } from "./http/context.js";
 import { docsRouter } from "./http/docs.js";
+import { createEventStreams } from "./http/event-stream.js";
 import { clientLimit, oneHost, securityHeaders, serve, websiteOrigins } from "./http/edge.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
@@ -21,6 +22,7 @@ import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
+import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
@@ -35,6 +37,7 @@ import { createPriceList } from "./retail/price-list.js";
 import type { Secret } from "./secret.js";
 import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
 import { createQuoteDesk } from "./storefront/quotes.js";
+import { createSuggestionDesk } from "./storefront/suggestions.js";
 import { createUpstream } from "./upstream/client.js";
 import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
@@ -173,10 +176,20 @@ export function createApp(settings: AppSettings): App {
     log,
   });
   const quotes = createQuoteDesk(policy, prices, availability, () => clock.now());
+  const suggestions = createSuggestionDesk({
+    affixes: config.retail.suggestions,
+    desk: availability,
+    roomInMs,
+    clock,
+    log,
+  });
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
+  // Who got the last call of a patient search is given the time that a call may take.
+  const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
+  const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
   const purge = async (what: PurgeWish): Promise<Record<string, number>> => {
     const purged = {
       ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
@@ -237,7 +250,7 @@ export function createApp(settings: AppSettings): App {
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
   app.use("/v1", clientLimit(config.clientPerMinute, clock));
-  app.use(visitorRoutes({ policy, prices, availability, quotes, ask, now: () => clock.now() }));
+  app.use(visitorRoutes({ policy, prices, availability, quotes, searchStream, ask, now: () => clock.now() }));
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,
@@ -277,6 +290,7 @@ export function createApp(settings: AppSettings): App {
     },
     drain() {
       phase = "draining";
+      streams.endAll();
       stopWork();
     },
     async close() {

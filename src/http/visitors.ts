@@ -11,13 +11,22 @@ import type { QuoteDesk } from "../storefront/quotes.js";
 import { namesFor, search } from "../storefront/search.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentAvailability, presentCart, presentPrices, presentTermQuote } from "./presenters.js";
-import { answersJson, endedByHead, route } from "./routes.js";
+import {
+  answersJson,
+  answersJsonOrEvents,
+  endedByHead,
+  EVENT_STREAM,
+  prefersEvents,
+  route,
+} from "./routes.js";
+import type { SearchStream } from "./search-stream.js";
 
 export interface VisitorParts {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
   readonly availability: AvailabilityDesk;
   readonly quotes: QuoteDesk;
+  readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly now: () => number;
 }
@@ -25,7 +34,8 @@ export interface VisitorParts {
 const AVAILABILITY_CACHE = "private, max-age=5";
 const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 
-export function visitorRoutes({ policy, prices, availability, quotes, ask, now }: VisitorParts): Router {
+export function visitorRoutes(parts: VisitorParts): Router {
+  const { policy, prices, availability, quotes, searchStream, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, "/v1/availability", {
@@ -43,20 +53,23 @@ export function visitorRoutes({ policy, prices, availability, quotes, ask, now }
   });
 
   route(router, "/v1/search", {
-    before: [answersJson],
+    before: [answersJsonOrEvents],
     GET: async (request, response) => {
       const query = readQuery(request, ["q", "tlds", "years"]);
       const text = required(query.q, "q");
       const term = parseSearchTerm(text, policy.soldTlds, "q");
       const years = readYears(query.years);
       const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
-      if (names.length === 0)
+      const [exact, ...others] = names;
+      if (exact === undefined)
         throw invalidField(
           years === undefined ? "q" : "years",
           "no name of this label is sold for this term",
         );
       response.set("Cache-Control", "no-store");
-      if (endedByHead(request, response)) return;
+      const asEvents = prefersEvents(request);
+      if (endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
+      if (asEvents) return searchStream(request, response, exact, others);
       const { results, complete } = await search(names, availability, (position) =>
         ask(request, position === 0 ? "exact" : "search"),
       );
