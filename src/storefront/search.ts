@@ -1,4 +1,5 @@
 /** One label under every TLD asked for: the exact name first, and what cannot be had in time is honestly unknown. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
@@ -83,9 +84,9 @@ export interface PatientSearch {
 }
 
 /**
- * Looks all names up at once and tells each as soon as it is known. Who is refused for want of quota asks again at the told second, for
- * which a place is kept, unless the patience is over by then. Resolves when every name has been told; rejects then with our own fault,
- * if there was one.
+ * Looks all names up, the exact one first, and tells each as soon as it is known. Who is refused for want of quota asks again at the told
+ * second, for which a place is kept, unless the patience is over by then. Resolves when every name has been told; rejects then with our
+ * own fault, if there was one.
  */
 export async function searchPatiently(
   names: readonly SearchedName[],
@@ -117,11 +118,15 @@ export async function searchPatiently(
     }
   }
 
-  await Promise.all(
-    names.map(async (asked) => {
-      tell(asked, await lookUp(asked));
-    }),
-  );
+  async function tellWhenKnown(asked: SearchedName): Promise<void> {
+    tell(asked, await lookUp(asked));
+  }
+
+  const [exact, ...others] = names;
+  const told = exact === undefined ? [] : [tellWhenKnown(exact)];
+  // What is in memory is known within this turn of the event loop, however much there is to work out: so the exact name comes first.
+  await nextTurn();
+  await Promise.all([...told, ...others.map(tellWhenKnown)]);
   if (faults.length > 0) throw faults[0];
 }
 

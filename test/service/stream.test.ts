@@ -103,6 +103,15 @@ describe("with quota to spare", () => {
     expect(domains.map(([domain]) => domain)).toEqual(["order.net.af", "order.org.af", "order.af"]);
   });
 
+  test("of what is known already the exact name comes first", async () => {
+    await service.ask("/v1/search?q=post");
+    const events = await (await openTo(service, "q=post.com.af")).whole();
+    expect(told(events).slice(0, 2)).toEqual([
+      ["post.com.af", "available"],
+      ["post.af", "taken"],
+    ]);
+  });
+
   test("a client that comes back is not told again what it was told, and that is not asked again", async () => {
     const first = await openTo(service, "q=herat");
     const events = await first.whole();
@@ -431,7 +440,8 @@ describe("with little quota", () => {
         await clock.advance(30_000);
         expect([await names(), service.calls(CHECK)]).toEqual([["bank.af", "mybank.af"], 6]);
       },
-      { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }` },
+      // One call is left when the exact name is known, which is not enough to spare.
+      { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }`, env: { UPSTREAM_RATE_LIMIT: "14" } },
     ));
 
   test("a client that asks for too many names that nobody knows yet is told so in its stream", () =>

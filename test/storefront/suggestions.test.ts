@@ -53,22 +53,19 @@ describe("the variants of a name", () => {
   });
 
   test("are valid names, whatever the name and whatever is put around it", () => {
-    const of = (letters: string) => fc.constantFrom(...letters.split(""));
-    const letters = fc.oneof(
-      { weight: 8, arbitrary: of("abzé9") },
-      { weight: 4, arbitrary: of("اکبآ") },
-      { weight: 1, arbitrary: of("-A०中ß\u200c\u0301\u00ad./@ ") },
-    );
-    const text = fc.string({ unit: letters, minLength: 1, maxLength: 8 });
-    const lists = fc.array(text, { maxLength: 4 });
+    const of = (letters: string) =>
+      fc.string({ unit: fc.constantFrom(...letters.split("")), minLength: 1, maxLength: 8 });
+    const oneScript = fc.oneof(of("abzé9"), of("اکبآ"), of("中文字"));
+    const anything = of("aاZ9-०ß\u200c\u0301\u00ad./@ ");
+    const lists = fc.array(fc.oneof(oneScript, anything), { minLength: 2, maxLength: 4 });
     let made = 0;
     fc.assert(
       fc.property(
-        text,
+        oneScript,
         fc.constantFrom(...TLDS),
         lists,
         lists,
-        fc.nat(6),
+        fc.integer({ min: 1, max: 8 }),
         (label, tld, prefixes, suffixes, most) => {
           const name = nameOf(label, tld);
           if (name === null) return;
@@ -84,9 +81,9 @@ describe("the variants of a name", () => {
           expect(found.length).toBeLessThanOrEqual(most);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: 200 },
     );
-    expect(made).toBeGreaterThan(200);
+    expect(made).toBeGreaterThan(100);
   });
 });
 
