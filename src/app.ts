@@ -19,14 +19,17 @@ import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
 import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
 import { fastPath } from "./http/fast-path.js";
+import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
+import { visitorQuestions } from "./http/questions.js";
 import { route } from "./http/routes.js";
+import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { staffRoutes } from "./http/staff.js";
-import { visitorQuestions, visitorRoutes } from "./http/visitors.js";
+import { visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
 import { createMetrics } from "./metrics.js";
 import type { Wholesale } from "./money.js";
@@ -40,6 +43,7 @@ import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
 import { createQuoteDesk } from "./storefront/quotes.js";
+import { createSuggestionDesk } from "./storefront/suggestions.js";
 import { createUpstream } from "./upstream/client.js";
 import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
@@ -184,6 +188,13 @@ export function createApp(settings: AppSettings): App {
     log,
   });
   const quotes = createQuoteDesk(policy, prices, availability, promises, () => clock.now());
+  const suggestions = createSuggestionDesk({
+    affixes: config.retail.suggestions,
+    desk: availability,
+    roomInMs,
+    clock,
+    log,
+  });
 
   let phase: "starting" | "ready" | "draining" = "starting";
   let refusedLocally = 0;
@@ -191,6 +202,9 @@ export function createApp(settings: AppSettings): App {
     if (PROBLEMS[code].status < 429) refusedLocally += 1;
   };
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
+  // Who got the last call of a patient search is given the time that a call may take.
+  const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
+  const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
   const purge = async (what: PurgeWish): Promise<Record<string, number>> => {
     const purged = {
       ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
@@ -225,8 +239,14 @@ export function createApp(settings: AppSettings): App {
 
   const accessLog = createAccessLog(log, metrics, clock);
   const limit = createClientLimit(config.clientPerMinute, clock);
-  const visitors = { policy, prices, availability, quotes, ask, now: () => clock.now() };
-  const questions = visitorQuestions(visitors);
+  const questions = visitorQuestions({
+    policy,
+    prices,
+    availability,
+    searchStream,
+    ask,
+    now: () => clock.now(),
+  });
 
   app.use(requestContext(accessLog, clock));
   app.use(securityHeaders);
@@ -256,7 +276,7 @@ export function createApp(settings: AppSettings): App {
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
   app.use("/v1", ...limit.handlers);
-  app.use(visitorRoutes(visitors, questions));
+  app.use(visitorRoutes({ policy, quotes, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     app.use(customerRoutes({ tokens, account, policy, prices, ask, now: () => clock.now() }));
@@ -310,6 +330,7 @@ export function createApp(settings: AppSettings): App {
     },
     drain() {
       phase = "draining";
+      streams.endAll();
       stopWork();
     },
     async close() {

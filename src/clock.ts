@@ -22,3 +22,16 @@ export const systemClock: Clock = {
     };
   },
 };
+
+/** Resolves after `forMs`, or as soon as the signal is aborted. */
+export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(forMs, end);
+    signal.addEventListener("abort", end);
+  });
+}

@@ -166,6 +166,12 @@ export function domainNameUnder(label: string, tld: string): DomainName | null {
   return toASCII(ascii, STRICT) === ascii ? make(label, tld) : null;
 }
 
+/** The name that a label in any script makes under a TLD, or null where it makes none. */
+export function nameOf(label: string, tld: string): DomainName | null {
+  const ascii = toASCII(label, STRICT);
+  return ascii === null ? null : domainNameUnder(ascii, tld);
+}
+
 /**
  * Any full host name in lower-case A-labels without a trailing dot, or null: for names that the upstream sends.
  * Hyphens in third and fourth place pass, because hosts with them exist.

@@ -3,7 +3,7 @@
  * asks once for any number of simultaneous callers, on all replicas where they share, and remembers a failure for a moment.
  */
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../clock.js";
+import { type Clock, pause } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Claim, Fact, SharedPlace, SharedTier } from "./shared-tier.js";
 
@@ -236,25 +236,13 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
         claim = await place.claim();
         if (claim !== null) continue;
         if (clock.monotonic() >= party.othersUntilMs) return { claim };
-        await pause(LOOK_AGAIN_MS * (1 + Math.random()), party.abort.signal);
+        await pause(clock, LOOK_AGAIN_MS * (1 + Math.random()), party.abort.signal);
       }
     } catch {
       return { claim };
     }
     void claim?.letGo();
     throw gone();
-  }
-
-  function pause(forMs: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const end = (): void => {
-        cancel();
-        signal.removeEventListener("abort", end);
-        resolve();
-      };
-      const cancel = clock.after(forMs, end);
-      signal.addEventListener("abort", end);
-    });
   }
 
   function takeOff(key: string, load: (flight: Flight<A>) => Promise<V>): OpenFlight<V, A> {

@@ -11,10 +11,10 @@ import { type AccessLog, addressOf, clientOf, requestId } from "./context.js";
 import { type Arrived, hasOneHost } from "./edge.js";
 import { renderProblem } from "./problems.js";
 import type { HeaderList, Rendered } from "./rendered.js";
-import type { Question, ReadQuestion } from "./visitors.js";
+import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
-  readonly questions: ReadonlyMap<string, ReadQuestion>;
+  readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly headersFor: (origin: string | undefined) => HeaderList;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
@@ -58,8 +58,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     if (method !== "GET" || !parts.isServing()) return false;
     const queryAt = url.indexOf("?");
     const route = queryAt === -1 ? url : url.slice(0, queryAt);
-    const read = parts.questions.get(route);
-    if (read === undefined || !isPlain(request)) return false;
+    const kind = parts.questions.get(route);
+    if (kind === undefined || !isPlain(request)) return false;
 
     const startedAtMs = clock.monotonic();
     const window = limit.windowOf(clientOf(addressOf(request)));
@@ -68,7 +68,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     // One that has used up its minute is told so before it is told anything else.
     if (!limit.isSpent(window)) {
       try {
-        answer = known(url, queryAt, read);
+        answer = known(url, queryAt, kind.read);
       } catch (error) {
         if (!(error instanceof ServiceError)) return false;
         refusal = error;

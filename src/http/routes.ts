@@ -36,13 +36,24 @@ export function route(router: IRouter, path: string, { before = [], ...methods }
   });
 }
 
-/** Refuses requests whose Accept header leaves no room for JSON. */
-export const answersJson: RequestHandler = (request, _response, next) => {
-  if (request.accepts(["application/json", "application/problem+json"]) === false) {
-    throw new ServiceError("not_acceptable", "The answer is application/json.");
-  }
-  next();
-};
+/** Refuses requests whose Accept header leaves no room for any of these types, nor for JSON problems. */
+function answers(...types: readonly string[]): RequestHandler {
+  return (request, _response, next) => {
+    if (request.accepts([...types, "application/problem+json"]) === false) {
+      throw new ServiceError("not_acceptable", `The answer is ${types.join(" or ")}.`);
+    }
+    next();
+  };
+}
+
+export const EVENT_STREAM = "text/event-stream";
+export const answersJson = answers("application/json");
+export const answersJsonOrEvents = answers("application/json", EVENT_STREAM);
+
+/** Whether the client would rather have events than JSON. */
+export function prefersEvents(request: Request): boolean {
+  return request.accepts(["application/json", EVENT_STREAM]) === EVENT_STREAM;
+}
 
 const parseJson = express.json({ limit: "32kb", type: "application/json" });
 
@@ -56,8 +67,8 @@ const jsonBody: RequestHandler = (request, response, next) => {
 };
 
 /** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */
-export function endedByHead(request: Request, response: Response): boolean {
+export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {
   if (request.method !== "HEAD") return false;
-  response.type("application/json").status(200).end();
+  response.type(type).status(200).end();
   return true;
 }

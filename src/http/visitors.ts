@@ -1,176 +1,36 @@
 /** What visitors may ask: availability, search, prices and quotes (contract section 4). HEAD is answered without asking anybody. */
 import { type Request, Router } from "express";
-import { parseDomainName, parseSearchTerm } from "../domain-name.js";
-import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
-import type { PriceFact, PriceList } from "../retail/price-list.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "../storefront/availability.js";
+import type { VisitorAsk } from "../storefront/availability.js";
 import type { QuoteDesk } from "../storefront/quotes.js";
-import { namesFor, search, type SearchResult } from "../storefront/search.js";
-import {
-  type ParsedQuery,
-  readAction,
-  readCart,
-  readQuery,
-  readTld,
-  readYears,
-  required,
-  termOf,
-} from "./parse.js";
-import { presentAvailability, presentCart, presentPrices, presentTermQuote } from "./presenters.js";
-import { render, type Rendered, sendRendered } from "./rendered.js";
-import { answersJson, endedByHead, route } from "./routes.js";
+import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
+import { presentCart, presentTermQuote } from "./presenters.js";
+import type { QuestionKind } from "./questions.js";
+import { sendRendered } from "./rendered.js";
+import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
 export interface VisitorParts {
   readonly policy: RetailPolicy;
-  readonly prices: PriceList;
-  readonly availability: AvailabilityDesk;
   readonly quotes: QuoteDesk;
+  readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
-  readonly now: () => number;
 }
 
-const AVAILABILITY_CACHE = "private, max-age=5";
-const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
-
-/** A question that has been read and is a good one. */
-export interface Question {
-  /** The answer, if it can be had without asking anybody. */
-  known(): Rendered | undefined;
-  readonly cacheControl: string;
-  /** The answer, had from the upstream if need be; null where nobody is ever asked. */
-  readonly find: ((request: Request) => Promise<Rendered>) | null;
-}
-
-/** Reads the query of a GET; throws `invalid_request`. */
-export type ReadQuestion = (query: ParsedQuery) => Question;
-
-/** The questions whose answers are mostly known already, by path. */
-export function visitorQuestions(parts: VisitorParts): ReadonlyMap<string, ReadQuestion> {
-  return new Map([
-    ["/v1/availability", availabilityQuestions(parts)],
-    ["/v1/search", searchQuestions(parts)],
-    ["/v1/prices", priceQuestions(parts)],
-  ]);
-}
-
-function availabilityQuestions({ policy, availability, ask }: VisitorParts): ReadQuestion {
-  const rendered = new WeakMap<Availability, Rendered>();
-  const made = (found: Availability): Rendered =>
-    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE });
-  return (given) => {
-    const query = readQuery(given, ["domain", "years"]);
-    const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
-    const fields = { subject: "domain", years: "years" };
-    const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
-    return {
-      cacheControl: AVAILABILITY_CACHE,
-      known() {
-        const found = availability.known(name, years);
-        return found && remembered(rendered, found, made);
-      },
-      find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
-    };
-  };
-}
-
-function searchQuestions({ policy, availability, ask }: VisitorParts): ReadQuestion {
-  return (given) => {
-    const query = readQuery(given, ["q", "tlds", "years"]);
-    const text = required(query.q, "q");
-    const term = parseSearchTerm(text, policy.soldTlds, "q");
-    const years = readYears(query.years);
-    const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
-    if (names.length === 0)
-      throw invalidField(years === undefined ? "q" : "years", "no name of this label is sold for this term");
-    const made = ({ results, complete }: SearchResult): Rendered =>
-      render(
-        { query: text, label: term.label, results: results.map(presentAvailability), complete },
-        { cacheControl: "no-store" },
-      );
-    let last: { readonly results: readonly Availability[]; readonly rendered: Rendered } | null = null;
-    return {
-      cacheControl: "no-store",
-      known() {
-        const results = names.flatMap(({ name, years }) => availability.known(name, years) ?? []);
-        if (results.length < names.length) return undefined;
-        if (last === null || !results.every((found, at) => found === last?.results[at]))
-          last = { results, rendered: made({ results, complete: true }) };
-        return last.rendered;
-      },
-      find: async (request) =>
-        made(
-          await search(names, availability, (position) => ask(request, position === 0 ? "exact" : "search")),
-        ),
-    };
-  };
-}
-
-function priceQuestions({ policy, prices, now }: VisitorParts): ReadQuestion {
-  const rendered = new WeakMap<readonly PriceFact[], Map<string, Rendered>>();
-  return (given) => {
-    const query = readQuery(given, ["tld", "action", "years"]);
-    const wanted = {
-      tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
-      action: query.action === undefined ? undefined : readAction(query.action),
-      years: readYears(query.years),
-    };
-    const made = (facts: readonly PriceFact[]): Rendered => {
-      const matching = facts.filter(
-        ({ tld, action, years }) =>
-          (wanted.tld ?? tld) === tld &&
-          (wanted.action ?? action) === action &&
-          (wanted.years ?? years) === years,
-      );
-      return render(presentPrices(matching, policy, now()), { cacheControl: PRICES_CACHE, tagged: true });
-    };
-    return {
-      cacheControl: PRICES_CACHE,
-      known() {
-        const facts = prices.facts();
-        if (facts.length === 0) {
-          throw new ServiceError("quota_exhausted", "The price list has not been read yet.", {
-            retryAfterMs: prices.expectedInMs(),
-          });
-        }
-        const lists = remembered(rendered, facts, () => new Map<string, Rendered>());
-        const key = `${policy.season(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
-        return remembered(lists, key, () => made(facts));
-      },
-      find: null,
-    };
-  };
-}
-
-interface Memory<K, V> {
-  get(key: K): V | undefined;
-  set(key: K, value: V): unknown;
-}
-
-function remembered<K, V>(memory: Memory<K, V>, key: K, make: (key: K) => V): V {
-  const known = memory.get(key);
-  if (known !== undefined) return known;
-  const made = make(key);
-  memory.set(key, made);
-  return made;
-}
-
-export function visitorRoutes(
-  { policy, quotes, ask }: VisitorParts,
-  questions: ReadonlyMap<string, ReadQuestion>,
-): Router {
+export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
-  for (const [path, read] of questions) {
+  for (const [path, { accepts, read }] of questions) {
     route(router, path, {
-      before: [answersJson],
+      before: [accepts],
       GET: async (request, response) => {
-        const question = read(request.query);
+        const { cacheControl, stream, find, known } = read(request.query);
+        response.set("Cache-Control", cacheControl);
+        const asEvents = stream !== undefined && prefersEvents(request);
         // A HEAD must not tell by its length whether somebody has asked for the name just now.
-        response.set("Cache-Control", question.cacheControl);
-        if (question.find !== null && endedByHead(request, response)) return;
-        const answer = question.known() ?? (await question.find?.(request));
+        if (find !== null && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
+        if (asEvents) return stream(request, response);
+        const answer = known() ?? (await find?.(request));
         if (answer !== undefined) sendRendered(response, answer);
       },
     });
@@ -205,9 +65,4 @@ export function visitorRoutes(
     },
   });
   return router;
-}
-
-function readTlds(text: string | undefined, policy: RetailPolicy): readonly string[] {
-  if (text === undefined) return policy.soldTlds;
-  return [...new Set(text.split(",").map((tld) => readTld(tld.trim(), policy, "tlds")))];
 }

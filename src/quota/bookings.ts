@@ -39,8 +39,9 @@ export class Bookings {
     this.#bounds = bounds;
   }
 
-  /** Keeps a place for an ask refused at `now` with `retryAfterMs`; nothing is kept past the bounds. */
+  /** Keeps a place for an ask refused at `now` with `retryAfterMs`; nothing is kept past the bounds, nor for a suggestion, which nobody comes back for. */
   keep({ client, network, lane, maxWaitMs }: Ask, now: number, retryAfterMs: number, place: number): void {
+    if (lane === "suggestion") return;
     const { most, mostPerClient } = this.#bounds;
     if (this.#byDue.length >= most || !Number.isFinite(retryAfterMs)) return;
     if (this.#byDue.filter((booking) => booking.client === client).length >= mostPerClient) return;

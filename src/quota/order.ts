@@ -12,6 +12,8 @@ export const RESERVED_SHARES: Readonly<Record<Lane, number>> = {
   search: 0.1,
   account: 0.05,
   refresh: 0.1,
+  // Served when nobody else waits, and never before.
+  suggestion: 0,
 };
 
 /** What is left of each lane's share in the window that ends now; never negative. */
@@ -25,6 +27,7 @@ export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
     search: of("search"),
     account: of("account"),
     refresh: of("refresh"),
+    suggestion: of("suggestion"),
   };
 }
 

@@ -15,6 +15,7 @@ const BURST: Readonly<Record<Lane, number>> = {
   search: 2.5,
   account: 2.5,
   refresh: 2,
+  suggestion: 2,
 };
 
 /** A smaller budget is not spread: even calls would be more than 5 % of a window apart, and a burst is worth more. */

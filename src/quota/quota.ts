@@ -1,5 +1,5 @@
 /** The quota as its callers see it: a call runs inside the upstream budget, in time, or is refused with a true time to retry. */
-export const LANES = ["checkout", "exact", "search", "account", "refresh"] as const;
+export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 
 /** What a call is for, most urgent first. */
 export type Lane = (typeof LANES)[number];

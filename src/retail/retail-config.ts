@@ -5,6 +5,7 @@
 import { parseDocument } from "yaml";
 import { z } from "zod";
 import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
+import { nameOf } from "../domain-name.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
 
 /** One line of what is sold. */
@@ -43,6 +44,14 @@ export interface CatalogEntry {
   readonly years: { readonly [A in Action]?: readonly number[] | undefined };
 }
 
+/** What is put before or after a label that is taken. */
+export interface Affixes {
+  readonly prefixes: readonly string[];
+  readonly suffixes: readonly string[];
+  /** The most variants that are tried for one search. */
+  readonly most: number;
+}
+
 export interface RetailConfig {
   /** Shown to visitors. */
   readonly currency: string;
@@ -55,6 +64,8 @@ export interface RetailConfig {
   readonly promotions: readonly Promotion[];
   /** How long a price that was promised holds. */
   readonly promise: { readonly validMs: number };
+  /** Null: no other name is suggested for one that is taken. */
+  readonly suggestions: Affixes | null;
 }
 
 export type RetailConfigResult =
@@ -124,6 +135,16 @@ const yearsList = z
     error: "lists a term twice",
     when: ({ value }) => Array.isArray(value),
   });
+/** Some label must take it, in the one writing direction or the other. */
+const affix = (add: (text: string, label: string) => string) =>
+  z
+    .string()
+    .refine(
+      (text) => text !== "" && ["a", "ا"].some((label) => nameOf(add(text, label), ".af") !== null),
+      "makes no name: give letters, digits and hyphens",
+    );
+const affixes = (add: (text: string, label: string) => string) =>
+  z.array(affix(add)).max(20, "may list at most 20").default([]);
 const pricing = {
   markupPercent: percent("1000", { positive: false }).optional().default("0"),
   addFixed: amount.optional().default("0"),
@@ -141,6 +162,7 @@ const SCHEMAS = {
     premium: z.unknown().optional(),
     promotions: z.unknown().optional(),
     promise: z.unknown().optional(),
+    suggestions: z.unknown().optional(),
   }),
   currency,
   tld,
@@ -171,6 +193,11 @@ const SCHEMAS = {
       .int()
       .min(60_000)
       .max(7 * 24 * 3_600_000),
+  }),
+  suggestions: z.strictObject({
+    prefixes: affixes((text, label) => text + label),
+    suffixes: affixes((text, label) => label + text),
+    most: z.number().refine(Number.isInteger, "must be a whole number").min(1).max(20).default(6),
   }),
 };
 
@@ -401,6 +428,7 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
   }
   const promotions = readPromotions(reader, raw["promotions"], catalog.tlds);
   const promise = reader.read(SCHEMAS.promise, raw["promise"] ?? PROMISE, "promise") ?? PROMISE;
+  const suggestions = reader.read(SCHEMAS.suggestions.nullish(), raw["suggestions"], "suggestions") ?? null;
   if (reader.faults.length > 0 || currency === undefined) return { ok: false, faults: reader.faults };
   const config = {
     currency,
@@ -410,6 +438,7 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
     premium: premium ?? null,
     promotions,
     promise,
+    suggestions,
   };
   return { ok: true, config: deepFreeze(config) };
 }

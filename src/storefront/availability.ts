@@ -169,7 +169,9 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     const { wholesale } = fact.value;
     if (quote === null || !sameWholesale(quote, wholesale)) return undefined;
     const result = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
-    return result.ok ? { ...answer, status: "available" as const, wholesale, price: result.price } : undefined;
+    return result.ok
+      ? { ...answer, status: "available" as const, wholesale, price: result.price }
+      : undefined;
   }
 
   return {

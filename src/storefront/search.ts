@@ -1,12 +1,17 @@
 /** One label under every TLD asked for: the exact name first, and what cannot be had in time is honestly unknown. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { Availability, AvailabilityDesk, VisitorAsk } from "./availability.js";
 
-export interface Unknown {
+export interface SearchedName {
   readonly name: DomainName;
   readonly years: number;
+}
+
+export interface Unknown extends SearchedName {
   readonly status: "unknown";
   readonly retryAfterMs: number;
 }
@@ -25,9 +30,11 @@ export interface SearchWish {
 
 /** Where a refusal names no time: soon enough for a person, late enough for what failed. */
 const RETRY_MS = 5_000;
+/** Times to retry are told, and places kept, in whole seconds. */
+const SECOND_MS = 1_000;
 
 /** The names that a wish stands for, the exact one first, each with its term; TLDs that do not sell the term are left out. */
-export function namesFor(wish: SearchWish, policy: RetailPolicy): { name: DomainName; years: number }[] {
+export function namesFor(wish: SearchWish, policy: RetailPolicy): SearchedName[] {
   const { term } = wish;
   const names = wish.tlds.flatMap((tld) => domainNameUnder(term.label, tld) ?? []);
   const exact = term.exact ?? names[0];
@@ -44,8 +51,8 @@ export function namesFor(wish: SearchWish, policy: RetailPolicy): { name: Domain
  * at all could be had.
  */
 export async function search(
-  names: readonly { name: DomainName; years: number }[],
-  desk: AvailabilityDesk,
+  names: readonly SearchedName[],
+  desk: Pick<AvailabilityDesk, "lookUp">,
   askFor: (position: number) => VisitorAsk,
 ): Promise<SearchResult> {
   const outcomes = await Promise.allSettled(
@@ -59,9 +66,70 @@ export async function search(
     if (reason.code === "rate_limited") limited = reason;
     const asked = names[position];
     if (asked === undefined) throw reason;
-    return { ...asked, status: "unknown", retryAfterMs: reason.retryAfterMs ?? RETRY_MS };
+    return unknown(asked, reason.retryAfterMs);
   });
   const known = results.filter(({ status }) => status !== "unknown").length;
   if (limited !== null && known === 0) throw limited as ServiceError;
   return { results, complete: known === results.length };
+}
+
+export interface PatientSearch {
+  readonly desk: Pick<AvailabilityDesk, "lookUp">;
+  readonly askFor: (asked: SearchedName) => VisitorAsk;
+  /** How long the whole search may wait for quota. */
+  readonly patienceMs: number;
+  /** What is not known when it is aborted is told as unknown. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/**
+ * Looks all names up, the exact one first, and tells each as soon as it is known. Who is refused for want of quota asks again at the told
+ * second, for which a place is kept, unless the patience is over by then. Resolves when every name has been told; rejects then with our
+ * own fault, if there was one.
+ */
+export async function searchPatiently(
+  names: readonly SearchedName[],
+  { desk, askFor, patienceMs, signal, clock }: PatientSearch,
+  tell: (asked: SearchedName, result: Availability | Unknown) => void,
+): Promise<void> {
+  const endsAt = clock.monotonic() + patienceMs;
+  const faults: unknown[] = [];
+
+  async function lookUp(asked: SearchedName): Promise<Availability | Unknown> {
+    for (;;) {
+      const ask = askFor(asked);
+      try {
+        const maxWaitMs = Math.min(ask.maxWaitMs, endsAt - clock.monotonic());
+        return await desk.lookUp({ ...ask, maxWaitMs }, asked.name, asked.years);
+      } catch (error) {
+        if (signal.aborted) return unknown(asked);
+        if (!(error instanceof ServiceError) || error.code === "internal") {
+          faults.push(error);
+          return unknown(asked);
+        }
+        const { code, retryAfterMs = RETRY_MS } = error;
+        const againInMs = Math.ceil(retryAfterMs / SECOND_MS) * SECOND_MS;
+        const againAt = clock.monotonic() + againInMs;
+        if (code !== "quota_exhausted" || againAt >= endsAt) return unknown(asked, retryAfterMs);
+        await pause(clock, againInMs, signal);
+        if (signal.aborted) return unknown(asked, Math.max(1, againAt - clock.monotonic()));
+      }
+    }
+  }
+
+  async function tellWhenKnown(asked: SearchedName): Promise<void> {
+    tell(asked, await lookUp(asked));
+  }
+
+  const [exact, ...others] = names;
+  const told = exact === undefined ? [] : [tellWhenKnown(exact)];
+  // What is in memory is known within this turn of the event loop, however much there is to work out: so the exact name comes first.
+  await nextTurn();
+  await Promise.all([...told, ...others.map(tellWhenKnown)]);
+  if (faults.length > 0) throw faults[0];
+}
+
+function unknown(asked: SearchedName, retryAfterMs = RETRY_MS): Unknown {
+  return { ...asked, status: "unknown", retryAfterMs };
 }

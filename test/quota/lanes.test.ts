@@ -198,6 +198,33 @@ describe("order", () => {
   });
 });
 
+describe("a suggestion", () => {
+  test("goes when nobody else waits, and never before", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await spend(quota, 1);
+    const order: string[] = [];
+    const run = (lane: Lane) =>
+      quota.run(ask({ client: lane, lane, maxWaitMs: Infinity }), async () => {
+        order.push(lane);
+      });
+    const works = [run("suggestion"), run("refresh"), run("search")];
+    await clock.advance(OCCUPIED_MS * 3);
+    await Promise.all(works);
+    expect(order).toEqual(["search", "refresh", "suggestion"]);
+  });
+
+  test("that is refused keeps no place from others", async () => {
+    const { quota, clock } = memoryQuota(2);
+    await spend(quota, 2);
+    const { retryAfterMs = 0 } = await refusalOf(
+      quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1),
+    );
+    await clock.advance(retryAfterMs);
+    expect(await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 2)).toBe(2);
+    expect(quota.snapshot().lanes.suggestion).toMatchObject({ refused: 1, retried: 0, served: 1 });
+  });
+});
+
 describe("a pause", () => {
   test("holds everything back for as long as it was told, and refuses at once who cannot wait that long", async () => {
     const { quota, clock } = memoryQuota(2);

@@ -25,6 +25,7 @@ function configOf(pricing: Partial<Pricing>, more: Partial<RetailConfig> = {}): 
     premium: null,
     promotions: [],
     promise: { validMs: 900_000 },
+    suggestions: null,
     ...more,
   };
 }

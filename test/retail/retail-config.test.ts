@@ -75,6 +75,7 @@ describe("a right config", () => {
         },
       ],
       promise: { validMs: 900_000 },
+      suggestions: null,
     });
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });
@@ -92,6 +93,43 @@ rules: [{ match: {}, addFixed: "5" }]
 `);
     expect(config).toMatchObject({ rates: {}, premium: null, promotions: [] });
   });
+});
+
+/** The config with this list of suggestions. */
+function suggesting(suggestions: string): string {
+  return `${CONTRACT_EXAMPLE}suggestions: ${suggestions}\n`;
+}
+
+test("suggestions are prefixes and suffixes in any script, six of a search unless told otherwise", () => {
+  expect(configOf(suggesting("{ prefixes: [my], suffixes: [-af, آنلاین] }")).suggestions).toEqual({
+    prefixes: ["my"],
+    suffixes: ["-af", "آنلاین"],
+    most: 6,
+  });
+  expect(configOf(suggesting("{ suffixes: [shop], most: 2 }")).suggestions).toEqual({
+    prefixes: [],
+    suffixes: ["shop"],
+    most: 2,
+  });
+  expect(configOf(suggesting("")).suggestions).toBeNull();
+});
+
+test.each([
+  ["[]", "suggestions: must be a mapping"],
+  ["{ words: [my] }", "suggestions.words: is not known here"],
+  ["{ prefixes: my }", "suggestions.prefixes: must be a list"],
+  ["{ prefixes: [my, 24] }", "suggestions.prefixes[1]: must be text"],
+  ["{ prefixes: [-my] }", "suggestions.prefixes[0]: makes no name"],
+  ["{ suffixes: [af-] }", "suggestions.suffixes[0]: makes no name"],
+  ["{ suffixes: [.com] }", "suggestions.suffixes[0]: makes no name"],
+  ['{ suffixes: [""] }', "suggestions.suffixes[0]: makes no name"],
+  [`{ suffixes: [${"x,".repeat(21)}] }`, "suggestions.suffixes: may list at most 20"],
+  ["{ most: 0 }", "suggestions.most: must be at least 1"],
+  ["{ most: 21 }", "suggestions.most: must be at most 20"],
+  ["{ most: 1.5 }", "suggestions.most: must be a whole number"],
+])("suggestions written as %s are a fault", (suggestions, fault) => {
+  const faults = faultsOf(suggesting(suggestions));
+  expect([faults.length, faults[0]]).toEqual([1, expect.stringContaining(fault)]);
 });
 
 describe("a fault", () => {

@@ -14,6 +14,14 @@ export function cacheControl(value: string): JsonObject {
 }
 
 export const NO_STORE = cacheControl("no-store");
+/** Of an answer that may be an event stream. */
+export const STORED_NOWHERE: JsonObject = {
+  ...NO_STORE,
+  schema: { type: "string", enum: ["no-store", "no-store, no-transform"] },
+};
+export const UNBUFFERED = optional(
+  field("On an event stream: a proxy must not buffer it.", { type: "string", const: "no" }, "no"),
+);
 export const REQUEST_ID = field(
   "Names this request; a client's own is echoed if it is 1 to 64 letters, digits, _ or -.",
   { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },

@@ -43,10 +43,17 @@ export function operation(facts: OperationFacts): JsonObject {
   };
 }
 
+export interface Content {
+  /** Default: JSON. */
+  readonly type?: string;
+  readonly schema: JsonObject;
+  readonly example?: unknown;
+}
+
 export interface AnswerFacts {
   readonly description: string;
-  /** Absent: an answer without a body. */
-  readonly content?: { readonly type?: string; readonly schema: JsonObject; readonly example?: unknown };
+  /** Absent: an answer without a body. Several: the client chooses. */
+  readonly content?: Content | readonly Content[];
   readonly cache?: JsonObject;
   readonly headers?: JsonObject;
 }
@@ -57,12 +64,14 @@ export function answer({ description, content, cache, headers }: AnswerFacts): J
     description,
     headers: { "x-request-id": REQUEST_ID, "Cache-Control": cache ?? NO_STORE, ...headers },
     ...(content !== undefined && {
-      content: {
-        [content.type ?? "application/json"]: {
-          schema: content.schema,
-          ...(content.example !== undefined && { example: content.example }),
-        },
-      },
+      content: Object.fromEntries(
+        [content]
+          .flat()
+          .map(({ type = "application/json", schema, example }: Content) => [
+            type,
+            { schema, ...(example !== undefined && { example }) },
+          ]),
+      ),
     }),
   };
 }

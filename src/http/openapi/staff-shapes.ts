@@ -159,6 +159,7 @@ export const overviewShape = z
         search: laneShape,
         account: laneShape,
         refresh: laneShape,
+        suggestion: laneShape,
       }),
     }),
     redis: z.enum(["shared", "gone", "none"]).meta({

@@ -1,6 +1,6 @@
 /** What everyone may ask: availability, search, prices and quotes (contract section 4). */
 import { ACTIONS } from "../../upstream/contract.js";
-import { cacheControl, ETAG } from "./headers.js";
+import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, operation, query } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
@@ -67,6 +67,22 @@ const availability = operation({
   problems: ASKING,
 });
 
+const STREAM = [
+  "An event stream (WHATWG HTML). Each `result` is an Availability in the order in which they become known, with an `id`; then `done` is",
+  '`{"complete": true}`, or false where a status stayed unknown. A name that has to wait for the upstream is waited for, for half of a',
+  "minute. When the exact name is taken, other names that are available may follow it, with `suggested`. Lines that begin with a colon keep",
+  "the connection open. Close it at `done`.",
+].join(" ");
+const STREAMED = [
+  `id: Zk3vQ0a9x1bT7cLw.01000`,
+  "event: result",
+  `data: ${JSON.stringify(AVAILABLE)}`,
+  "",
+  "event: done",
+  `data: ${JSON.stringify({ complete: true })}`,
+  "\n",
+].join("\n");
+
 const search = operation({
   id: "search",
   tag: "visitors",
@@ -86,17 +102,33 @@ const search = operation({
       { style: "form", explode: false, example: [".af", ".com.af"] },
     ),
     yearsWanted,
+    {
+      name: "Last-Event-ID",
+      in: "header",
+      description: "Where a broken event stream ended: what it told is neither told nor asked for again.",
+      schema: { type: "string" },
+    },
   ],
   answers: {
     200: countedAnswer({
-      description: "One result for each TLD, the exact name first.",
-      content: {
-        schema: schemaRef("Search"),
-        example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
-      },
+      description:
+        "One result for each TLD, the exact name first; or, as an event stream, as they become known.",
+      content: [
+        {
+          schema: schemaRef("Search"),
+          example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
+        },
+        {
+          type: "text/event-stream",
+          schema: { type: "string", description: STREAM },
+          example: STREAMED,
+        },
+      ],
+      cache: STORED_NOWHERE,
+      headers: { "X-Accel-Buffering": UNBUFFERED },
     }),
   },
-  problems: [...LOCAL, "ShuttingDown"],
+  problems: [...LOCAL, "Unavailable"],
 });
 
 const pricesCache = cacheControl("public, max-age=300, stale-while-revalidate=3600");

@@ -32,6 +32,10 @@ export const availabilityShape = z
       .boolean()
       .meta({ description: "Past its freshness, and shown because no newer answer can be had." }),
     retryAfter: z.int().min(1).optional().meta({ description: "In a search, for unknown: whole seconds." }),
+    suggested: z
+      .literal(true)
+      .optional()
+      .meta({ description: "In an event stream: another name, because the one searched for is taken." }),
   })
   .meta({ description: "Whether one name can be registered, and for how much." });
 

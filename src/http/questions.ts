@@ -1,0 +1,166 @@
+/**
+ * The questions of visitors that memory mostly answers: availability, search and prices (contract section 4). Read once, each says what is
+ * known without asking anybody, as bytes that go with the facts they were made of, and how the rest is found.
+ */
+import type { Request, RequestHandler, Response } from "express";
+import { parseDomainName, parseSearchTerm } from "../domain-name.js";
+import { invalidField, ServiceError } from "../errors.js";
+import type { Lane } from "../quota/quota.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceFact, PriceList } from "../retail/price-list.js";
+import type { Availability, AvailabilityDesk, VisitorAsk } from "../storefront/availability.js";
+import { namesFor, search, type SearchResult } from "../storefront/search.js";
+import { type ParsedQuery, readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
+import { presentAvailability, presentPrices } from "./presenters.js";
+import { render, type Rendered } from "./rendered.js";
+import { answersJson, answersJsonOrEvents } from "./routes.js";
+import type { SearchStream } from "./search-stream.js";
+
+export interface QuestionParts {
+  readonly policy: RetailPolicy;
+  readonly prices: PriceList;
+  readonly availability: AvailabilityDesk;
+  readonly searchStream: SearchStream;
+  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly now: () => number;
+}
+
+const AVAILABILITY_CACHE = "private, max-age=5";
+const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
+
+/** A question that has been read and is a good one. */
+export interface Question {
+  /** The answer, if it can be had without asking anybody. */
+  known(): Rendered | undefined;
+  readonly cacheControl: string;
+  /** The answer, had from the upstream if need be; null where nobody is ever asked. */
+  readonly find: ((request: Request) => Promise<Rendered>) | null;
+  /** The answer as events, where it can be had so. */
+  readonly stream?: (request: Request, response: Response) => Promise<void>;
+}
+
+/** Reads the query of a GET; throws `invalid_request`. */
+export type ReadQuestion = (query: ParsedQuery) => Question;
+
+export interface QuestionKind {
+  /** Refuses who wants no type that the answer has. */
+  readonly accepts: RequestHandler;
+  readonly read: ReadQuestion;
+}
+
+/** The questions whose answers are mostly known already, by path. */
+export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, QuestionKind> {
+  return new Map([
+    ["/v1/availability", { accepts: answersJson, read: availabilityQuestions(parts) }],
+    ["/v1/search", { accepts: answersJsonOrEvents, read: searchQuestions(parts) }],
+    ["/v1/prices", { accepts: answersJson, read: priceQuestions(parts) }],
+  ]);
+}
+
+function availabilityQuestions({ policy, availability, ask }: QuestionParts): ReadQuestion {
+  const rendered = new WeakMap<Availability, Rendered>();
+  const made = (found: Availability): Rendered =>
+    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE });
+  return (given) => {
+    const query = readQuery(given, ["domain", "years"]);
+    const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
+    const fields = { subject: "domain", years: "years" };
+    const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
+    return {
+      cacheControl: AVAILABILITY_CACHE,
+      known() {
+        const found = availability.known(name, years);
+        return found && remembered(rendered, found, made);
+      },
+      find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
+    };
+  };
+}
+
+function searchQuestions({ policy, availability, searchStream, ask }: QuestionParts): ReadQuestion {
+  return (given) => {
+    const query = readQuery(given, ["q", "tlds", "years"]);
+    const text = required(query.q, "q");
+    const term = parseSearchTerm(text, policy.soldTlds, "q");
+    const years = readYears(query.years);
+    const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
+    const [exact, ...others] = names;
+    if (exact === undefined)
+      throw invalidField(years === undefined ? "q" : "years", "no name of this label is sold for this term");
+    const made = ({ results, complete }: SearchResult): Rendered =>
+      render(
+        { query: text, label: term.label, results: results.map(presentAvailability), complete },
+        { cacheControl: "no-store" },
+      );
+    let last: { readonly results: readonly Availability[]; readonly rendered: Rendered } | null = null;
+    return {
+      cacheControl: "no-store",
+      known() {
+        const results = names.flatMap(({ name, years }) => availability.known(name, years) ?? []);
+        if (results.length < names.length) return undefined;
+        if (last === null || !results.every((found, at) => found === last?.results[at]))
+          last = { results, rendered: made({ results, complete: true }) };
+        return last.rendered;
+      },
+      find: async (request) =>
+        made(
+          await search(names, availability, (position) => ask(request, position === 0 ? "exact" : "search")),
+        ),
+      stream: (request, response) => searchStream(request, response, exact, others),
+    };
+  };
+}
+
+function priceQuestions({ policy, prices, now }: QuestionParts): ReadQuestion {
+  const rendered = new WeakMap<readonly PriceFact[], Map<string, Rendered>>();
+  return (given) => {
+    const query = readQuery(given, ["tld", "action", "years"]);
+    const wanted = {
+      tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
+      action: query.action === undefined ? undefined : readAction(query.action),
+      years: readYears(query.years),
+    };
+    const made = (facts: readonly PriceFact[]): Rendered => {
+      const matching = facts.filter(
+        ({ tld, action, years }) =>
+          (wanted.tld ?? tld) === tld &&
+          (wanted.action ?? action) === action &&
+          (wanted.years ?? years) === years,
+      );
+      return render(presentPrices(matching, policy, now()), { cacheControl: PRICES_CACHE, tagged: true });
+    };
+    return {
+      cacheControl: PRICES_CACHE,
+      known() {
+        const facts = prices.facts();
+        if (facts.length === 0) {
+          throw new ServiceError("quota_exhausted", "The price list has not been read yet.", {
+            retryAfterMs: prices.expectedInMs(),
+          });
+        }
+        const lists = remembered(rendered, facts, () => new Map<string, Rendered>());
+        const key = `${policy.season(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
+        return remembered(lists, key, () => made(facts));
+      },
+      find: null,
+    };
+  };
+}
+
+interface Memory<K, V> {
+  get(key: K): V | undefined;
+  set(key: K, value: V): unknown;
+}
+
+function remembered<K, V>(memory: Memory<K, V>, key: K, make: (key: K) => V): V {
+  const known = memory.get(key);
+  if (known !== undefined) return known;
+  const made = make(key);
+  memory.set(key, made);
+  return made;
+}
+
+function readTlds(text: string | undefined, policy: RetailPolicy): readonly string[] {
+  if (text === undefined) return policy.soldTlds;
+  return [...new Set(text.split(",").map((tld) => readTld(tld.trim(), policy, "tlds")))];
+}

@@ -1,0 +1,123 @@
+/** Event streams are few, end in time, and say nothing to those who have gone. */
+import { createServer, type Server } from "node:http";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import express from "express";
+import { z } from "zod";
+import { createAccessLog, requestContext } from "../../src/http/context.js";
+import { createEventStreams, type EventStream } from "../../src/http/event-stream.js";
+import { problemHandler } from "../../src/http/problems.js";
+import { createMetrics } from "../../src/metrics.js";
+import { type OpenStream, openStream } from "../support/event-stream.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog, until } from "../support/service.js";
+
+const LONGEST_MS = 35_000;
+
+let clock: FakeClock;
+let server: Server;
+let port: number;
+/** As the service sees them. */
+let opened: EventStream[];
+let streams: ReturnType<typeof createEventStreams>;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  opened = [];
+  streams = createEventStreams({ longestMs: LONGEST_MS, clock });
+  const log = recordingLog([]);
+  const app = express();
+  app.set("trust proxy", 1);
+  app.use(requestContext(createAccessLog(log, createMetrics(), clock), clock));
+  app.get("/", (request, response) => {
+    const stream = streams.open(request, response);
+    opened.push(stream);
+    stream.signal.addEventListener("abort", () => void stream.end());
+  });
+  app.use(problemHandler(log, () => undefined));
+  server = createServer(app);
+  await new Promise<void>((done) => {
+    server.listen(0, "127.0.0.1", done);
+  });
+  ({ port } = z.object({ port: z.int() }).parse(server.address()));
+});
+
+afterEach(async () => {
+  const closed = new Promise((done) => server.close(done));
+  server.closeAllConnections();
+  await closed;
+});
+
+/** A client of this number. */
+function open(client = 0): Promise<OpenStream> {
+  return openStream({ port }, "/", { "X-Forwarded-For": `198.51.${client >> 8}.${client & 255}` });
+}
+
+describe("an event stream", () => {
+  test("begins at once with a comment, and has one more every 15 seconds", async () => {
+    const stream = await open();
+    await until(() => stream.comments() === 1);
+    await clock.advance(14_999);
+    await clock.advance(1);
+    await until(() => stream.comments() === 2);
+    await clock.advance(15_000);
+    await until(() => stream.comments() === 3);
+    expect(stream.events).toEqual([]);
+  });
+
+  test("carries events with and without an id", async () => {
+    const stream = await open();
+    opened[0]?.send({ id: "a.1", event: "result", data: { text: "two\nlines" } });
+    opened[0]?.send({ event: "done", data: {} });
+    await stream.atLeast(2);
+    expect(stream.events).toEqual([
+      { id: "a.1", event: "result", data: { text: "two\nlines" } },
+      { id: undefined, event: "done", data: {} },
+    ]);
+  });
+
+  test("is over after its longest time", async () => {
+    const stream = await open();
+    await clock.advance(LONGEST_MS - 1);
+    expect(opened[0]?.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(opened[0]?.signal.aborted).toBe(true);
+    await stream.whole();
+  });
+
+  test("is over when all are ended", async () => {
+    const both = [await open(1), await open(2)];
+    streams.endAll();
+    for (const stream of both) await stream.whole();
+  });
+
+  test("whose client has gone is over, keeps no timer and says nothing more", async () => {
+    const stream = await open();
+    expect(clock.pending).toBe(2);
+    stream.hangUp();
+    await until(() => opened[0]?.signal.aborted === true);
+    expect(clock.pending).toBe(0);
+    opened[0]?.send({ event: "result", data: {} });
+    await opened[0]?.end();
+  });
+
+  test("is one of ten of its client, who is told when there is room again", async () => {
+    const ten = await Promise.all(Array.from({ length: 10 }, () => open()));
+    await clock.advance(5_000);
+    const refused = await open();
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([429, "30"]);
+    expect((await open(1)).status).toBe(200);
+    ten[0]?.hangUp();
+    await until(() => opened.some(({ signal }) => signal.aborted));
+    expect((await open()).status).toBe(200);
+    expect((await open()).status).toBe(429);
+  });
+
+  test("is one of five hundred of all clients", async () => {
+    for (let client = 0; client < 500; client += 1) expect((await open(client)).status).toBe(200);
+    const refused = await open(500);
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "35"]);
+    await clock.advance(LONGEST_MS);
+    await until(() => opened.every(({ signal }) => signal.aborted));
+    await until(async () => (await open(500)).status === 200);
+  });
+});

@@ -1,0 +1,474 @@
+/** A search as events: what is known comes at once, what quota frees later comes later, and nothing is held for those who have gone. */
+import { spawn } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { type OpenStream, openStream, type ReadEvent } from "../support/event-stream.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";
+import {
+  bearer,
+  CHECK,
+  problemOf,
+  type Service,
+  spawnService,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+
+const resultShape = z.object({
+  domain: z.string(),
+  status: z.string(),
+  retryAfter: z.int().optional(),
+  suggested: z.literal(true).optional(),
+});
+
+/** What a stream told, in its order. */
+function told(events: readonly ReadEvent[]): [string, string][] {
+  return events
+    .filter(({ event }) => event === "result")
+    .map(({ data }) => resultShape.parse(data))
+    .map(({ domain, status, suggested }) => [domain, suggested ? `suggested ${status}` : status]);
+}
+
+/** The same, by name. */
+function toldByName(events: readonly ReadEvent[]): [string, string][] {
+  return told(events).toSorted(([one], [other]) => one.localeCompare(other));
+}
+
+function domainsOf(events: readonly ReadEvent[]): string[] {
+  return toldByName(events).map(([domain]) => domain);
+}
+
+function lastIdOf(events: readonly ReadEvent[]): string {
+  return events.findLast(({ id }) => id !== undefined)?.id ?? "";
+}
+
+const done = (complete: boolean): ReadEvent => ({ id: undefined, event: "done", data: { complete } });
+
+const openTo = ({ port }: Service, query: string, headers?: Readonly<Record<string, string>>) =>
+  openStream({ port }, `/v1/search?${query}`, headers);
+
+describe("with quota to spare", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock() });
+  });
+  afterAll(() => service.close());
+
+  async function checksOf(act: () => Promise<unknown>): Promise<number> {
+    const before = service.calls(CHECK);
+    await act();
+    return service.calls(CHECK) - before;
+  }
+
+  test("every TLD is told as in JSON, each with an id, and then that this is all", async () => {
+    const stream = await openTo(service, "q=kabul");
+    expect(stream.status).toBe(200);
+    expect(stream.headers).toMatchObject({
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-store, no-transform",
+      "x-accel-buffering": "no",
+    });
+    const events = await stream.whole();
+    expect(stream.comments()).toBe(1);
+    const { body } = await service.ask("/v1/search?q=kabul");
+    const { results } = z.object({ results: z.array(z.unknown()) }).parse(body);
+    expect(events.slice(0, -1).map(({ data }) => data)).toEqual(expect.arrayContaining(results));
+    expect(events).toHaveLength(results.length + 1);
+    expect(events.at(-1)).toEqual(done(true));
+    const ids = events.slice(0, -1).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(results.length);
+    expect(ids).not.toContain(undefined);
+  });
+
+  test("each result is as the document says", async () => {
+    const schemas = objectAt(openApiDocument({ version: "1" }).components, "schemas");
+    const validate = schemaValidator(openApiDocument({ version: "1" }), objectAt(schemas, "Availability"));
+    const events = await (await openTo(service, "q=google")).whole();
+    const results = events.filter(({ event }) => event === "result");
+    expect(results.length).toBeGreaterThan(4);
+    expect(results.map(({ data }) => faultsOf(validate, data))).toEqual(results.map(() => []));
+  });
+
+  test("what is known before the exact name comes before it", async () => {
+    await service.ask("/v1/search?q=order&tlds=.net.af,.org.af");
+    service.sandbox.control.setBehaviour({ beforeMs: 200 });
+    const events = await (await openTo(service, "q=order&tlds=.af,.net.af,.org.af")).whole();
+    service.sandbox.control.setBehaviour({ beforeMs: 0 });
+    const domains = told(events.filter(({ data }) => !resultShape.safeParse(data).data?.suggested));
+    expect(domains.map(([domain]) => domain)).toEqual(["order.net.af", "order.org.af", "order.af"]);
+  });
+
+  test("of what is known already the exact name comes first", async () => {
+    await service.ask("/v1/search?q=post");
+    const events = await (await openTo(service, "q=post.com.af")).whole();
+    expect(told(events).slice(0, 2)).toEqual([
+      ["post.com.af", "available"],
+      ["post.af", "taken"],
+    ]);
+  });
+
+  test("a client that comes back is not told again what it was told, and that is not asked again", async () => {
+    const first = await openTo(service, "q=herat");
+    const events = await first.whole();
+    const all = told(events);
+    for (const [index, { id = "" }] of events.slice(0, -1).entries()) {
+      const checks = await checksOf(async () => {
+        const again = await (await openTo(service, "q=herat", { "Last-Event-ID": id })).whole();
+        expect(told(again)).toEqual(expect.arrayContaining(all.slice(index + 1)));
+        expect(again).toHaveLength(events.length - index - 1);
+        expect(again.at(-1)).toEqual(done(true));
+      });
+      expect(checks).toBe(0);
+    }
+  });
+
+  test.each([
+    ["that is broken", () => "x"],
+    ["that is too long", (id: string) => `${id}${"1".repeat(4000)}`],
+    ["with other digits", (id: string) => id.replaceAll("1", "2")],
+    ["with more to it", (id: string) => `${id}.1`],
+  ])("an id %s is ignored", async (_what, change) => {
+    const events = await (await openTo(service, "q=kabul")).whole();
+    const id = change(lastIdOf(events));
+    expect(await (await openTo(service, "q=kabul", { "Last-Event-ID": id })).whole()).toHaveLength(5);
+  });
+
+  test("an id from another question is ignored", async () => {
+    const id = lastIdOf(await (await openTo(service, "q=kabul")).whole());
+    for (const query of ["q=khyber", "q=kabul&years=2", "q=kabul&tlds=.com.af,.af"]) {
+      const fresh = await (await openTo(service, query)).whole();
+      const again = await (await openTo(service, query, { "Last-Event-ID": id })).whole();
+      expect([query, toldByName(again)]).toEqual([query, toldByName(fresh)]);
+    }
+  });
+
+  test("a HEAD says what would come and asks nobody", async () => {
+    const checks = await checksOf(async () => {
+      const answer = await service.ask("/v1/search?q=head-only", {
+        method: "HEAD",
+        headers: { Accept: "text/event-stream" },
+      });
+      expect([answer.status, answer.headers["content-type"]]).toEqual([
+        200,
+        "text/event-stream; charset=utf-8",
+      ]);
+      expect(answer.headers["cache-control"]).toBe("no-store");
+    });
+    expect(checks).toBe(0);
+  });
+
+  test.each([
+    ["text/event-stream", "text/event-stream"],
+    ["text/event-stream, */*;q=0.1", "text/event-stream"],
+    ["text/event-stream, application/json", "text/event-stream"],
+    ["text/event-stream;q=0.9, application/json;q=0.8", "text/event-stream"],
+    ["text/*", "text/event-stream"],
+    ["application/json, text/event-stream", "application/json"],
+    ["text/event-stream;q=0.5, application/json", "application/json"],
+    ["text/event-stream;q=0, */*", "application/json"],
+    ["*/*", "application/json"],
+    ["", "application/json"],
+  ])("an Accept of %j gets %s", async (Accept, type) => {
+    const { headers, status } = await service.ask("/v1/search?q=kabul", { headers: { Accept } });
+    expect([status, headers["content-type"]?.split(";")[0]]).toEqual([200, type]);
+  });
+
+  test.each(["text/html", "text/event-stream;q=0"])("an Accept of %j gets neither", async (Accept) => {
+    expect(problemOf(await service.ask("/v1/search?q=kabul", { headers: { Accept } })).code).toBe(
+      "not_acceptable",
+    );
+  });
+
+  test("no other route speaks in events", async () => {
+    const headers = { Accept: "text/event-stream" };
+    const answer = await service.ask("/v1/availability?domain=kabul.af", { headers });
+    expect(problemOf(answer).code).toBe("not_acceptable");
+  });
+
+  test.each(["q=-", "q=kabul&tlds=.com", "q=kabul&years=9", "q=kabul&x=1", ""])(
+    "a question that is none, %j, is an ordinary problem",
+    async (query) => {
+      const headers = { Accept: "text/event-stream" };
+      expect(problemOf(await service.ask(`/v1/search?${query}`, { headers })).code).toBe("invalid_request");
+    },
+  );
+
+  test("the log does not tell what was searched for, nor what was suggested", async () => {
+    await (await openTo(service, "q=google", { "Last-Event-ID": "zanzibar" })).whole();
+    await until(() => service.log.some((line) => line.includes("/v1/search")));
+    expect(service.log.filter((line) => /google|kabul|zanzibar/.test(line))).toEqual([]);
+  });
+
+  describe("suggestions", () => {
+    test("come after the exact name, when it is taken, and before the end", async () => {
+      const events = await (await openTo(service, "q=bank")).whole();
+      const results = told(events);
+      const suggested = results.filter(([, status]) => status.startsWith("suggested"));
+      expect(suggested.length).toBeGreaterThan(0);
+      expect(new Set(suggested.map(([, status]) => status))).toEqual(new Set(["suggested available"]));
+      const first = results.findIndex(([, status]) => status.startsWith("suggested"));
+      expect(results.findIndex(([domain]) => domain === "bank.af")).toBeLessThan(first);
+      expect(events.at(-1)).toEqual(done(true));
+    });
+
+    test("do not come when it is free", async () => {
+      expect(told(await (await openTo(service, "q=kabul")).whole())).toHaveLength(4);
+    });
+
+    test("do not come in JSON", async () => {
+      const { body } = await service.ask("/v1/search?q=bank");
+      expect(z.object({ results: z.array(z.unknown()) }).parse(body).results).toHaveLength(4);
+    });
+
+    test("do not come twice to a client that comes back, and the others still do", async () => {
+      const events = await (await openTo(service, "q=news")).whole();
+      const isSuggested = ({ data }: ReadEvent) => resultShape.safeParse(data).data?.suggested === true;
+      const first = events.findIndex(isSuggested);
+      const before = told(events.slice(0, first + 1)).map(([domain]) => domain);
+      const again = await (
+        await openTo(service, "q=news", { "Last-Event-ID": events[first]?.id ?? "" })
+      ).whole();
+      const after = told(again).map(([domain]) => domain);
+      expect(after.filter((domain) => before.includes(domain))).toEqual([]);
+      expect([...before, ...after].toSorted()).toEqual(domainsOf(events));
+    });
+  });
+});
+
+const FOUR_TLDS = `
+currency: USD
+catalog:
+  - { tld: .af, years: { registration: [1] } }
+  - { tld: .com.af, years: { registration: [1] } }
+  - { tld: .net.af, years: { registration: [1] } }
+  - { tld: .org.af, years: { registration: [1] } }
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+`;
+
+/** Ten calls: four prices and a list are read at the start, four names are searched for, one call is left. */
+const ONE_LEFT = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
+
+/** As nginx comes: it buffers what it hands on, unless the answer says otherwise. */
+function proxyConfig(port: number, at: (name: string) => string): string {
+  const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+  return `
+daemon off; master_process off; pid ${at("pid")};
+events {}
+http {
+  ${folders.map((name) => `${name}_temp_path ${at(name)};`).join(" ")}
+  access_log off; gzip on;
+  server { listen unix:${at("socket")}; location / { proxy_pass http://127.0.0.1:${port}; } }
+}
+`;
+}
+
+interface Short {
+  readonly service: Service;
+  readonly clock: FakeClock;
+  queued(): Promise<number>;
+  open(query?: string, headers?: Readonly<Record<string, string>>): Promise<OpenStream>;
+}
+
+const lanesShape = z.object({
+  quota: z.object({ lanes: z.record(z.string(), z.object({ queued: z.int(), left: z.int() })) }),
+});
+
+/** A service whose budget is spent but for one call, and comes back in `inMs`. */
+async function short(
+  inMs: number,
+  act: (bench: Short) => Promise<void>,
+  more: { readonly retail?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<void> {
+  const clock = new FakeClock();
+  const service = await startService({
+    clock,
+    retail: more.retail ?? FOUR_TLDS,
+    env: { ...ONE_LEFT, ...more.env },
+  });
+  const streams: OpenStream[] = [];
+  try {
+    await service.ask("/v1/search?q=kabul");
+    expect(service.calls()).toBe(9);
+    await clock.advance(60_000 - inMs);
+    await act({
+      service,
+      clock,
+      async queued() {
+        const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+        return Object.values(lanesShape.parse(body).quota.lanes).reduce((sum, { queued }) => sum + queued, 0);
+      },
+      async open(query = "q=bank", headers) {
+        const stream = await openTo(service, query, headers);
+        streams.push(stream);
+        return stream;
+      },
+    });
+  } finally {
+    for (const stream of streams) stream.hangUp();
+    await service.close();
+  }
+}
+
+const UNASKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
+
+describe("with little quota", () => {
+  test("the exact name is told first, the others as soon as quota is free again", () =>
+    short(20_000, async ({ clock, open }) => {
+      const stream = await open();
+      await stream.atLeast(1);
+      expect(told(stream.events)).toEqual([["bank.af", "taken"]]);
+      await clock.advance(19_000);
+      expect(stream.events).toHaveLength(1);
+      // Places are kept to the second.
+      for (let second = 0; second < 3; second += 1) await clock.advance(1_000);
+      const events = await stream.whole();
+      expect(toldByName(events.slice(1))).toEqual([
+        ["bank.com.af", "taken"],
+        ["bank.net.af", expect.stringMatching(/available|taken/)],
+        ["bank.org.af", expect.stringMatching(/available|taken/)],
+      ]);
+      expect(events.at(-1)).toEqual(done(true));
+    }));
+
+  test("what quota cannot serve within the patience is told as unknown, with a true retryAfter", () =>
+    short(60_000, async ({ service, clock, open }) => {
+      const events = await (await open()).whole();
+      expect(toldByName(events)).toEqual([
+        ["bank.af", "taken"],
+        ...UNASKED.map((domain) => [domain, "unknown"]),
+      ]);
+      expect(events.at(-1)).toEqual(done(false));
+      const waits = events.slice(0, -1).map(({ data }) => resultShape.parse(data).retryAfter ?? 0);
+      await clock.advance(Math.max(...waits) * 1000);
+      const before = service.calls(CHECK);
+      const again = await (await open("q=bank", { "Last-Event-ID": lastIdOf(events) })).whole();
+      expect(domainsOf(again)).toEqual(UNASKED);
+      expect(again.at(-1)).toEqual(done(true));
+      expect(service.calls(CHECK) - before).toBe(3);
+    }));
+
+  test("comments keep a waiting stream open", () =>
+    short(20_000, async ({ clock, open }) => {
+      const stream = await open();
+      await stream.atLeast(1);
+      expect(stream.comments()).toBe(1);
+      await clock.advance(15_000);
+      await until(() => stream.comments() === 2, "a comment");
+      expect(stream.ended()).toBe(false);
+    }));
+
+  test("a client that hangs up gives its places in the queue back, and no call is made for it", () =>
+    short(5_000, async ({ service, clock, open, queued }) => {
+      const stream = await open();
+      await stream.atLeast(1);
+      await until(async () => (await queued()) === 3, "the queue");
+      stream.hangUp();
+      await until(async () => (await queued()) === 0, "the empty queue");
+      const before = service.calls(CHECK);
+      await clock.advance(60_000);
+      expect(service.calls(CHECK)).toBe(before);
+    }));
+
+  test("a client that hangs up while it waits to ask again does not ask again", () =>
+    short(20_000, async ({ service, clock, open }) => {
+      const stream = await open();
+      await stream.atLeast(1);
+      stream.hangUp();
+      await until(() => service.log.some((line) => line.includes('"status":499')));
+      const before = service.calls(CHECK);
+      await clock.advance(60_000);
+      expect(service.calls(CHECK)).toBe(before);
+    }));
+
+  test("a service that drains ends its streams at once, and another goes on where they ended", () =>
+    short(5_000, async ({ service, open, queued }) => {
+      const stream = await open();
+      await stream.atLeast(1);
+      await until(async () => (await queued()) === 3, "the queue");
+      service.drain();
+      const events = await stream.whole();
+      expect(toldByName(events.slice(1))).toEqual(UNASKED.map((domain) => [domain, "unknown"]));
+      expect(events.at(-1)).toEqual(done(false));
+      await until(() => service.log.some((line) => line.includes('"status":200') && line.includes("search")));
+
+      const other = await startService({ clock: new FakeClock(), retail: FOUR_TLDS });
+      try {
+        const more = await openTo(other, "q=bank", { "Last-Event-ID": lastIdOf(events) });
+        expect(domainsOf(await more.whole())).toEqual(UNASKED);
+      } finally {
+        await other.close();
+      }
+    }));
+
+  const nginx = "/usr/sbin/nginx";
+  (existsSync(nginx) ? test : test.skip)("a proxy that buffers hands each event on as it comes", () =>
+    short(20_000, async ({ service, clock }) => {
+      const folder = temporaryFolder();
+      const at = (name: string): string => join(folder.path, name);
+      writeFileSync(at("conf"), proxyConfig(service.port, at));
+      const proxy = spawn(nginx, ["-p", folder.path, "-e", at("error.log"), "-c", at("conf")]);
+      const gone = new Promise((done) => proxy.once("close", done));
+      try {
+        await until(() => existsSync(at("socket")), "the proxy");
+        const stream = await openStream({ socketPath: at("socket") }, "/v1/search?q=bank", {
+          "Accept-Encoding": "gzip",
+        });
+        await stream.atLeast(1);
+        expect([told(stream.events), stream.ended()]).toEqual([[["bank.af", "taken"]], false]);
+        expect(stream.headers["content-encoding"]).toBeUndefined();
+        await clock.advance(22_000);
+        expect((await stream.whole()).at(-1)).toEqual(done(true));
+      } finally {
+        proxy.kill();
+        await gone;
+        folder.remove();
+      }
+    }),
+  );
+
+  test("nothing is suggested that would cost a call, until there are calls to spare", () =>
+    short(
+      20_000,
+      async ({ service, clock, open }) => {
+        const names = async () => domainsOf(await (await open("q=bank&tlds=.af")).whole());
+        expect([await names(), service.calls(CHECK)]).toEqual([["bank.af"], 5]);
+        await clock.advance(30_000);
+        expect([await names(), service.calls(CHECK)]).toEqual([["bank.af", "mybank.af"], 6]);
+      },
+      // One call is left when the exact name is known, which is not enough to spare.
+      { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }`, env: { UPSTREAM_RATE_LIMIT: "14" } },
+    ));
+
+  test("a client that asks for too many names that nobody knows yet is told so in its stream", () =>
+    short(
+      60_000,
+      async ({ open }) => {
+        const events = await (await open("q=bank&tlds=.af")).whole();
+        expect(events.map(({ data }) => data)).toEqual([
+          expect.objectContaining({ domain: "bank.af", status: "unknown", retryAfter: 60 }),
+          { complete: false },
+        ]);
+      },
+      { env: { CLIENT_COLD_PER_MINUTE: "1" } },
+    ));
+});
+
+test("SIGTERM ends an open stream, and the process does not wait for it", async () => {
+  const service = spawnService({
+    UPSTREAM_RATE_LIMIT: "5",
+    UPSTREAM_RATE_WINDOW_MS: "20000",
+    SHUTDOWN_GRACE_MS: "60000",
+  });
+  const port = await service.listening;
+  const stream = await openStream({ port }, "/v1/search?q=google");
+  const exit = service.stop();
+  const events = await stream.whole();
+  expect(told(events)).toHaveLength(4);
+  expect(events.at(-1)).toEqual(done(false));
+  expect(await exit).toBe(0);
+});

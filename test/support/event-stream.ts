@@ -1,0 +1,97 @@
+/** An event stream read as a browser reads it, over a socket of its own. */
+import { Agent, type IncomingHttpHeaders, request } from "node:http";
+import { z } from "zod";
+import { until } from "./service.js";
+
+export interface ReadEvent {
+  readonly id: string | undefined;
+  readonly event: string;
+  readonly data: unknown;
+}
+
+export interface OpenStream {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** What has come so far. */
+  readonly events: readonly ReadEvent[];
+  comments(): number;
+  /** Whether the service has ended it. */
+  ended(): boolean;
+  /** Waits until so many events have come. */
+  atLeast(count: number): Promise<void>;
+  /** Waits for the end and gives all events. */
+  whole(): Promise<readonly ReadEvent[]>;
+  hangUp(): void;
+}
+
+type Where = { readonly port: number } | { readonly socketPath: string };
+
+/** Resolves with the head of the answer. */
+export function openStream(
+  where: Where,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<OpenStream> {
+  return new Promise((opened, failed) => {
+    const asked = request(
+      {
+        host: "127.0.0.1",
+        ...where,
+        path,
+        agent: new Agent(),
+        headers: { Accept: "text/event-stream", ...headers },
+      },
+      (response) => {
+        const events: ReadEvent[] = [];
+        let comments = 0;
+        let ended = false;
+        let rest = "";
+        response.setEncoding("utf8");
+        response.on("data", (chunk: string) => {
+          const blocks = (rest + chunk).split("\n\n");
+          rest = blocks.pop() ?? "";
+          for (const block of blocks) {
+            if (block.startsWith(":")) comments += 1;
+            else events.push(eventOf(block));
+          }
+        });
+        response.on("error", () => undefined);
+        response.on("end", () => {
+          ended = true;
+        });
+        opened({
+          status: z.int().parse(response.statusCode),
+          headers: response.headers,
+          events,
+          comments: () => comments,
+          ended: () => ended,
+          atLeast: (count) => until(() => events.length >= count, `event ${count}`),
+          async whole() {
+            await until(() => ended, "the end of the stream");
+            return events;
+          },
+          hangUp: () => {
+            asked.destroy();
+          },
+        });
+      },
+    );
+    asked.on("error", failed);
+    asked.end();
+  });
+}
+
+function eventOf(block: string): ReadEvent {
+  const fields = new Map<string, string>();
+  for (const line of block.split("\n")) {
+    const [, name = "", value = ""] = /^([a-z]+): (.*)$/.exec(line) ?? [];
+    if (fields.has(name) || !["id", "event", "data"].includes(name))
+      throw new Error(`a line of no event: ${line}`);
+    fields.set(name, value);
+  }
+  return {
+    id: fields.get("id"),
+    event: fields.get("event") ?? "message",
+    data: JSON.parse(fields.get("data") ?? "null"),
+  };
+}
