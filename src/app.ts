@@ -191,7 +191,7 @@ export function createApp(settings: AppSettings): App {
   const suggestions = createSuggestionDesk({
     affixes: config.retail.suggestions,
     desk: availability,
-    roomInMs,
+    hasSpare: () => quotas.hasSpare(inUse()),
     clock,
     log,
   });

@@ -2,7 +2,7 @@
  * How much a client may ask in a minute (contract: `rate_limited`), counted once for a request whichever way it is answered. Express's way is
  * guarded by express-rate-limit; its count and its fields are kept where they can be had without a promise.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { rateLimit } from "express-rate-limit";
 import type { Clock } from "../clock.js";
@@ -81,6 +81,6 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
 
 /** Tells clients apart without telling who they are. */
 function partitionKey(client: string): string {
-  const digest = createHash("sha256").update(client).digest("hex").slice(0, 12);
+  const digest = hash("sha256", client, "hex").slice(0, 12);
   return Buffer.from(digest).toString("base64");
 }

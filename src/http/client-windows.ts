@@ -1,13 +1,13 @@
 /**
- * Counts requests per client and minute in bounded memory: each client's minute begins with its first request. Clients are kept in the
- * order in which their minutes began, so those whose minute is over are always at the front and expiry costs nothing.
+ * Counts requests per client and minute in bounded memory: each client's minute begins with its first request. Clients are kept in two
+ * generations; the older one goes as a whole when its minutes are over or the younger one is full, so forgetting costs nothing.
  */
 import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
-/** About 20 MB. Past this the client whose minute began first is forgotten: a flood of addresses cannot take more memory. */
-const MOST_CLIENTS = 100_000;
+/** Both generations together some 20 MB. A flood of addresses takes no more, and those who keep asking are not forgotten for it. */
+const MOST_PER_GENERATION = 50_000;
 
 /** One client's minute. */
 export interface ClientWindow {
@@ -22,26 +22,33 @@ export interface ClientWindow {
 export class ClientWindows implements Store {
   /** Tells express-rate-limit that nothing is shared between processes. */
   readonly localKeys = true;
-  readonly #windows = new Map<string, ClientWindow>();
   readonly #clock: Clock;
+  #younger = new Map<string, ClientWindow>();
+  #older = new Map<string, ClientWindow>();
+  #agesAtMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#agesAtMs = clock.monotonic() + CLIENT_WINDOW_MS;
   }
 
   /** The minute that the client is in, begun now if there is none. */
   of(client: string): ClientWindow {
     const now = this.#clock.monotonic();
-    const open = this.#windows.get(client);
-    if (open && open.resetAtMs > now) return open;
-    this.#windows.delete(client);
-    for (const [key, { resetAtMs }] of this.#windows) {
-      if (resetAtMs > now && this.#windows.size < MOST_CLIENTS) break;
-      this.#windows.delete(key);
+    const known = this.#younger.get(client);
+    if (known && known.resetAtMs > now) return known;
+    if (now >= this.#agesAtMs || this.#younger.size >= MOST_PER_GENERATION) {
+      this.#older = this.#younger;
+      this.#younger = new Map();
+      this.#agesAtMs = now + CLIENT_WINDOW_MS;
     }
-    const begun = { client, count: 0, resetAtMs: now + CLIENT_WINDOW_MS, policy: null };
-    this.#windows.set(client, begun);
-    return begun;
+    const old = this.#older.get(client);
+    const window =
+      old && old.resetAtMs > now
+        ? old
+        : { client, count: 0, resetAtMs: now + CLIENT_WINDOW_MS, policy: null };
+    this.#younger.set(client, window);
+    return window;
   }
 
   /** How long until it is over. */
@@ -57,11 +64,12 @@ export class ClientWindows implements Store {
   }
 
   decrement(client: string): void {
-    const open = this.#windows.get(client);
-    if (open) open.count -= 1;
+    const window = this.of(client);
+    window.count = Math.max(0, window.count - 1);
   }
 
   resetKey(client: string): void {
-    this.#windows.delete(client);
+    this.#younger.delete(client);
+    this.#older.delete(client);
   }
 }

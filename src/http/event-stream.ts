@@ -25,7 +25,7 @@ export interface EventStream {
 }
 
 export interface EventStreams {
-  /** Answers with a stream; throws while its client, or all clients together, have too many open. */
+  /** Answers with a stream; throws while its client, or all clients together, have too many open, and when the client has gone. */
   open(request: Request, response: Response): EventStream;
   /** Has every open stream end now. */
   endAll(): void;
@@ -77,7 +77,9 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
 
   return {
     open(request, response) {
-      const { client } = contextOf(request);
+      const { client, signal: hangUp } = contextOf(request);
+      // Its close has been told already and would not be told to the stream.
+      if (hangUp.aborted) throw new ServiceError("internal", "The client has gone.");
       refuseTooMany(client);
       const over = new AbortController();
       // Each name of a search listens, and there are as many as are sold.

@@ -39,7 +39,10 @@ export class Bookings {
     this.#bounds = bounds;
   }
 
-  /** Keeps a place for an ask refused at `now` with `retryAfterMs`; nothing is kept past the bounds, nor for a suggestion, which nobody comes back for. */
+  /**
+   * Keeps a place for an ask refused at `now` with `retryAfterMs`. Nothing is kept past the bounds, nor for a suggestion, for which nobody
+   * comes back.
+   */
   keep({ client, network, lane, maxWaitMs }: Ask, now: number, retryAfterMs: number, place: number): void {
     if (lane === "suggestion") return;
     const { most, mostPerClient } = this.#bounds;

@@ -144,6 +144,11 @@ class LaneQuota implements Quota {
     return inMs[Math.ceil(inMs.length * LEFT_FREE) - 1] ?? this.#ledger.windowMs;
   }
 
+  hasSpare(): boolean {
+    const { timesOf } = this.#planned(this.#clock.monotonic());
+    return this.#waiting.size === 0 && this.roomInMs() === 0 && timesOf("suggestion")(0) <= NOW_MS;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();

@@ -55,6 +55,8 @@ export interface Quota {
   snapshot(): QuotaSnapshot;
   /** How long until there is room for work that nobody waits for, in ms; 0 = now. A part of the budget is left to those who wait. */
   roomInMs(): number;
+  /** Whether a suggestion could go at once: there is room, nobody waits, and it is not ahead of the pace. */
+  hasSpare(): boolean;
   /** Refuses everyone who waits, lets calls in flight settle, and lets the ledger go. */
   close(): Promise<void>;
 }

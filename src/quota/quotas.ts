@@ -38,6 +38,8 @@ export interface Quotas {
   snapshot(fingerprint: string): QuotaSnapshot | null;
   /** How long until it has room for work that nobody waits for, in ms; 0 before its first use. */
   roomInMs(fingerprint: string): number;
+  /** Whether it has a call to spare for a suggestion; true before its first use. */
+  hasSpare(fingerprint: string): boolean;
   close(): Promise<void>;
 }
 
@@ -78,6 +80,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     of: (fingerprint) => quotaOf(fingerprint, "assume-free"),
     snapshot: (fingerprint) => open.get(fingerprint)?.snapshot() ?? null,
     roomInMs: (fingerprint) => open.get(fingerprint)?.roomInMs() ?? 0,
+    hasSpare: (fingerprint) => open.get(fingerprint)?.hasSpare() ?? true,
     async close() {
       await Promise.all([...open.values()].map((quota) => quota.close()));
     },

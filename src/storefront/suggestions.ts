@@ -14,7 +14,7 @@ export interface SuggestionDesk {
   /** The names to try for this one, each once: the same list every time. */
   variantsOf(taken: SearchedName): SearchedName[];
   /**
-   * Looks the variants up one after another and tells of those that are available. What would need a call while the quota has no room to
+   * Looks the variants up one after another and tells of those that are available. What would need a call while the quota has none to
    * spare is left out. Ends within `SUGGESTING_MS`, and never rejects.
    */
   suggest(
@@ -28,8 +28,8 @@ export interface SuggestionSettings {
   /** Null: nothing is suggested. */
   readonly affixes: Affixes | null;
   readonly desk: Pick<AvailabilityDesk, "lookUp">;
-  /** How long until the quota has room for work that nobody waits for, in ms. */
-  readonly roomInMs: () => number;
+  /** Whether the quota has a call to spare. */
+  readonly hasSpare: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -49,7 +49,7 @@ export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDe
       signal,
       spend() {
         // For the one that asks and not for others who wait for the same name, as only this code says.
-        if (settings.roomInMs() > 0) throw new ServiceError("rate_limited", "There is no quota to spare.");
+        if (!settings.hasSpare()) throw new ServiceError("rate_limited", "There is no quota to spare.");
         ask.spend();
       },
     };

@@ -1,7 +1,7 @@
 /** Event streams are few, end in time, and say nothing to those who have gone. */
-import { createServer, type Server } from "node:http";
+import { createServer, get, type Server } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import express from "express";
+import express, { type Request, type Response } from "express";
 import { z } from "zod";
 import { createAccessLog, requestContext } from "../../src/http/context.js";
 import { createEventStreams, type EventStream } from "../../src/http/event-stream.js";
@@ -18,6 +18,7 @@ let server: Server;
 let port: number;
 /** As the service sees them. */
 let opened: EventStream[];
+let handle: (request: Request, response: Response) => void;
 let streams: ReturnType<typeof createEventStreams>;
 
 beforeEach(async () => {
@@ -28,10 +29,13 @@ beforeEach(async () => {
   const app = express();
   app.set("trust proxy", 1);
   app.use(requestContext(createAccessLog(log, createMetrics(), clock), clock));
-  app.get("/", (request, response) => {
+  handle = (request, response) => {
     const stream = streams.open(request, response);
     opened.push(stream);
     stream.signal.addEventListener("abort", () => void stream.end());
+  };
+  app.get("/", (request, response) => {
+    handle(request, response);
   });
   app.use(problemHandler(log, () => undefined));
   server = createServer(app);
@@ -100,6 +104,24 @@ describe("an event stream", () => {
     await opened[0]?.end();
   });
 
+  test("is not opened for a client that has gone", async () => {
+    const tried = new Promise<unknown>((told) => {
+      handle = (request, response) => {
+        response.once("close", () => {
+          try {
+            told(streams.open(request, response));
+          } catch (error) {
+            told(error);
+          }
+        });
+        gone.destroy();
+      };
+    });
+    const gone = get({ port, path: "/" }).on("error", () => undefined);
+    expect(await tried).toMatchObject({ code: "internal" });
+    expect(clock.pending).toBe(0);
+  });
+
   test("is one of ten of its client, who is told when there is room again", async () => {
     const ten = await Promise.all(Array.from({ length: 10 }, () => open()));
     await clock.advance(5_000);
@@ -113,7 +135,8 @@ describe("an event stream", () => {
   });
 
   test("is one of five hundred of all clients", async () => {
-    for (let client = 0; client < 500; client += 1) expect((await open(client)).status).toBe(200);
+    const all = await Promise.all(Array.from({ length: 500 }, (_, client) => open(client)));
+    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await open(500);
     expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "35"]);
     await clock.advance(LONGEST_MS);

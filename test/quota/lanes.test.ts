@@ -213,6 +213,25 @@ describe("a suggestion", () => {
     expect(order).toEqual(["search", "refresh", "suggestion"]);
   });
 
+  test("can go while two fifths of the budget are free, nobody waits and it is not ahead of the pace", async () => {
+    const { quota, clock } = memoryQuota(57);
+    let used = 0;
+    for (; quota.hasSpare(); used += 1)
+      await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => {});
+    // As much as other background work takes at once.
+    expect([used, quota.roomInMs()]).toEqual([29, 0]);
+    await clock.advance(OCCUPIED_MS);
+    expect(quota.hasSpare()).toBe(true);
+    await quota.pause(5_000);
+    const waiting = quota.run(ask(), async () => {});
+    expect(quota.hasSpare()).toBe(false);
+    await clock.advance(5_000);
+    await waiting;
+    expect(quota.hasSpare()).toBe(true);
+    await spend(quota, 34);
+    expect([quota.hasSpare(), quota.roomInMs() > 0]).toEqual([false, true]);
+  });
+
   test("that is refused keeps no place from others", async () => {
     const { quota, clock } = memoryQuota(2);
     await spend(quota, 2);

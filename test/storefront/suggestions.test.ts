@@ -95,7 +95,7 @@ describe("suggesting", () => {
   /** Suggests from a desk that does as told, and tells what was suggested and in which lane it was asked for. */
   function suggesting(
     lookUp: (ask: VisitorAsk, label: string) => Promise<Availability["status"]>,
-    roomInMs = 0,
+    hasSpare = true,
   ) {
     const clock = new FakeClock();
     const asks: VisitorAsk[] = [];
@@ -110,7 +110,7 @@ describe("suggesting", () => {
     const suggestions = createSuggestionDesk({
       affixes,
       desk,
-      roomInMs: () => roomInMs,
+      hasSpare: () => hasSpare,
       clock,
       log: recordingLog([]),
     });
@@ -143,11 +143,11 @@ describe("suggesting", () => {
     expect(charged()).toBe(4);
   });
 
-  test("tells of what is in memory alone when the quota has no room to spare", async () => {
+  test("tells of what is in memory alone when the quota has nothing to spare", async () => {
     const { suggested, over, charged } = suggesting(async (ask, label) => {
       if (label !== "ckabul") ask.spend();
       return "available";
-    }, 1);
+    }, false);
     await over;
     expect([suggested, charged()]).toEqual([["ckabul"], 0]);
   });

@@ -268,6 +268,7 @@ describe("a credential that is revoked", () => {
       standby: true,
       quota: {
         roomInMs: () => 0,
+        hasSpare: () => true,
         pause: () => Promise.resolve(),
         close: () => Promise.resolve(),
         snapshot: () => quota.snapshot(),

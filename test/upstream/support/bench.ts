@@ -106,7 +106,8 @@ export function createBench({
     timeoutMs,
     credentials,
     failuresToOpen,
-    quotaOf: async () => realQuota ?? { ...quota, roomInMs: () => 0, snapshot: unused, close: unused },
+    quotaOf: async () =>
+      realQuota ?? { ...quota, roomInMs: () => 0, hasSpare: () => true, snapshot: unused, close: unused },
     clock,
     log: recordingLog(lines),
     onCall: (operation, outcome) => {
