@@ -1,4 +1,5 @@
 /** `npm run bench -- http`: what an answer from memory costs, beside the limit for Node and beside what others would run. */
+import { loadavg } from "node:os";
 import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
@@ -25,6 +26,7 @@ export async function benchHttp({
   seconds?: number;
 }): Promise<void> {
   installPeers();
+  const [busy = 0] = loadavg();
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries = [];
   for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
@@ -38,7 +40,7 @@ export async function benchHttp({
   });
   const bare = rows[0]?.of("cpuMicroseconds") ?? NaN;
   console.log(
-    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}`,
+    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
   );
   console.log(
     table(

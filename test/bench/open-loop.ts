@@ -27,11 +27,12 @@ class Connection {
       this.#received += part;
       this.#read();
     });
-    this.#socket.on("error", (error) => {
-      throw error;
-    });
+    // A close follows every error.
+    this.#socket.on("error", () => {});
     this.#socket.on("close", () => {
-      throw new Error("the server closed a connection");
+      idle.delete(this);
+      // As browsers do: a server may close what it takes for idle at the moment at which a question is sent.
+      if (this.#answered) ask(this.#answered);
     });
   }
 
@@ -50,11 +51,13 @@ class Connection {
     const answered = this.#answered;
     this.#received = "";
     this.#answered = null;
+    idle.add(this);
     answered?.(status);
   }
 }
 
-const idle = Array.from({ length: CONNECTIONS }, () => new Connection());
+/** Used in turn, so that none is idle for as long as the server would keep it. */
+const idle = new Set(Array.from({ length: CONNECTIONS }, () => new Connection()));
 const latenciesMs: number[] = [];
 const latenessMs: number[] = [];
 let others = 0;
@@ -63,6 +66,11 @@ const total = perSecond * seconds;
 // The connections must stand before the first question is due.
 const startedAt = performance.now() + 100;
 let sent = 0;
+const ask = (answered: (status: number) => void): void => {
+  const [connection = new Connection()] = idle;
+  idle.delete(connection);
+  connection.ask(answered);
+};
 const turn = (): void => {
   const now = performance.now();
   for (;;) {
@@ -70,12 +78,9 @@ const turn = (): void => {
     if (sent === total || due > now) break;
     sent += 1;
     latenessMs.push(now - due);
-    // In turn, so that none is idle for as long as the server would keep it.
-    const connection = idle.shift() ?? new Connection();
-    connection.ask((status) => {
+    ask((status) => {
       latenciesMs.push(performance.now() - due);
       if (status !== 200) others += 1;
-      idle.push(connection);
     });
   }
   if (latenciesMs.length === total || now > startedAt + seconds * 1000 + DRAIN_MS) finish();

@@ -77,6 +77,7 @@ export async function benchSteady(rounds: number, seconds: number): Promise<void
       ]),
     ),
   );
+  console.log("where the sender itself was late by milliseconds, the machine was too busy to tell");
   console.log(
     `quota spent: a cold name every ${COLD_EVERY_MS} ms; ${pressure.refused} of ${pressure.settled} were refused`,
   );
