@@ -19,6 +19,7 @@ import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
+import { presentStaffPrices } from "./http/presenters.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
 import { staffRoutes } from "./http/staff.js";
@@ -38,6 +39,7 @@ import { createQuoteDesk } from "./storefront/quotes.js";
 import { createUpstream } from "./upstream/client.js";
 import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
+import { createRecentCalls } from "./upstream/recent-calls.js";
 
 export interface AppSettings {
   readonly config: Config;
@@ -88,6 +90,7 @@ export function createApp(settings: AppSettings): App {
   const inUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
   const quota = (): QuotaSnapshot | null => quotas.snapshot(inUse());
   const roomInMs = (): number => quotas.roomInMs(inUse());
+  const recentCalls = createRecentCalls(clock);
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
@@ -97,7 +100,10 @@ export function createApp(settings: AppSettings): App {
     trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
     clock,
     log,
-    onCall: metrics.upstreamCall,
+    onCall: (operation, outcome, durationMs) => {
+      metrics.upstreamCall(operation, outcome, durationMs);
+      recentCalls.note(operation, outcome, durationMs);
+    },
   });
 
   const news = redis && createNews(redis, clock);
@@ -140,15 +146,6 @@ export function createApp(settings: AppSettings): App {
       shared: shared("account", decodeKeptFact),
     }),
   };
-  const account = createAccount({
-    upstream,
-    facts: pools.account,
-    tiers: pools.tier,
-    freshMs: cache.account.freshMs,
-    roomInMs,
-    clock,
-    log,
-  });
   const prices = createPriceList({
     combinations: policy.combinations(),
     pool: pools.prices,
@@ -159,6 +156,17 @@ export function createApp(settings: AppSettings): App {
         : createPriceFacts(join(config.stateDir, "price-facts.json"), source, log),
     renewals: news?.topic("renewals") ?? null,
     freshMs: cache.prices.freshMs,
+    roomInMs,
+    clock,
+    log,
+  });
+  const account = createAccount({
+    upstream,
+    facts: pools.account,
+    tiers: pools.tier,
+    factsFreshMs: cache.account.freshMs,
+    tierFreshMs: cache.tier.freshMs,
+    onTierChanged: (asOfMs) => void prices.renewAll(asOfMs),
     roomInMs,
     clock,
     log,
@@ -192,6 +200,7 @@ export function createApp(settings: AppSettings): App {
       mode: settings.mode,
       credentials,
       upstream,
+      recentCalls,
       quota: quota(),
       redis: redisState(),
       pools,
@@ -226,6 +235,7 @@ export function createApp(settings: AppSettings): App {
           quota: quota(),
           known: prices.facts(),
           sold: prices.size,
+          warnings: presentStaffPrices(prices, policy, clock.now()).warnings,
         }),
     }),
   );

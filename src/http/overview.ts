@@ -3,6 +3,7 @@ import type { PoolStats } from "../cache/cache.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
+import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant } from "./presenters.js";
 
@@ -13,6 +14,7 @@ export interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
   readonly credentials: Credentials;
   readonly upstream: Upstream;
+  readonly recentCalls: Pick<RecentCalls, "figures" | "windowMs">;
   readonly quota: QuotaSnapshot | null;
   readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
@@ -24,6 +26,7 @@ export function presentOverview({
   mode,
   credentials,
   upstream,
+  recentCalls,
   quota,
   redis,
   pools,
@@ -47,6 +50,7 @@ export function presentOverview({
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
       leftAlone,
+      recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
     surprises: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
@@ -72,6 +76,8 @@ export interface HealthFacts {
   /** The prices known, and how many are sold. */
   readonly known: readonly { readonly stale: boolean }[];
   readonly sold: number;
+  /** What staff are told about the price list. */
+  readonly warnings: readonly string[];
 }
 
 export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks"]> {
@@ -104,8 +110,12 @@ function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
 
-function pricesCheck({ known, sold }: HealthFacts): HealthCheck {
+function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
   if (known.length === 0) return { status: "warn", output: "No price is known yet." };
   const whole = known.length === sold && !known.some(({ stale }) => stale);
-  return whole ? { status: "pass" } : { status: "warn", output: "Some prices are missing or old." };
+  if (!whole) return { status: "warn", output: "Some prices are missing or old." };
+  // In words that say nothing about what the reseller pays.
+  return warnings.length > 0
+    ? { status: "warn", output: "Staff are told something about the prices." }
+    : { status: "pass" };
 }

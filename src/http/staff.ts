@@ -123,7 +123,7 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: (request, response) => {
       readQuery(request, []);
-      response.json(presentStaffPrices(prices.facts(), policy, now()));
+      response.json(presentStaffPrices(prices, policy, now()));
     },
   });
 
