@@ -26,6 +26,8 @@ const rooms = {
   "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
   "sandbox/": [],
+  // What browsers run; beside itself it has the client package alone.
+  "pages/": [],
 };
 
 const homes = {

@@ -19,6 +19,7 @@ import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
+import { pageRoutes } from "./http/pages.js";
 import { presentStaffPrices } from "./http/presenters.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
@@ -262,6 +263,7 @@ export function createApp(settings: AppSettings): App {
     }),
   );
   route(app, "/problems/:code", { GET: explainProblem });
+  app.use(pageRoutes({ storefront: config.demoStorefront }));
   app.use(docsRouter(openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");

@@ -1,0 +1,2 @@
+/** The operator page. */
+document.documentElement.classList.add("scripted");

@@ -1,0 +1,2 @@
+/** The demo storefront. */
+document.documentElement.classList.add("scripted");
