@@ -37,6 +37,7 @@ const homes = {
   ioredis: "redis\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
+  uplot: "pages/operator/",
 };
 
 const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");

@@ -19,3 +19,8 @@ cpSync(join(__dirname, "src/pages"), join(__dirname, "dist/pages/src/pages"), {
   recursive: true,
   filter: (path) => PLAIN.has(extname(path)),
 });
+
+// What the operator page draws its charts with.
+const uplot = join(dirname(require.resolve("uplot/package.json")), "dist");
+for (const file of ["uPlot.iife.min.js", "uPlot.min.css"])
+  cpSync(join(uplot, file), join(__dirname, "dist/pages/uplot", file));
