@@ -1,5 +1,5 @@
 /** English. */
-import type { Texts } from "../texts.js";
+import type { Texts } from "./texts.js";
 
 export const en: Texts = {
   language: "en",
@@ -69,7 +69,8 @@ export const en: Texts = {
   until: (date) => `until ${date}`,
   notOffered: "not offered",
   problems: {
-    invalid_request: "This cannot be a name: use letters, digits and hyphens, with an ending that is sold here.",
+    invalid_request:
+      "This cannot be a name: use letters, digits and hyphens, with an ending that is sold here.",
     rate_limited: "That was a lot of searching in a short time.",
     quota_exhausted: "The registry cannot be asked right now: many people are searching.",
     shutting_down: "The service is restarting.",

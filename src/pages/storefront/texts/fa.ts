@@ -1,5 +1,5 @@
 /** Dari. What is written in Latin letters stands between isolates, so that its dot stays in place. */
-import type { Texts } from "../texts.js";
+import type { Texts } from "./texts.js";
 
 const AF = "\u2066.af\u2069";
 

@@ -1,8 +1,5 @@
-/** What the page says, in a file for each language; a number arrives written in the digits of the language. */
-import type { ProblemCode } from "../../../client/src/client.js";
-import { en } from "./texts/en.js";
-import { fa } from "./texts/fa.js";
-import { ps } from "./texts/ps.js";
+/** What the page has to say, in a file for each language; a number arrives written in the digits of the language. */
+import type { ProblemCode } from "../../../../client/src/client.js";
 
 export interface Texts {
   readonly language: Language;
@@ -77,9 +74,3 @@ export type PageText =
   | "restore"
   | "demo"
   | "docs";
-
-export const LANGUAGES = { en, fa, ps } as const satisfies Record<Language, Texts>;
-
-export function isLanguage(text: string | null): text is Language {
-  return text !== null && Object.hasOwn(LANGUAGES, text);
-}
