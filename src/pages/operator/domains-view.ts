@@ -74,7 +74,7 @@ export function domainsView(alarms: Alarms): DomainsView {
     );
     const months = element(
       "div",
-      { class: "months" },
+      { class: "card panel months" },
       ...monthsAhead(nowMs, 90).map((month) => calendar(month, within(90), nowMs)),
     );
     const title = typeof chosen === "number" ? `Within ${chosen} days` : longDate.format(Date.parse(chosen));

@@ -34,7 +34,7 @@ export function figuresOf(now: Overview, before: Overview | null): Figures {
       account: waitOf("account", now, before),
       refresh: waitOf("refresh", now, before),
     },
-    hitRate: hitRate(now, before),
+    hitRate: before === null ? null : hitRate(now, before),
     meanMs: calls === 0 ? null : total / calls,
     p95Ms: calls === 0 ? null : Math.max(...operations.map(({ p95Ms }) => p95Ms)),
     failed: operations.reduce((sum, one) => sum + one.failed, 0),

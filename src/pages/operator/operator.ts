@@ -2,7 +2,7 @@
  * The operator page: staff sign in with their token, which is kept in memory alone, and watch quota, upstream, account, domains and prices.
  * Everything stops while the page is hidden, and for good when the token is no longer accepted.
  */
-import { countdown } from "../countdown.js";
+import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";
 import { type Account, showBalance, showTier } from "./account-view.js";
 import { alarmList } from "./alarms.js";
@@ -25,26 +25,23 @@ const signOut = byId("sign-out", HTMLButtonElement);
 const purges = byId("purges", HTMLDivElement);
 
 /** Tells once, in words, what keeps the page from being up to date, and counts down to the next try. */
-function noticeBoard() {
+function noticeBoard(signal: AbortSignal) {
   const notice = byId("notice", HTMLParagraphElement);
   const words = byId("notice-words", HTMLSpanElement);
   const left = byId("notice-left", HTMLSpanElement);
   const troubles = new Map<string, string>();
-  let stop = (): void => {};
+  const countdown = new Countdown(signal);
 
   function show(): void {
     const text = [...new Set(troubles.values())].join(" ");
     notice.hidden = text === "";
     if (words.textContent !== text) words.textContent = text;
-    if (text !== "") return;
-    stop();
-    left.textContent = "";
+    if (text === "") countdown.stop();
   }
   return {
     set(part: string, text: string, retryInMs: number): void {
       troubles.set(part, text);
-      stop();
-      stop = countdown(Date.now() + retryInMs, (seconds) => {
+      countdown.start(Date.now() + retryInMs, (seconds) => {
         left.textContent = seconds > 0 ? `Trying again in ${seconds} s.` : "Trying again…";
       });
       show();
@@ -57,7 +54,6 @@ function noticeBoard() {
   };
 }
 
-const notices = noticeBoard();
 const alarms = alarmList();
 
 function askForToken(words: string): void {
@@ -75,6 +71,7 @@ function work(api: StaffApi): void {
   board.hidden = false;
   signOut.hidden = false;
   const end = new AbortController();
+  const notices = noticeBoard(end.signal);
   const overview = overviewView(alarms);
   const domainList = domainsView(alarms);
   const priceTable = pricesView(alarms);

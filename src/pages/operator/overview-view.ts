@@ -58,52 +58,56 @@ export function overviewView(alarms: Alarms): OverviewView {
     format: (value) => count.format(value),
     least: 5,
   });
-  const figures = element("div", { class: "card panel" });
+  const lanes = element("div", { class: "card panel" });
+  const operations = element("div", { class: "card panel" });
   const charts: readonly Chart[] = [quota, waits, hits, latency, failures];
-  byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card), figures);
+  byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card));
+  byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
   let before: Overview | null = null;
 
-  function showFigures(overview: Overview): void {
-    const lanes = table(
-      "Lanes since the service's start",
-      [
-        { title: "Lane" },
-        { title: "Waiting", number: true },
-        { title: "Served", number: true },
-        { title: "Refused", number: true },
-        { title: "Longest", number: true },
-      ],
-      LANES.map((lane) => {
-        const { queued, served, refused, longestWaitMs } = overview.quota.lanes[lane];
-        return [
-          lane,
-          count.format(queued),
-          count.format(served),
-          count.format(refused),
-          duration(longestWaitMs),
-        ];
-      }),
-    );
-    const operations = table(
-      "Upstream operations in the last ten minutes",
-      [
-        { title: "Upstream" },
-        { title: "Calls", number: true },
-        { title: "Failed", number: true },
-        { title: "Mean", number: true },
-        { title: "95 %", number: true },
-      ],
-      overview.upstream.recent.operations.map(({ operation, calls, failed, meanMs, p95Ms }) => [
-        operation,
-        count.format(calls),
-        failed > 0 ? element("span", { class: "bad" }, count.format(failed)) : "0",
-        duration(meanMs),
-        duration(p95Ms),
-      ]),
-    );
-    // The one who scrolls in there by keyboard keeps the place.
-    if (!figures.contains(document.activeElement))
-      figures.replaceChildren(element("h3", {}, "In figures"), lanes, operations);
+  /** Whoever scrolls in there by keyboard keeps the place. */
+  function fill(card: HTMLElement, title: string, figures: HTMLElement): void {
+    if (!card.contains(document.activeElement)) card.replaceChildren(element("h3", {}, title), figures);
+  }
+
+  function showLanes(overview: Overview): void {
+    const columns = [
+      { title: "Lane" },
+      { title: "Waiting", number: true },
+      { title: "Served", number: true },
+      { title: "Refused", number: true },
+      { title: "Longest", number: true },
+    ];
+    const rows = LANES.map((lane) => {
+      const { queued, served, refused, longestWaitMs } = overview.quota.lanes[lane];
+      return [
+        lane,
+        count.format(queued),
+        count.format(served),
+        count.format(refused),
+        duration(longestWaitMs),
+      ];
+    });
+    fill(lanes, "Lanes since the start", table("Lanes since the start", columns, rows));
+  }
+
+  function showOperations({ upstream }: Overview): void {
+    const columns = [
+      { title: "Operation" },
+      { title: "Calls", number: true },
+      { title: "Failed", number: true },
+      { title: "Mean", number: true },
+      { title: "95 %", number: true },
+    ];
+    const rows = upstream.recent.operations.map(({ operation, calls, failed, meanMs, p95Ms }) => [
+      operation,
+      count.format(calls),
+      failed > 0 ? element("span", { class: "bad" }, count.format(failed)) : "0",
+      duration(meanMs),
+      duration(p95Ms),
+    ]);
+    const title = "Upstream operations in the last ten minutes";
+    fill(operations, title, table(title, columns, rows));
   }
 
   return {
@@ -119,8 +123,8 @@ export function overviewView(alarms: Alarms): OverviewView {
         failed,
         calls,
       } = figuresOf(overview, before);
-      const { largestWindowToday, windowMs, lanes } = overview.quota;
-      const queued = LANES.reduce((sum, lane) => sum + lanes[lane].queued, 0);
+      const { largestWindowToday, windowMs, lanes: queue } = overview.quota;
+      const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
       const ever = hitRate(overview, null);
       quota.add(
         atMs,
@@ -138,7 +142,7 @@ export function overviewView(alarms: Alarms): OverviewView {
         atMs,
         [rate],
         ever === null ? "–" : percent.format(ever),
-        `since the start; now ${rate === null ? "nobody asks" : percent.format(rate)}`,
+        `since the start; ${rate === null ? "nobody asks now" : `now ${percent.format(rate)}`}`,
       );
       latency.add(
         atMs,
@@ -147,7 +151,8 @@ export function overviewView(alarms: Alarms): OverviewView {
         p95Ms === null ? "no call in ten minutes" : `mean; 95 % within ${duration(p95Ms)}`,
       );
       failures.add(atMs, [failed], count.format(failed), `of ${count.format(calls)} calls in ten minutes`);
-      showFigures(overview);
+      showLanes(overview);
+      showOperations(overview);
       showCredentials(overview);
       alarms.set("overview", alarmsOf(overview));
       const mode = byId("mode", HTMLParagraphElement);
@@ -158,7 +163,8 @@ export function overviewView(alarms: Alarms): OverviewView {
     },
     remove() {
       for (const one of charts) one.remove();
-      figures.remove();
+      lanes.remove();
+      operations.remove();
       byId("credentials", HTMLDivElement).replaceChildren();
       byId("mode", HTMLParagraphElement).hidden = true;
       byId("updated", HTMLParagraphElement).textContent = "";
