@@ -17,6 +17,9 @@ const PRICES_MS = 30_000;
 /** As often as the service asks the registry for it by itself: looking more often would show nothing else. */
 const ACCOUNT_MS = 300_000;
 
+/** A failing registry is not asked in vain more often than this. */
+const ACCOUNT_RETRY_MS = 30_000;
+
 const form = byId("sign-in", HTMLFormElement);
 const field = byId("token", HTMLInputElement);
 const problem = byId("sign-in-problem", HTMLParagraphElement);
@@ -70,6 +73,8 @@ function work(api: StaffApi): void {
   form.hidden = true;
   board.hidden = false;
   signOut.hidden = false;
+  // The field that had the focus is gone.
+  board.focus();
   const end = new AbortController();
   const notices = noticeBoard(end.signal);
   const overview = overviewView(alarms);
@@ -87,16 +92,16 @@ function work(api: StaffApi): void {
     if (domains !== null) domainList.show(domains, account?.balance.activeDomains ?? null);
   }
 
-  function fails(part: string, everyMs: number): (error: unknown) => number | null {
+  function fails(part: string, retryMs: number): (error: unknown) => number | null {
     return (error) => {
       const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
       if (known.status === 401 || known.status === 403) {
         close(known.status === 401 ? `${known.message} Sign in again.` : known.message);
         return null;
       }
-      const leastMs = (known.retryAfter ?? 0) * 1000;
-      notices.set(part, known.message, Math.max(everyMs, leastMs));
-      return leastMs;
+      const waitMs = Math.max(retryMs, (known.retryAfter ?? 0) * 1000);
+      notices.set(part, known.message, waitMs);
+      return waitMs;
     };
   }
 
@@ -129,7 +134,7 @@ function work(api: StaffApi): void {
         account = value;
         show();
       },
-      fail: fails("account", 15_000),
+      fail: fails("account", ACCOUNT_RETRY_MS),
     }),
     poll({
       everyMs: ACCOUNT_MS,
@@ -139,7 +144,7 @@ function work(api: StaffApi): void {
         domains = value;
         show();
       },
-      fail: fails("domains", 15_000),
+      fail: fails("domains", ACCOUNT_RETRY_MS),
     }),
   ];
 
@@ -209,6 +214,8 @@ async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<b
   }
 }
 
+let isSigningIn = false;
+
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   // What an Authorization field cannot carry is no token; fetch would refuse it in words for programmers.
@@ -217,11 +224,12 @@ form.addEventListener("submit", (event) => {
     askForToken("This is not a token: it has spaces or other characters that no token has.");
     return;
   }
-  void signIn(staffApi(token));
+  if (!isSigningIn) void signIn(staffApi(token));
 });
 
 async function signIn(api: StaffApi): Promise<void> {
   problem.textContent = "";
+  isSigningIn = true;
   try {
     await api.overview(AbortSignal.timeout(15_000));
   } catch (error) {
@@ -232,6 +240,8 @@ async function signIn(api: StaffApi): Promise<void> {
       known.status === 403 ? "This token may not read: it has no read scope." : `${known.message}${again}`,
     );
     return;
+  } finally {
+    isSigningIn = false;
   }
   field.value = "";
   work(api);

@@ -3,12 +3,12 @@ export interface PollSettings<T> {
   readonly everyMs: number;
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly show: (value: T) => void;
-  /** Answers how long to wait at least, in ms; null ends the asking. */
+  /** Answers how long to wait until the next try, in ms; null ends the asking. */
   readonly fail: (error: unknown) => number | null;
 }
 
 export interface Poll {
-  /** Asks at once, unless it is asking already. */
+  /** Asks at once, unless it is asking already or was told to wait. */
   now(): void;
   stop(): void;
 }
@@ -17,11 +17,12 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
   const end = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isAsking = false;
-  let notBeforeMs = 0;
+  let dueAtMs = 0;
+  let refusedUntilMs = 0;
 
   async function round(): Promise<void> {
+    if (end.signal.aborted || isAsking || document.hidden || performance.now() < refusedUntilMs) return;
     clearTimeout(timer);
-    if (end.signal.aborted || isAsking || document.hidden) return;
     isAsking = true;
     let waitMs: number | null = everyMs;
     try {
@@ -29,25 +30,27 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
       if (!end.signal.aborted) show(value);
     } catch (error) {
       if (!end.signal.aborted) {
-        const leastMs = fail(error);
-        waitMs = leastMs === null ? null : Math.max(everyMs, leastMs);
+        waitMs = fail(error);
+        refusedUntilMs = performance.now() + (waitMs ?? 0);
       }
     }
     isAsking = false;
     if (waitMs === null || end.signal.aborted) return;
-    notBeforeMs = performance.now() + waitMs;
-    timer = setTimeout(now, waitMs);
+    dueAtMs = performance.now() + waitMs;
+    wait();
   }
   function now(): void {
     void round();
   }
 
-  const onVisible = (): void => {
-    // What was due while the page was hidden is asked for now.
+  function wait(): void {
     clearTimeout(timer);
-    if (!document.hidden) timer = setTimeout(now, Math.max(0, notBeforeMs - performance.now()));
-  };
-  document.addEventListener("visibilitychange", onVisible, { signal: end.signal });
+    // A timer may be a little early.
+    timer = setTimeout(now, Math.max(0, Math.ceil(dueAtMs - performance.now()) + 1));
+  }
+
+  // What was due while the page was hidden is asked for now.
+  document.addEventListener("visibilitychange", wait, { signal: end.signal });
   now();
   return {
     now,
