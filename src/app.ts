@@ -17,10 +17,9 @@ import { docsRouter } from "./http/docs.js";
 import { clientLimit, oneHost, securityHeaders, serve, websiteOrigins } from "./http/edge.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
+import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
-import { presentStaffPrices } from "./http/presenters.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { route } from "./http/routes.js";
 import { staffRoutes } from "./http/staff.js";
@@ -207,6 +206,7 @@ export function createApp(settings: AppSettings): App {
       pools,
       refusedLocally,
     });
+  const warnings = priceWarnings(prices, policy, clock);
   metrics.quota(quota);
   metrics.saved(() => overview().saved);
   metrics.surprises(() => upstream.surprises.totals());
@@ -236,7 +236,7 @@ export function createApp(settings: AppSettings): App {
           quota: quota(),
           known: prices.facts(),
           sold: prices.size,
-          warnings: presentStaffPrices(prices, policy, clock.now()).warnings,
+          warnings: warnings(),
         }),
     }),
   );

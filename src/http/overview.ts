@@ -1,11 +1,14 @@
 /** The service's own state: in figures for staff, in coarse words for everybody. */
 import type { PoolStats } from "../cache/cache.js";
+import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
-import { instant } from "./presenters.js";
+import { instant, presentStaffPrices } from "./presenters.js";
 
 /** Whether replicas share through Redis now, cannot reach it, or were given none. */
 export type Redis = "shared" | "gone" | "none";
@@ -65,6 +68,25 @@ export function presentOverview({
       shared: sum(({ counts }) => counts.shared),
       refusedLocally,
     },
+  };
+}
+
+const WARNINGS_KEPT_MS = 1_000;
+
+/** What staff are told about the price list, at most a second old: everybody may ask for health, as often as they like. */
+export function priceWarnings(
+  prices: PriceList,
+  policy: RetailPolicy,
+  clock: Clock,
+): () => readonly string[] {
+  let kept: readonly string[] = [];
+  let keptUntilMs = -Infinity;
+  return () => {
+    if (clock.monotonic() >= keptUntilMs) {
+      kept = presentStaffPrices(prices, policy, clock.now()).warnings;
+      keptUntilMs = clock.monotonic() + WARNINGS_KEPT_MS;
+    }
+    return kept;
   };
 }
 

@@ -1,6 +1,7 @@
 /**
  * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that turns
- * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed.
+ * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed. A change is told
+ * for a day, whichever replica or visitor brought it to light.
  */
 import type { Known, Pool } from "../cache/cache.js";
 import type { Topic } from "../cache/news.js";

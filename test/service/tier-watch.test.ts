@@ -117,11 +117,13 @@ describe("the tier", () => {
     service.sandbox.control.setTier("demo", "Gold");
     await clock.advance(301_000);
     await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    await clock.advance(1_000);
     expect(await healthOf(service)).toEqual({
       status: "warn",
       output: "Staff are told something about the prices.",
     });
     clock.stepWall(24 * 3_600_000);
+    await clock.advance(1_000);
     expect([await healthOf(service), (await pricesOf(service)).warnings]).toEqual([{ status: "pass" }, []]);
   });
 
@@ -152,6 +154,7 @@ describe("what is wrong with prices", () => {
       const warning = { status: "warn", output: "Staff are told something about the prices." };
       const { warnings } = await pricesOf(service);
       expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
+      await clock.advance(1_000);
       expect(await healthOf(service)).toEqual(warning);
 
       service.sandbox.control.setFault("quote", { fault: "currency-other" });
