@@ -26,6 +26,8 @@ export interface Basket {
 const TYPING_MS = 200;
 /** Names that are still unknown at the end of a search are asked for this often more. */
 const MORE_ROUNDS = 3;
+/** As many letters of a query fit into two lines on a phone. */
+const LONG = 32;
 
 type Row =
   | { readonly state: "idle" | "looking" | "failed"; readonly name: string; readonly tld: string }
@@ -154,18 +156,25 @@ export class Search {
         });
       }
       wait.stop();
-      this.#show({ kind: "done" });
+      this.#status = { kind: "done" };
+      this.#giveUpWaiting();
+      this.#draw();
       this.#say(this.#statusText());
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
-      this.#rows = this.#rows.map((row) => (row.state === "looking" ? { ...row, state: "failed" } : row));
+      this.#giveUpWaiting();
       wait.start(Date.now() + 1000 * (problem.retryAfter ?? 0), (left) => {
         this.#show({ kind: "refused", problem, left });
       });
       this.#draw();
       this.#say(this.#statusText());
     }
+  }
+
+  /** Rows for which there will be no answer, such as an ending under which the name cannot be had. */
+  #giveUpWaiting(): void {
+    this.#rows = this.#rows.map((row) => (row.state === "looking" ? { ...row, state: "failed" } : row));
   }
 
   #unknown(): Availability[] {
@@ -210,7 +219,7 @@ export class Search {
     const texts = this.#texts;
     const status = this.#status;
     if (status.kind === "hint") return texts.page.hint;
-    if (status.kind === "looking") return texts.lookingFor(isolated(status.query));
+    if (status.kind === "looking") return texts.lookingFor(isolated(shortened(status.query)));
     if (status.kind === "refused") return this.#words(status.problem);
     if (status.kind === "waiting") {
       const why = status.problem === null ? texts.notAll : this.#words(status.problem);
@@ -326,6 +335,11 @@ function priceOf(texts: Texts, price: Availability["price"], term: number | unde
 /** Text of the visitor's own within a sentence of either direction. */
 function isolated(text: string): string {
   return `\u2068${text}\u2069`;
+}
+
+/** So that a long name does not push the results down. */
+function shortened(text: string): string {
+  return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
 }
 
 /** What the service will probably take the text for; what it answers counts. */
