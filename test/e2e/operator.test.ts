@@ -264,8 +264,9 @@ describeWithBrowser("the operator page", () => {
       const { page, picture } = await signedIn(DESK, big.url);
       await see(page, /The registry lists only 100 domains, but the account has 130\./);
       await picture("operator-truncated");
+      await leave();
     } finally {
-      await leave().finally(() => big.close());
+      await big.close();
     }
   });
 
