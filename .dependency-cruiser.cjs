@@ -26,6 +26,8 @@ const rooms = {
   "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
   "sandbox/": [],
+  // What browsers run; beside itself it has the client package alone.
+  "pages/": [],
 };
 
 const homes = {
@@ -36,6 +38,7 @@ const homes = {
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise|account/customer-tokens)\\.ts$",
+  uplot: "pages/operator/",
 };
 
 const literal = (path) => path.replaceAll(".", "\\.") + (path.endsWith("/") ? "" : "$");

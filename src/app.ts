@@ -22,8 +22,9 @@ import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview, type Redis } from "./http/overview.js";
+import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
+import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { visitorQuestions } from "./http/questions.js";
 import { route } from "./http/routes.js";
@@ -47,6 +48,7 @@ import { createSuggestionDesk } from "./storefront/suggestions.js";
 import { createUpstream } from "./upstream/client.js";
 import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
+import { createRecentCalls } from "./upstream/recent-calls.js";
 
 export interface AppSettings {
   readonly config: Config;
@@ -97,6 +99,7 @@ export function createApp(settings: AppSettings): App {
   const inUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
   const quota = (): QuotaSnapshot | null => quotas.snapshot(inUse());
   const roomInMs = (): number => quotas.roomInMs(inUse());
+  const recentCalls = createRecentCalls(clock);
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
@@ -106,7 +109,10 @@ export function createApp(settings: AppSettings): App {
     trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
     clock,
     log,
-    onCall: metrics.upstreamCall,
+    onCall: (operation, outcome, durationMs) => {
+      metrics.upstreamCall(operation, outcome, durationMs);
+      recentCalls.note(operation, outcome, durationMs);
+    },
   });
 
   const news = redis && createNews(redis, clock);
@@ -149,15 +155,6 @@ export function createApp(settings: AppSettings): App {
       shared: shared("account", decodeKeptFact),
     }),
   };
-  const account = createAccount({
-    upstream,
-    facts: pools.account,
-    tiers: pools.tier,
-    freshMs: cache.account.freshMs,
-    roomInMs,
-    clock,
-    log,
-  });
   const prices = createPriceList({
     combinations: policy.combinations(),
     pool: pools.prices,
@@ -168,6 +165,17 @@ export function createApp(settings: AppSettings): App {
         : createPriceFacts(join(config.stateDir, "price-facts.json"), source, log),
     renewals: news?.topic("renewals") ?? null,
     freshMs: cache.prices.freshMs,
+    roomInMs,
+    clock,
+    log,
+  });
+  const account = createAccount({
+    upstream,
+    facts: pools.account,
+    tiers: pools.tier,
+    factsFreshMs: cache.account.freshMs,
+    tierFreshMs: cache.tier.freshMs,
+    onTierChanged: (asOfMs) => void prices.renewAll(asOfMs),
     roomInMs,
     clock,
     log,
@@ -220,11 +228,13 @@ export function createApp(settings: AppSettings): App {
       mode: settings.mode,
       credentials,
       upstream,
+      recentCalls,
       quota: quota(),
       redis: redisState(),
       pools,
       refusedLocally,
     });
+  const warnings = priceWarnings(prices, policy, clock);
   metrics.quota(quota);
   metrics.saved(() => overview().saved);
   metrics.surprises(() => upstream.surprises.totals());
@@ -265,6 +275,7 @@ export function createApp(settings: AppSettings): App {
           quota: quota(),
           known: prices.facts(),
           sold: prices.size,
+          warnings: warnings(),
         }),
     }),
   );
@@ -299,6 +310,7 @@ export function createApp(settings: AppSettings): App {
     GET: (_request, response) => response.set("Cache-Control", "no-store").json(promises.publicKeys()),
   });
   route(app, "/problems/:code", { GET: explainProblem });
+  app.use(pageRoutes({ storefront: config.demoStorefront }));
   app.use(docsRouter(openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");

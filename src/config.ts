@@ -63,6 +63,8 @@ export interface Config {
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
   readonly clientColdPerMinute: number;
+  /** Whether the demo page is at `/`. */
+  readonly demoStorefront: boolean;
   readonly logLevel: LogLevel;
   readonly shutdownGraceMs: number;
   readonly sandboxConfigFile: string;
@@ -177,6 +179,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
   const settings = new Settings(env, clock);
   const production = settings.text("NODE_ENV") === "production";
   const upstream = readUpstream(settings, production);
+  const sandbox = settings.text("UPSTREAM_BASE_URL") === null && !production;
   const limit = settings.integer("UPSTREAM_RATE_LIMIT", 60, 1, 100_000);
   const headroom = settings.integer("UPSTREAM_RATE_HEADROOM", Math.min(3, limit - 1), 0, 100_000);
   if (headroom >= limit) settings.fault("UPSTREAM_RATE_HEADROOM", "must be less than UPSTREAM_RATE_LIMIT");
@@ -214,6 +217,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
+    demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),

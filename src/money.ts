@@ -105,6 +105,12 @@ export function presentWholesaleToStaff(wholesale: Wholesale): Money {
   return { amount: wholesale.amount, currency: wholesale.currency };
 }
 
+/** For staff answers only: what is left of `a` after `b`; null in different currencies. */
+export function wholesaleDifference(a: Wholesale, b: Wholesale): Money | null {
+  if (a.currency !== b.currency) return null;
+  return { amount: decimal(a.amount).minus(b.amount).toFixed(2), currency: a.currency };
+}
+
 /** -1, 0 or 1 as `a` is below, equal to or above `b`. Throws on different currencies. */
 export function compareRetail(a: Retail, b: Retail): -1 | 0 | 1 {
   if (a.currency !== b.currency) throw new RangeError("amounts of different currencies do not compare");

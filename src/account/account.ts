@@ -1,9 +1,13 @@
-/** What the reseller's own people may know, and customers of their own domains: each with its age and where it came from. */
+/**
+ * What the reseller's own people may know, and customers of their own domains: each with its age and where it came from. Another tier than
+ * before is noticed within the tier's freshness, whoever asked for it.
+ */
 import { z } from "zod";
 import type { Known, Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";
+import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
 import type { Upstream } from "../upstream/client.js";
@@ -75,7 +79,7 @@ export interface Account {
   tier(ask: Ask): Promise<Known<Tier>>;
   /** When the upstream last listed the name as the reseller's own, or null. Costs nothing. */
   ownedSinceMs(ascii: string): number | null;
-  /** Keeps the domain list known; the answer stops it. */
+  /** Keeps the domain list and the tier known; the answer stops it. */
   keepWarm(): () => void;
 }
 
@@ -83,7 +87,11 @@ export interface AccountSettings {
   readonly upstream: Upstream;
   readonly facts: Pool<AccountFact, Ask>;
   readonly tiers: Pool<Tier, Ask>;
-  readonly freshMs: number;
+  /** How long each is answered from memory, in ms. */
+  readonly factsFreshMs: number;
+  readonly tierFreshMs: number;
+  /** Told when the reseller has come to another tier, with the time at which the upstream said so: wall clock, ms. */
+  readonly onTierChanged: (asOfMs: number) => void;
   /** How long until the quota has room for work that nobody waits for, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
@@ -93,19 +101,14 @@ export interface AccountSettings {
 const LIST_CAP = 100;
 /** How many names that the list does not tell of are asked for at a time. */
 const AT_A_TIME = 5;
-const LOOK_AGAIN_MS = 5_000;
-/** Room is looked for this long after it is foretold. */
-const SOON_MS = 100;
+/** At a start the price list goes first: visitors need it, and nobody waits for the tier. */
+const TIER_AFTER_MS = 5_000;
+/** A clock elsewhere that is ahead of ours must not have us look all the time. */
+const LEAST_PAUSE_MS = 1_000;
 
-export function createAccount({
-  upstream,
-  facts,
-  tiers,
-  freshMs,
-  roomInMs,
-  clock,
-  log,
-}: AccountSettings): Account {
+export function createAccount(settings: AccountSettings): Account {
+  const { upstream, facts, tiers, roomInMs, clock, log } = settings;
+  let tierSeen: Known<Tier> | null = null;
   let owned: { readonly list: readonly DomainRecord[]; readonly names: ReadonlySet<string> } = {
     list: [],
     names: new Set(),
@@ -156,6 +159,49 @@ export function createAccount({
     return { ...known, value: known.value.balance };
   }
 
+  function noticed(known: Known<Tier>): Known<Tier> {
+    if (tierSeen !== null && known.asOfMs < tierSeen.asOfMs) return known;
+    const isAnother = tierSeen !== null && tierSeen.value.currentTier !== known.value.currentTier;
+    tierSeen = known;
+    if (isAnother) {
+      log.warn("account.tier.changed");
+      settings.onTierChanged(known.asOfMs);
+    }
+    return known;
+  }
+
+  async function tier(ask: Ask): Promise<Known<Tier>> {
+    return noticed(
+      await tiers.get("tier", ask, ({ askers, signal }) => upstream.tier(sharedAsk(askers, ask, signal))),
+    );
+  }
+
+  async function consultTier(): Promise<Known<Tier> | undefined> {
+    const known = await tiers.consult("tier");
+    return known && noticed(known);
+  }
+
+  /** Has one fact asked for once in its freshness, unless somebody else has learned it meanwhile. */
+  function keepKnown(
+    what: string,
+    freshMs: number,
+    consult: () => Promise<Known<unknown> | undefined>,
+    renew: (ask: Ask) => Promise<unknown>,
+    firstInMs = 0,
+  ): Background {
+    const round = async (ask: Ask): Promise<number | "no room"> => {
+      // Another replica may have asked already: that costs nothing, so it needs no room.
+      const known = await consult();
+      if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
+      if (roomInMs() > 0) return "no room";
+      await renew(ask).catch(() => {
+        if (!ask.signal.aborted) log.debug("account.renewal.failed", { what });
+      });
+      return freshMs;
+    };
+    return inBackground({ client: what, round, firstInMs, roomInMs, clock });
+  }
+
   return {
     balance,
     async domains(ask) {
@@ -186,8 +232,7 @@ export function createAccount({
         found.push(...(await Promise.all(names.slice(at, at + AT_A_TIME).map(recordOf))).flat());
       return found;
     },
-    tier: (ask) =>
-      tiers.get("tier", ask, ({ askers, signal }) => upstream.tier(sharedAsk(askers, ask, signal))),
+    tier,
     ownedSinceMs(ascii) {
       const known = facts.peek("domains");
       if (known?.value.kind !== "domains") return null;
@@ -197,28 +242,12 @@ export function createAccount({
       return owned.names.has(ascii) ? known.asOfMs : null;
     },
     keepWarm() {
-      const stop = new AbortController();
-      const ask: Ask = { lane: "refresh", client: "account", maxWaitMs: Infinity, signal: stop.signal };
-      let cancel = (): void => {};
-      const look = async (): Promise<void> => {
-        // Another replica may have asked already: that costs nothing, so it needs no room.
-        const known = await facts.consult("domains");
-        if (stop.signal.aborted) return;
-        const isDue = known?.source !== "hit";
-        const mustWait = isDue && roomInMs() > 0;
-        cancel = clock.after(
-          mustWait ? Math.min(roomInMs() + SOON_MS, LOOK_AGAIN_MS) : freshMs,
-          () => void look(),
-        );
-        if (!isDue || mustWait) return;
-        list(ask).catch(() => {
-          if (!stop.signal.aborted) log.debug("account.renewal.failed");
-        });
-      };
-      void look();
+      const kept = [
+        keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
+        keepKnown("tier", settings.tierFreshMs, consultTier, tier, TIER_AFTER_MS),
+      ];
       return () => {
-        cancel();
-        stop.abort();
+        for (const { stop } of kept) stop();
       };
     },
   };

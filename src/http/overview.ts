@@ -1,10 +1,14 @@
 /** The service's own state: in figures for staff, in coarse words for everybody. */
 import type { PoolStats } from "../cache/cache.js";
+import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
+import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
-import { instant } from "./presenters.js";
+import { instant, presentStaffPrices } from "./presenters.js";
 
 /** Whether replicas share through Redis now, cannot reach it, or were given none. */
 export type Redis = "shared" | "gone" | "none";
@@ -13,6 +17,7 @@ export interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
   readonly credentials: Credentials;
   readonly upstream: Upstream;
+  readonly recentCalls: Pick<RecentCalls, "figures" | "windowMs">;
   readonly quota: QuotaSnapshot | null;
   readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
@@ -24,6 +29,7 @@ export function presentOverview({
   mode,
   credentials,
   upstream,
+  recentCalls,
   quota,
   redis,
   pools,
@@ -47,6 +53,7 @@ export function presentOverview({
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
       leftAlone,
+      recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
     surprises: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
@@ -64,6 +71,25 @@ export function presentOverview({
   };
 }
 
+const WARNINGS_KEPT_MS = 1_000;
+
+/** What staff are told about the price list, at most a second old: everybody may ask for health, as often as they like. */
+export function priceWarnings(
+  prices: PriceList,
+  policy: RetailPolicy,
+  clock: Clock,
+): () => readonly string[] {
+  let kept: readonly string[] = [];
+  let keptUntilMs = -Infinity;
+  return () => {
+    if (clock.monotonic() >= keptUntilMs) {
+      kept = presentStaffPrices(prices, policy, clock.now()).warnings;
+      keptUntilMs = clock.monotonic() + WARNINGS_KEPT_MS;
+    }
+    return kept;
+  };
+}
+
 export interface HealthFacts {
   readonly redis: Redis;
   readonly credentials: Credentials;
@@ -72,6 +98,8 @@ export interface HealthFacts {
   /** The prices known, and how many are sold. */
   readonly known: readonly { readonly stale: boolean }[];
   readonly sold: number;
+  /** What staff are told about the price list. */
+  readonly warnings: readonly string[];
 }
 
 export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks"]> {
@@ -104,8 +132,12 @@ function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
 
-function pricesCheck({ known, sold }: HealthFacts): HealthCheck {
+function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
   if (known.length === 0) return { status: "warn", output: "No price is known yet." };
   const whole = known.length === sold && !known.some(({ stale }) => stale);
-  return whole ? { status: "pass" } : { status: "warn", output: "Some prices are missing or old." };
+  if (!whole) return { status: "warn", output: "Some prices are missing or old." };
+  // In words that say nothing about what the reseller pays.
+  return warnings.length > 0
+    ? { status: "warn", output: "Staff are told something about the prices." }
+    : { status: "pass" };
 }

@@ -1,9 +1,15 @@
 /** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
 import type { Known } from "../cache/cache.js";
 import type { DomainName } from "../domain-name.js";
-import { type Money, presentRetail, presentWholesaleToStaff, sumRetail } from "../money.js";
+import {
+  type Money,
+  presentRetail,
+  presentWholesaleToStaff,
+  sumRetail,
+  wholesaleDifference,
+} from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
-import type { PriceFact } from "../retail/price-list.js";
+import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Availability } from "../storefront/availability.js";
 import type { Cart, TermQuote } from "../storefront/quotes.js";
@@ -120,13 +126,26 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>) {
 }
 
 /** Staff only: wholesale, retail and margin side by side, the rule that made the price, and what is wrong with it. */
-export function presentStaffPrices(facts: readonly PriceFact[], policy: RetailPolicy, atMs: number) {
+export function presentStaffPrices(
+  list: Pick<PriceList, "facts" | "failures">,
+  policy: RetailPolicy,
+  atMs: number,
+) {
+  const facts = list.facts();
   const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
-  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale }) => {
+  const unformed: string[] = [];
+  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, changed }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
     const warnings: string[] = stale ? ["The upstream has not confirmed this price lately."] : [];
-    if (!priced.ok) warnings.push(`No retail price can be formed: ${priced.reason}.`);
-    else catalogue.push({ wholesale, retail: priced.price });
+    if (priced.ok) catalogue.push({ wholesale, retail: priced.price });
+    else {
+      const why =
+        priced.reason === "not_sold"
+          ? "no rule holds for it"
+          : `the currency ${wholesale.currency} has no rate`;
+      warnings.push(`No retail price can be formed: ${why}.`);
+      unformed.push(why);
+    }
     const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
     return {
       tld,
@@ -138,13 +157,27 @@ export function presentStaffPrices(facts: readonly PriceFact[], policy: RetailPo
       rule: priced.ok ? priced.rule : null,
       ...presentPromotion(priced.ok ? priced.promotion : undefined),
       asOf: instant(asOfMs),
+      ...(changed && {
+        changed: {
+          at: instant(changed.atMs),
+          from: presentWholesaleToStaff(changed.from),
+          by: wholesaleDifference(wholesale, changed.from),
+        },
+      }),
       ...(warnings.length > 0 && { warning: warnings.join(" ") }),
     };
   });
-  const missing = policy.combinations().length - facts.length;
-  const warnings = marginWarnings(catalogue);
-  if (missing > 0)
-    warnings.push(`${missing} of ${policy.combinations().length} prices are not known yet or any more.`);
+  const sold = policy.combinations().length;
+  const changes = facts.filter(({ changed }) => changed !== undefined).length;
+  const warnings = [
+    ...marginWarnings(catalogue),
+    ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices cannot be formed: ${why}.`),
+    ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices could not be renewed: ${why}`),
+    ...(changes > 0 ? [`${changes} of ${facts.length} wholesale prices changed within the last day.`] : []),
+    ...(facts.length < sold
+      ? [`${sold - facts.length} of ${sold} prices are not known yet or any more.`]
+      : []),
+  ];
   return { asOf: instant(oldest(facts, atMs)), prices, warnings };
 }
 
@@ -172,6 +205,10 @@ export function presentPromise(promise: PricePromise, facts: readonly PriceFact[
     };
   });
   return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items };
+}
+
+function counted(list: readonly string[]): [text: string, times: number][] {
+  return [...new Set(list)].map((text) => [text, list.filter((one) => one === text).length]);
 }
 
 export function instant(atMs: number): string {

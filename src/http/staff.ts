@@ -126,7 +126,7 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(presentStaffPrices(prices.facts(), policy, now()));
+      response.json(presentStaffPrices(prices, policy, now()));
     },
   });
 

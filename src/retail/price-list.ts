@@ -1,6 +1,7 @@
 /**
  * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that turns
- * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed.
+ * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed. A change is told
+ * for a day, whichever replica or visitor brought it to light.
  */
 import type { Known, Pool } from "../cache/cache.js";
 import type { Topic } from "../cache/news.js";
@@ -8,6 +9,7 @@ import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { sameWholesale, type Wholesale } from "../money.js";
+import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
 import type { Combination } from "./policy.js";
@@ -17,6 +19,8 @@ export interface PriceFact extends Combination {
   readonly wholesale: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
+  /** What it was before, and when the upstream first said otherwise, if that is less than a day ago. */
+  readonly changed?: { readonly from: Wholesale; readonly atMs: number };
 }
 
 export interface PriceList {
@@ -31,8 +35,13 @@ export interface PriceList {
   expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
-  /** Has every price asked for anew at once, once for all replicas, and tells how many that are; each is shown until its successor is known. */
-  renewAll(): number;
+  /** For each price whose last renewal failed at the upstream: why, in a sentence for staff. */
+  failures(): string[];
+  /**
+   * Has every price learned up to then (wall clock, ms; default: now) asked for anew at once, once for all replicas, and tells how many are
+   * known; each is shown until its successor is.
+   */
+  renewAll(learnedUntilMs?: number): number;
   /** Takes up the last known prices, from before a restart or from other replicas, without asking for any. Never rejects. */
   restore(): Promise<void>;
   /** Starts keeping the list warm; the answer stops it. */
@@ -56,17 +65,18 @@ export interface PriceListSettings {
 /** Prices are asked for anew at this share of their freshness, so that they are renewed before they pass it. */
 const RENEW_AT = 0.8;
 const LOOK_EVERY_MS = 5_000;
-/** Room is looked for this long after it is foretold. */
-const SOON_MS = 100;
+const CHANGE_TOLD_MS = 24 * 3_600_000;
 const AT_A_TIME = 2;
 /** A visitor waits no longer for another replica's question, which may be one that waits for its quota without haste. */
 const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
   const { combinations, pool, clock, log } = settings;
+  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number } | null = null;
+  const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
+  const seen = new Map<string, { readonly wholesale: Wholesale; readonly changed?: PriceFact["changed"] }>();
   let renewOlderThanMs = -Infinity;
-  let warming: Promise<void> | null = null;
-  let look = (): void => {};
+  let background: Background | null = null;
 
   /** The moment may come from a clock that is ahead of ours. */
   function renewOlderThan(atMs: number): void {
@@ -74,7 +84,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   }
   settings.renewals?.onTold((atMs) => {
     renewOlderThan(atMs);
-    look();
+    background?.now();
   });
 
   async function load(ask: Ask, what: Combination, before: Known<Wholesale> | undefined): Promise<Wholesale> {
@@ -91,7 +101,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       if (before.asOfMs > renewOlderThanMs) {
         renewOlderThan(clock.now() - 1);
         settings.renewals?.tell(renewOlderThanMs);
-        look();
+        background?.now();
       }
     }
     return wholesale;
@@ -115,43 +125,73 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const isDue = (known: Known<Wholesale> | undefined): boolean =>
     known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
 
-  /** Whether a newer price is known now than before. */
-  async function renew(what: Combination, signal: AbortSignal): Promise<boolean> {
+  /** Whether a newer price is known now than before, or is still to be asked for when there is room. */
+  async function renew(what: Combination, ask: Ask): Promise<"renewed" | "known" | "no room"> {
     const before = pool.peek(keyOf(what));
-    if (!isOverdue(before) && !isDue(before)) return false;
+    if (!isOverdue(before) && !isDue(before)) return "known";
     // What another replica has learned costs nothing, so it needs no room in the quota.
     const known = await pool.consult(keyOf(what));
-    if (!isOverdue(known) && !(isDue(known) && settings.roomInMs() === 0))
-      return known?.asOfMs !== before?.asOfMs;
-    const ask: Ask = { lane: "refresh", client: "price-list", maxWaitMs: Infinity, signal };
+    if (!isOverdue(known) && !(isDue(known) && settings.roomInMs() === 0)) {
+      if (isDue(known)) return "no room";
+      return known?.asOfMs === before?.asOfMs ? "known" : "renewed";
+    }
     const newerThanMs = Math.max(known?.asOfMs ?? -Infinity, renewOlderThanMs);
     await quote(ask, what, Math.max(0, clock.now() - newerThanMs - 1));
-    return true;
+    return "renewed";
   }
 
-  async function warm(signal: AbortSignal): Promise<void> {
+  async function round(ask: Ask): Promise<number | "no room"> {
     const todo = shuffled(combinations);
     let renewed = 0;
+    let left = 0;
     const work = async (): Promise<void> => {
-      for (let what = todo.shift(); what !== undefined && !signal.aborted; what = todo.shift()) {
+      for (let what = todo.shift(); what !== undefined && !ask.signal.aborted; what = todo.shift()) {
         try {
-          if (await renew(what, signal)) renewed += 1;
+          const outcome = await renew(what, ask);
+          if (outcome === "renewed") renewed += 1;
+          if (outcome === "no room") left += 1;
         } catch (error) {
-          if (!signal.aborted)
-            log.debug("prices.renewal.failed", {
-              code: error instanceof ServiceError ? error.code : "internal",
-            });
+          if (!ask.signal.aborted) noteFailure(what, error);
         }
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    noteChanges();
     if (renewed > 0) {
       log.info("prices.renewed", { renewed, known: facts().length, sold: combinations.length });
       settings.saved.save(facts());
     }
+    return left > 0 ? "no room" : LOOK_EVERY_MS;
   }
 
-  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number } | null = null;
+  function noteFailure(what: Combination, error: unknown): void {
+    const code = error instanceof ServiceError ? error.code : "internal";
+    log.debug("prices.renewal.failed", { code });
+    if (error instanceof ServiceError && code.startsWith("upstream_"))
+      failed.set(keyOf(what), { why: error.detail, atMs: clock.now() });
+  }
+
+  /** Compares what is known with what was known before, whichever way it was learned. */
+  function noteChanges(): void {
+    for (const what of combinations) {
+      const known = pool.peek(keyOf(what));
+      if (known === undefined) continue;
+      const before = seen.get(keyOf(what));
+      if (before === undefined) seen.set(keyOf(what), { wholesale: known.value });
+      else if (!sameWholesale(before.wholesale, known.value)) {
+        seen.set(keyOf(what), {
+          wholesale: known.value,
+          changed: { from: before.wholesale, atMs: known.asOfMs },
+        });
+        listed = null;
+      }
+    }
+  }
+
+  function changeOf(what: Combination): Pick<PriceFact, "changed"> {
+    const changed = seen.get(keyOf(what))?.changed;
+    return changed && clock.now() - changed.atMs < CHANGE_TOLD_MS ? { changed } : {};
+  }
 
   function facts(): readonly PriceFact[] {
     if (listed?.changes === pool.changes() && clock.monotonic() <= listed.untilMs) return listed.facts;
@@ -165,6 +205,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
         wholesale: value,
         asOfMs,
         stale: source === "stale",
+        ...changeOf(what),
       })),
       changes: pool.changes(),
       untilMs: known.reduce((least, { found }) => Math.min(least, found.untilMs), Infinity),
@@ -182,10 +223,16 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     knows: (what) => pool.peek(keyOf(what)) !== undefined,
     expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,
     size: combinations.length,
-    renewAll() {
-      renewOlderThan(clock.now());
-      settings.renewals?.tell(renewOlderThanMs);
-      look();
+    failures: () =>
+      [...failed].flatMap(([key, { why, atMs }]) =>
+        (pool.peek(key)?.asOfMs ?? -Infinity) < atMs ? [why] : [],
+      ),
+    renewAll(learnedUntilMs = clock.now()) {
+      if (learnedUntilMs > renewOlderThanMs) {
+        renewOlderThan(learnedUntilMs);
+        settings.renewals?.tell(renewOlderThanMs);
+        background?.now();
+      }
       return facts().length;
     },
     async restore() {
@@ -194,26 +241,14 @@ export function createPriceList(settings: PriceListSettings): PriceList {
           pool.put(keyOf(what), wholesale, asOfMs);
       }
       await Promise.all(combinations.map((what) => pool.consult(keyOf(what))));
+      noteChanges();
     },
     keepWarm() {
-      const stop = new AbortController();
-      let cancelTimer = (): void => {};
-      look = () => {
-        cancelTimer();
-        const roomInMs = settings.roomInMs();
-        cancelTimer = clock.after(
-          roomInMs > 0 ? Math.min(roomInMs + SOON_MS, LOOK_EVERY_MS) : LOOK_EVERY_MS,
-          look,
-        );
-        warming ??= warm(stop.signal).finally(() => {
-          warming = null;
-        });
-      };
-      look();
+      const { roomInMs } = settings;
+      const running = inBackground({ client: "price-list", round, roomInMs, clock });
+      background = running;
       return () => {
-        look = () => {};
-        cancelTimer();
-        stop.abort();
+        running.stop();
         if (facts().length > 0) settings.saved.save(facts());
       };
     },

@@ -191,7 +191,12 @@ describe("staff", () => {
         },
       },
       caches: { availability: pool, prices: pool, tier: pool, account: pool },
-      upstream: { lastSuccessAt: NOW, lastFailureAt: null, leftAlone: [] },
+      upstream: {
+        lastSuccessAt: NOW,
+        lastFailureAt: null,
+        leftAlone: [],
+        recent: { windowMs: 600_000, operations: expect.any(Array) },
+      },
       // Another personality of the sandbox is surprising by its very shape.
       surprises: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],

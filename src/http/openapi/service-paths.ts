@@ -52,7 +52,7 @@ const live = operation({
   tag: "service",
   summary: "Does the process run?",
   answers: { 200: state("It runs.", "live") },
-  problems: ["Internal"],
+  problems: ["InvalidRequest", "Internal"],
 });
 
 const ready = operation({
@@ -61,7 +61,7 @@ const ready = operation({
   summary: "Can it serve?",
   description: "Costs no quota.",
   answers: { 200: state("It can.", "ready"), 503: state("It is starting or draining.", "draining") },
-  problems: ["Internal"],
+  problems: ["InvalidRequest", "Internal"],
 });
 
 const healthy = operation({
@@ -77,7 +77,7 @@ const healthy = operation({
       checks: { ...HEALTH.checks, prices: [{ status: "fail", output: "no price is known" }] },
     }),
   },
-  problems: ["Internal"],
+  problems: ["InvalidRequest", "Internal"],
 });
 
 const problem = operation({
@@ -142,7 +142,7 @@ const document = operation({
       },
     }),
   },
-  problems: ["Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
 });
 
 export const SERVICE_PATHS: JsonObject = {

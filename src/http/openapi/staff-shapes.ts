@@ -78,6 +78,16 @@ export const staffPriceShape = z
     rule: z.string().nullable().meta({ description: "The price rule that made the retail price." }),
     promotion: promotionShape.optional(),
     asOf: dateTime,
+    changed: z
+      .strictObject({
+        at: dateTime,
+        from: moneyShape,
+        by: z.union([signedMoneyShape, z.null()]).meta({
+          description: "What the wholesale price has gained; null if the currency is another one.",
+        }),
+      })
+      .optional()
+      .meta({ description: "The last change of the wholesale price, if it is less than a day ago." }),
     warning: z.string().optional(),
   })
   .meta({ description: "What one term costs the reseller and the visitor." });
@@ -176,6 +186,22 @@ export const overviewShape = z
       lastFailureAt: dateTime.nullable(),
       leftAlone: z.array(operation).meta({
         description: "Operations that have failed several times and are called only now and then.",
+      }),
+      recent: z.strictObject({
+        windowMs: count,
+        operations: z
+          .array(
+            z.strictObject({
+              operation,
+              calls: count,
+              failed: count.meta({
+                description: "Of these, those without a usable answer: refused, broken off or too late.",
+              }),
+              meanMs: count,
+              p95Ms: count,
+            }),
+          )
+          .meta({ description: "The calls that ended within the last `windowMs`." }),
       }),
     }),
     surprises: z

@@ -1,0 +1,87 @@
+/**
+ * The demo storefront at `/` and the operator page at `/staff`, with what they load from `/assets/`. Every file is read once, at the
+ * start; nothing else can be had. The pages need no other host, no inline script and no inline style.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { type Request, type Response, Router } from "express";
+import { ServiceError } from "../errors.js";
+import { route } from "./routes.js";
+
+/** Laid out like the repository, because the scripts name each other by their place in it. */
+const ROOT = fileURLToPath(new URL("../../dist/pages/", import.meta.url));
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+// helmet's own policy upgrades insecure requests, which breaks the pages on a plain-http host.
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+interface PageFile {
+  readonly type: string;
+  readonly plain: Buffer;
+  /** Made when it is first asked for. */
+  compressed: Promise<Buffer> | null;
+}
+
+const compress = promisify(gzip);
+
+/** `storefront`: whether the demo page is shown; its files are not there either when it is not. */
+export function pageRoutes({ storefront }: { readonly storefront: boolean }): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  const files = readFiles((path) => storefront || !/^(?:client|src\/pages\/storefront)\//.test(path));
+
+  async function send(request: Request, response: Response, path: string): Promise<void> {
+    const file = files.get(path);
+    if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
+    response.set({ "Cache-Control": "no-store", "Content-Type": file.type, Vary: "Accept-Encoding" });
+    if (request.acceptsEncodings("gzip") === false) {
+      response.send(file.plain);
+      return;
+    }
+    file.compressed ??= compress(file.plain);
+    response.set("Content-Encoding", "gzip").send(await file.compressed);
+  }
+  function page(path: string, name: string): void {
+    route(router, path, {
+      GET: (request, response) => {
+        response.set("Content-Security-Policy", PAGE_POLICY);
+        return send(request, response, `src/pages/${name}/index.html`);
+      },
+    });
+  }
+
+  if (storefront) page("/", "storefront");
+  page("/staff", "operator");
+  route(router, "/assets/*path", {
+    GET: (request, response) => send(request, response, [request.params["path"]].flat().join("/")),
+  });
+  return router;
+}
+
+function readFiles(wanted: (path: string) => boolean): ReadonlyMap<string, PageFile> {
+  const files = new Map<string, PageFile>();
+  for (const name of readdirSync(ROOT, { recursive: true, encoding: "utf8" })) {
+    const path = name.split(sep).join("/");
+    const type = TYPES[extname(path)];
+    if (type !== undefined && wanted(path))
+      files.set(path, { type, plain: readFileSync(join(ROOT, name)), compressed: null });
+  }
+  return files;
+}

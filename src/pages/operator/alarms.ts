@@ -1,0 +1,47 @@
+/** What staff must see first, from all parts of the page. A part that has nothing to say takes its alarms away. */
+import { byId, element } from "../element.js";
+
+export interface Alarm {
+  readonly level: "bad" | "warn";
+  readonly text: string;
+}
+
+export interface Alarms {
+  set(part: string, alarms: readonly Alarm[]): void;
+  clear(): void;
+}
+
+export function alarmList(): Alarms {
+  const list = byId("alarms", HTMLUListElement);
+  const parts = new Map<string, readonly Alarm[]>();
+  let shown = "";
+
+  function show(): void {
+    const all = [...parts.values()].flat();
+    // Written anew only when it says something else, so that a reader is not interrupted by every look.
+    const next = JSON.stringify(all);
+    if (next === shown) return;
+    shown = next;
+    list.replaceChildren(
+      ...all.map(({ level, text }) =>
+        element(
+          "li",
+          { class: `notice ${level}` },
+          element("strong", {}, level === "bad" ? "Alarm: " : "Note: "),
+          text,
+        ),
+      ),
+    );
+  }
+
+  return {
+    set(part, alarms) {
+      parts.set(part, alarms);
+      show();
+    },
+    clear() {
+      parts.clear();
+      show();
+    },
+  };
+}

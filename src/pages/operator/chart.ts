@@ -1,0 +1,129 @@
+/** A chart of the last ten minutes that grows to the right. Its colours are the page's own, in light and dark. */
+import type UPlot from "uplot";
+import { element } from "../element.js";
+
+export interface Line {
+  readonly label: string;
+  /** A custom property of the page's styles. */
+  readonly colour: `--${string}`;
+  readonly dashed?: boolean;
+}
+
+export interface ChartSettings {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  /** A value on the axis. */
+  readonly format: (value: number) => string;
+  /** The axis reaches at least this far. */
+  readonly least: number;
+}
+
+export interface Chart {
+  readonly card: HTMLElement;
+  /** Adds what the lines are at now; null is a gap. `now` is shown large, `rest` beside it. */
+  add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
+  remove(): void;
+}
+
+const SHOWN_S = 600;
+const HEIGHT = 132;
+const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+export function chart({ title, lines, format, least }: ChartSettings): Chart {
+  const now = element("p", { class: "figure" }, "–");
+  const rest = element("p", { class: "quiet" });
+  const host = element("div", { class: "plot", role: "img", "aria-label": `${title}: nothing yet` });
+  const legend = element(
+    "ul",
+    { class: "legend" },
+    ...lines.map(({ label, colour }) => element("li", { class: `key ${colour.slice(2)}` }, label)),
+  );
+  const card = element(
+    "div",
+    { class: "card panel chart" },
+    element("h3", {}, title),
+    element("div", { class: "figures" }, now, rest),
+    host,
+    ...(lines.length > 1 ? [legend] : []),
+  );
+  const times: number[] = [];
+  const columns: (number | null)[][] = lines.map(() => []);
+  const data = (): UPlot.AlignedData => [times, ...columns];
+  const colour = (name: string): string => getComputedStyle(host).getPropertyValue(name).trim();
+  const font = (): string => `11px ${getComputedStyle(host).fontFamily}`;
+  const axis = { stroke: () => colour("--quiet"), font: font(), ticks: { show: false } };
+  const grid = { stroke: () => colour("--line"), width: 1 };
+
+  let plot: UPlot | null = null;
+  function draw(): UPlot {
+    return new uPlot(
+      {
+        width: Math.max(160, host.clientWidth),
+        height: HEIGHT,
+        padding: [8, 4, 0, 0],
+        legend: { show: false },
+        cursor: { show: false },
+        scales: {
+          x: { range: () => [(times.at(-1) ?? 0) - SHOWN_S, times.at(-1) ?? 0] },
+          y: { range: (_plot, _low, high) => [0, Math.max(least, (Number.isFinite(high) ? high : 0) * 1.1)] },
+        },
+        axes: [
+          {
+            ...axis,
+            grid: { show: false },
+            size: 22,
+            space: 70,
+            values: (_plot, marks) => marks.map((mark) => clockTime.format(mark * 1000)),
+          },
+          { ...axis, grid, size: 46, space: 32, values: (_plot, marks) => marks.map(format) },
+        ],
+        series: [
+          {},
+          ...lines.map((line) => ({
+            label: line.label,
+            stroke: () => colour(line.colour),
+            width: line.dashed === true ? 1 : 2,
+            ...(line.dashed === true && { dash: [4, 4] }),
+            // One look makes no line yet.
+            points: {
+              show: () => times.length < 3 && line.dashed !== true,
+              size: 6,
+              fill: colour(line.colour),
+            },
+          })),
+        ],
+      },
+      data(),
+      host,
+    );
+  }
+
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const recolour = (): void => plot?.redraw(false, true);
+  scheme.addEventListener("change", recolour);
+  const sized = new ResizeObserver(() =>
+    plot?.setSize({ width: Math.max(160, host.clientWidth), height: HEIGHT }),
+  );
+  sized.observe(host);
+
+  return {
+    card,
+    add(atMs, values, large, beside) {
+      times.push(atMs / 1000);
+      for (const [index, column] of columns.entries()) column.push(values[index] ?? null);
+      while ((times[0] ?? Infinity) < atMs / 1000 - SHOWN_S)
+        for (const list of [times, ...columns]) list.shift();
+      if (plot === null) plot = draw();
+      else plot.setData(data());
+      now.textContent = large;
+      rest.textContent = beside;
+      host.setAttribute("aria-label", `${title} in the last ten minutes; now ${large} ${beside}`);
+    },
+    remove() {
+      scheme.removeEventListener("change", recolour);
+      sized.disconnect();
+      plot?.destroy();
+      card.remove();
+    },
+  };
+}

@@ -1,0 +1,250 @@
+/**
+ * The operator page: staff sign in with their token, which is kept in memory alone, and watch quota, upstream, account, domains and prices.
+ * Everything stops while the page is hidden, and for good when the token is no longer accepted.
+ */
+import { Countdown } from "../countdown.js";
+import { byId } from "../element.js";
+import { type Account, showBalance, showTier } from "./account-view.js";
+import { alarmList } from "./alarms.js";
+import { domainsView } from "./domains-view.js";
+import { overviewView } from "./overview-view.js";
+import { poll } from "./poll.js";
+import { pricesView } from "./prices-view.js";
+import { type Domains, type Prices, type Purge, staffApi, type StaffApi, StaffProblem } from "./staff-api.js";
+
+const OVERVIEW_MS = 5_000;
+const PRICES_MS = 30_000;
+/** As often as the service asks the registry for it by itself: looking more often would show nothing else. */
+const ACCOUNT_MS = 300_000;
+
+/** A failing registry is not asked in vain more often than this. */
+const ACCOUNT_RETRY_MS = 30_000;
+
+const form = byId("sign-in", HTMLFormElement);
+const field = byId("token", HTMLInputElement);
+const problem = byId("sign-in-problem", HTMLParagraphElement);
+const board = byId("board", HTMLDivElement);
+const signOut = byId("sign-out", HTMLButtonElement);
+const purges = byId("purges", HTMLDivElement);
+
+/** Tells once, in words, what keeps the page from being up to date, and counts down to the next try. */
+function noticeBoard(signal: AbortSignal) {
+  const notice = byId("notice", HTMLParagraphElement);
+  const words = byId("notice-words", HTMLSpanElement);
+  const left = byId("notice-left", HTMLSpanElement);
+  const troubles = new Map<string, string>();
+  const countdown = new Countdown(signal);
+
+  function show(): void {
+    const text = [...new Set(troubles.values())].join(" ");
+    notice.hidden = text === "";
+    if (words.textContent !== text) words.textContent = text;
+    if (text === "") countdown.stop();
+  }
+  return {
+    set(part: string, text: string, retryInMs: number): void {
+      troubles.set(part, text);
+      countdown.start(Date.now() + retryInMs, (seconds) => {
+        left.textContent = seconds > 0 ? `Trying again in ${seconds} s.` : "Trying again…";
+      });
+      show();
+    },
+    clear(part?: string): void {
+      if (part === undefined) troubles.clear();
+      else troubles.delete(part);
+      show();
+    },
+  };
+}
+
+const alarms = alarmList();
+
+function askForToken(words: string): void {
+  board.hidden = true;
+  signOut.hidden = true;
+  form.hidden = false;
+  problem.textContent = words;
+  field.value = "";
+  field.focus();
+}
+
+/** Runs until the token is refused or the person signs out. */
+function work(api: StaffApi): void {
+  form.hidden = true;
+  board.hidden = false;
+  signOut.hidden = false;
+  // The field that had the focus is gone.
+  board.focus();
+  const end = new AbortController();
+  const notices = noticeBoard(end.signal);
+  const overview = overviewView(alarms);
+  const domainList = domainsView(alarms);
+  const priceTable = pricesView(alarms);
+  let account: Account | null = null;
+  let domains: Domains | null = null;
+  let prices: Prices | null = null;
+
+  function show(): void {
+    if (account !== null) {
+      showTier(account);
+      showBalance(account, prices);
+    }
+    if (domains !== null) domainList.show(domains, account?.balance.activeDomains ?? null);
+  }
+
+  function fails(part: string, retryMs: number): (error: unknown) => number | null {
+    return (error) => {
+      const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
+      if (known.status === 401 || known.status === 403) {
+        close(known.status === 401 ? `${known.message} Sign in again.` : known.message);
+        return null;
+      }
+      const waitMs = Math.max(retryMs, (known.retryAfter ?? 0) * 1000);
+      notices.set(part, known.message, waitMs);
+      return waitMs;
+    };
+  }
+
+  const polls = [
+    poll({
+      everyMs: OVERVIEW_MS,
+      ask: api.overview,
+      show: (value) => {
+        notices.clear("overview");
+        overview.show(value);
+      },
+      fail: fails("overview", OVERVIEW_MS),
+    }),
+    poll({
+      everyMs: PRICES_MS,
+      ask: api.prices,
+      show: (value) => {
+        notices.clear("prices");
+        prices = value;
+        priceTable.show(value);
+        show();
+      },
+      fail: fails("prices", PRICES_MS),
+    }),
+    poll({
+      everyMs: ACCOUNT_MS,
+      ask: async (signal) => ({ tier: await api.tier(signal), balance: await api.balance(signal) }),
+      show: (value) => {
+        notices.clear("account");
+        account = value;
+        show();
+      },
+      fail: fails("account", ACCOUNT_RETRY_MS),
+    }),
+    poll({
+      everyMs: ACCOUNT_MS,
+      ask: api.domains,
+      show: (value) => {
+        notices.clear("domains");
+        domains = value;
+        show();
+      },
+      fail: fails("domains", ACCOUNT_RETRY_MS),
+    }),
+  ];
+
+  purges.addEventListener(
+    "click",
+    (event) => {
+      const what = event.target instanceof HTMLButtonElement ? purgeOf(event.target.dataset["what"]) : null;
+      if (what === null) return;
+      void purge(api, what, end.signal).then((done) => {
+        if (done)
+          setTimeout(() => {
+            for (const one of polls) one.now();
+          }, 1_500);
+      });
+    },
+    { signal: end.signal },
+  );
+
+  function close(words: string): void {
+    end.abort();
+    for (const one of polls) one.stop();
+    notices.clear();
+    alarms.clear();
+    overview.remove();
+    domainList.remove();
+    priceTable.remove();
+    for (const id of ["tier", "balance"]) byId(id, HTMLDivElement).replaceChildren();
+    byId("purged", HTMLParagraphElement).textContent = "";
+    askForToken(words);
+  }
+  signOut.addEventListener(
+    "click",
+    () => {
+      close("");
+    },
+    { signal: end.signal },
+  );
+}
+
+const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
+
+function purgeOf(text: string | undefined): Purge | null {
+  return PURGES.find((what) => what === text) ?? null;
+}
+
+const entries = new Intl.NumberFormat("en");
+
+async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<boolean> {
+  const told = byId("purged", HTMLParagraphElement);
+  told.className = "";
+  told.textContent = "Purging…";
+  try {
+    const { purged } = await api.purge(what, signal);
+    const counts = Object.entries(purged).map(([kind, n]) => `${kind} ${entries.format(n)}`);
+    told.textContent = `Asked anew from now on: ${counts.join(", ")}.`;
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
+    const again = known.retryAfter === null ? "" : ` Try again in ${known.retryAfter} s.`;
+    told.className = "problem";
+    told.textContent =
+      known.status === 403
+        ? "This token may not purge: it has no operate scope."
+        : `${known.message}${again}`;
+    return false;
+  }
+}
+
+let isSigningIn = false;
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  // What an Authorization field cannot carry is no token; fetch would refuse it in words for programmers.
+  const token = field.value.trim();
+  if (!/^[\x21-\x7e]{1,512}$/.test(token)) {
+    askForToken("This is not a token: it has spaces or other characters that no token has.");
+    return;
+  }
+  if (!isSigningIn) void signIn(staffApi(token));
+});
+
+async function signIn(api: StaffApi): Promise<void> {
+  problem.textContent = "";
+  isSigningIn = true;
+  try {
+    await api.overview(AbortSignal.timeout(15_000));
+  } catch (error) {
+    const known = error instanceof StaffProblem ? error : new StaffProblem("The service does not answer.", 0);
+    const again =
+      known.retryAfter === null || known.status === 0 ? "" : ` Try again in ${known.retryAfter} s.`;
+    askForToken(
+      known.status === 403 ? "This token may not read: it has no read scope." : `${known.message}${again}`,
+    );
+    return;
+  } finally {
+    isSigningIn = false;
+  }
+  field.value = "";
+  work(api);
+}
+
+askForToken("");

@@ -1,0 +1,225 @@
+/** The service right now: charts of the last ten minutes, lanes and operations in figures, credentials, and what is wrong. */
+import { byId, element } from "../element.js";
+import type { Alarm, Alarms } from "./alarms.js";
+import { type Chart, chart } from "./chart.js";
+import { figuresOf, hitRate, LANES } from "./figures.js";
+import type { Overview } from "./staff-api.js";
+import { table } from "./table.js";
+
+export interface OverviewView {
+  show(overview: Overview): void;
+  remove(): void;
+}
+
+const count = new Intl.NumberFormat("en");
+const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
+const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+/** `840 ms`, `2.4 s` */
+function duration(ms: number): string {
+  return ms < 1000 ? `${count.format(Math.round(ms))} ms` : `${decimal.format(ms / 1000)} s`;
+}
+
+export function overviewView(alarms: Alarms): OverviewView {
+  const quota = chart({
+    title: "Quota in use",
+    lines: [
+      { label: "calls in the window", colour: "--line-1" },
+      { label: "budget", colour: "--quiet", dashed: true },
+    ],
+    format: (value) => count.format(value),
+    least: 10,
+  });
+  const waits = chart({
+    title: "Waits by lane",
+    lines: LANES.map((lane, index) => ({ label: lane, colour: `--line-${index + 1}` as const })),
+    format: duration,
+    least: 1000,
+  });
+  const hits = chart({
+    title: "Answered without a call",
+    lines: [{ label: "share", colour: "--line-2" }],
+    format: (value) => percent.format(value),
+    least: 1,
+  });
+  const latency = chart({
+    title: "Upstream latency",
+    lines: [
+      { label: "mean", colour: "--line-1" },
+      { label: "95th percentile of the slowest operation", colour: "--line-3" },
+    ],
+    format: duration,
+    least: 500,
+  });
+  const failures = chart({
+    title: "Upstream errors",
+    lines: [{ label: "failed calls of the last ten minutes", colour: "--line-5" }],
+    format: (value) => count.format(value),
+    least: 5,
+  });
+  const lanes = element("div", { class: "card panel" });
+  const operations = element("div", { class: "card panel" });
+  const charts: readonly Chart[] = [quota, waits, hits, latency, failures];
+  byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card));
+  byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
+  let before: Overview | null = null;
+
+  /** Whoever scrolls in there by keyboard keeps the place. */
+  function fill(card: HTMLElement, title: string, figures: HTMLElement): void {
+    if (!card.contains(document.activeElement)) card.replaceChildren(element("h3", {}, title), figures);
+  }
+
+  function showLanes(overview: Overview): void {
+    const columns = [
+      { title: "Lane" },
+      { title: "Waiting", number: true },
+      { title: "Served", number: true },
+      { title: "Refused", number: true },
+      { title: "Longest", number: true },
+    ];
+    const rows = LANES.map((lane) => {
+      const { queued, served, refused, longestWaitMs } = overview.quota.lanes[lane];
+      return [
+        lane,
+        count.format(queued),
+        count.format(served),
+        count.format(refused),
+        duration(longestWaitMs),
+      ];
+    });
+    fill(lanes, "Lanes since the start", table("Lanes since the start", columns, rows));
+  }
+
+  function showOperations({ upstream }: Overview): void {
+    const columns = [
+      { title: "Operation" },
+      { title: "Calls", number: true },
+      { title: "Failed", number: true },
+      { title: "Mean", number: true },
+      { title: "95 %", number: true },
+    ];
+    const rows = upstream.recent.operations.map(({ operation, calls, failed, meanMs, p95Ms }) => [
+      operation,
+      count.format(calls),
+      failed > 0 ? element("span", { class: "bad" }, count.format(failed)) : "0",
+      duration(meanMs),
+      duration(p95Ms),
+    ]);
+    const title = "Upstream operations in the last ten minutes";
+    fill(operations, title, table(title, columns, rows));
+  }
+
+  return {
+    show(overview) {
+      const atMs = Date.now();
+      const {
+        used,
+        budget,
+        waitMs,
+        hitRate: rate,
+        meanMs,
+        p95Ms,
+        failed,
+        calls,
+      } = figuresOf(overview, before);
+      const { largestWindowToday, windowMs, lanes: queue } = overview.quota;
+      const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
+      const ever = hitRate(overview, null);
+      quota.add(
+        atMs,
+        [used, budget],
+        `${count.format(used)} of ${count.format(budget)}`,
+        `calls in ${duration(windowMs)}; most today ${count.format(largestWindowToday)}`,
+      );
+      waits.add(
+        atMs,
+        LANES.map((lane) => waitMs[lane]),
+        duration(Math.max(...Object.values(waitMs))),
+        `the longest mean wait now; ${count.format(queued)} waiting`,
+      );
+      hits.add(
+        atMs,
+        [rate],
+        ever === null ? "–" : percent.format(ever),
+        `since the start; ${rate === null ? "nobody asks now" : `now ${percent.format(rate)}`}`,
+      );
+      latency.add(
+        atMs,
+        [meanMs, p95Ms],
+        meanMs === null ? "–" : duration(meanMs),
+        p95Ms === null ? "no call in ten minutes" : `mean; 95 % within ${duration(p95Ms)}`,
+      );
+      failures.add(atMs, [failed], count.format(failed), `of ${count.format(calls)} calls in ten minutes`);
+      showLanes(overview);
+      showOperations(overview);
+      showCredentials(overview);
+      alarms.set("overview", alarmsOf(overview));
+      const mode = byId("mode", HTMLParagraphElement);
+      mode.hidden = false;
+      mode.textContent = overview.mode === "sandbox" ? "Sandbox" : "Live";
+      byId("updated", HTMLParagraphElement).textContent = `as of ${time.format(atMs)}`;
+      before = overview;
+    },
+    remove() {
+      for (const one of charts) one.remove();
+      lanes.remove();
+      operations.remove();
+      byId("credentials", HTMLDivElement).replaceChildren();
+      byId("mode", HTMLParagraphElement).hidden = true;
+      byId("updated", HTMLParagraphElement).textContent = "";
+    },
+  };
+}
+
+function showCredentials({ credentials, upstream }: Overview): void {
+  const { lastSuccessAt, lastFailureAt } = upstream;
+  const at = (instant: string | null): string =>
+    instant === null ? "never since the start" : time.format(Date.parse(instant));
+  byId("credentials", HTMLDivElement).replaceChildren(
+    element(
+      "ul",
+      { class: "rows" },
+      ...credentials.map(({ role, fingerprint, refused }) =>
+        element(
+          "li",
+          {},
+          element("span", {}, role, " ", element("code", {}, fingerprint)),
+          element("span", { class: `state ${refused ? "bad" : "good"}` }, refused ? "refused" : "accepted"),
+        ),
+      ),
+    ),
+    element(
+      "p",
+      { class: "quiet" },
+      `Last answer: ${at(lastSuccessAt)}. Last failure: ${at(lastFailureAt)}.`,
+    ),
+  );
+}
+
+function alarmsOf({ credentials, quota, redis, upstream, surprises }: Overview): Alarm[] {
+  const alarms: Alarm[] = [];
+  const add = (isOn: boolean, level: Alarm["level"], text: string): void => {
+    if (isOn) alarms.push({ level, text });
+  };
+  const refused = credentials.filter((one) => one.refused);
+  const all = refused.length === credentials.length;
+  add(all, "bad", "The registry refuses every credential: nothing can be asked.");
+  for (const { role } of all ? [] : refused)
+    add(true, "warn", `The registry refuses the ${role} credential.`);
+  add(
+    quota.pausedForMs > 0,
+    "warn",
+    `The registry said 429: calls pause for ${duration(quota.pausedForMs)}.`,
+  );
+  add(redis === "gone", "warn", "Redis cannot be reached: each replica keeps to its own share of the quota.");
+  const { leftAlone } = upstream;
+  add(leftAlone.length > 0, "warn", `These keep failing and are asked seldom: ${leftAlone.join(", ")}.`);
+  for (const { operation, what, count: times } of surprises.slice(0, 3))
+    add(
+      true,
+      "warn",
+      `The registry said something new in ${operation}: ${what}, ${count.format(times)} times.`,
+    );
+  return alarms;
+}

@@ -1,0 +1,84 @@
+/** What the page asks the service, always with the token; whatever goes wrong is a StaffProblem in words for staff. */
+import type { components } from "../../../client/src/schema.js";
+
+type Schemas = components["schemas"];
+export type Overview = Schemas["Overview"];
+export type Tier = Schemas["Tier"];
+export type Balance = Schemas["Balance"];
+export type Domains = Schemas["StaffDomains"];
+export type DomainRecord = Domains["domains"][number];
+export type Prices = Schemas["StaffPrices"];
+export type Price = Prices["prices"][number];
+export type Purge = Schemas["PurgeRequest"]["what"];
+export type Purged = Schemas["Purged"];
+
+export class StaffProblem extends Error {
+  override readonly name = "StaffProblem";
+  /** The HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  /** After how many seconds a retry is worth it, where the service says so. */
+  readonly retryAfter: number | null;
+
+  constructor(message: string, status: number, retryAfter: number | null = null) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+export interface StaffApi {
+  overview(signal: AbortSignal): Promise<Overview>;
+  tier(signal: AbortSignal): Promise<Tier>;
+  balance(signal: AbortSignal): Promise<Balance>;
+  domains(signal: AbortSignal): Promise<Domains>;
+  prices(signal: AbortSignal): Promise<Prices>;
+  purge(what: Purge, signal: AbortSignal): Promise<Purged>;
+}
+
+export function staffApi(token: string): StaffApi {
+  async function ask<T>(path: string, signal: AbortSignal, body?: object): Promise<T> {
+    let response: Response;
+    try {
+      response = await fetch(path, {
+        method: body === undefined ? "GET" : "POST",
+        headers: {
+          Accept: "application/json",
+          Authorization: `Bearer ${token}`,
+          ...(body && { "Content-Type": "application/json" }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        signal,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new StaffProblem("The service cannot be reached.", 0, error instanceof TypeError ? 5 : null);
+    }
+    if (!response.ok) throw problemOf(response);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's tests hold every answer to the document
+    return (await response.json()) as T;
+  }
+
+  return {
+    overview: (signal) => ask("/v1/staff/overview", signal),
+    tier: (signal) => ask("/v1/staff/tier", signal),
+    balance: (signal) => ask("/v1/staff/balance", signal),
+    domains: (signal) => ask("/v1/staff/domains", signal),
+    prices: (signal) => ask("/v1/staff/prices", signal),
+    purge: (what, signal) => ask("/v1/staff/cache/purge", signal, { what }),
+  };
+}
+
+function problemOf({ status, headers }: Response): StaffProblem {
+  const seconds = headers.get("retry-after") ?? "";
+  const words = WORDS[status] ?? "The service could not answer.";
+  return new StaffProblem(words, status, /^\d{1,6}$/.test(seconds) ? Number(seconds) : null);
+}
+
+const WORDS: Readonly<Record<number, string>> = {
+  401: "The service does not know this token.",
+  403: "This token has not the scope for it.",
+  429: "Too much was asked from this address within a minute.",
+  502: "The registry does not answer properly at the moment.",
+  503: "The registry cannot be asked right now.",
+  504: "The registry is very slow at the moment.",
+};

@@ -1,0 +1,114 @@
+/** The price list: a row for each ending, for one term at a time; also what the other parts need to know of it. */
+import type { Price, PriceList, StorefrontClient } from "../../../client/src/client.js";
+import { byId, element } from "../element.js";
+import { amount, day, years } from "./language.js";
+import type { Texts } from "./texts/texts.js";
+
+const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
+type Action = (typeof ACTIONS)[number];
+
+/** The list is public and kept by the browser for minutes; without it the page still searches. */
+const AGAIN_MS = 5_000;
+
+export class Prices {
+  #list: PriceList | null = null;
+  #texts: Texts;
+  #term = 1;
+  readonly #table = byId("prices-table", HTMLTableElement);
+  readonly #terms = byId("prices-terms", HTMLElement);
+  readonly #coming = byId("prices-coming", HTMLElement);
+
+  constructor(texts: Texts) {
+    this.#texts = texts;
+  }
+
+  /** Reads the list, again and again until it is there, then calls `read`. */
+  async load(client: StorefrontClient, read: () => void): Promise<void> {
+    for (;;) {
+      try {
+        this.#list = await client.prices();
+        this.render(this.#texts);
+        read();
+        return;
+      } catch {
+        await new Promise((later) => setTimeout(later, AGAIN_MS));
+      }
+    }
+  }
+
+  /** The endings sold, in the order of the list. */
+  get tlds(): readonly string[] {
+    return [...new Set((this.#list?.prices ?? []).map(({ tld }) => tld))];
+  }
+
+  /** The terms for which a name can be registered, shortest first. */
+  terms(tld: string): readonly number[] {
+    return this.#of("registration")
+      .filter((price) => price.tld === tld)
+      .map((price) => price.years)
+      .sort((a, b) => a - b);
+  }
+
+  price(tld: string, action: Action, term: number): Price | undefined {
+    return this.#of(action).find((price) => price.tld === tld && price.years === term);
+  }
+
+  render(texts: Texts): void {
+    this.#texts = texts;
+    if (this.#list === null) return;
+    const terms = [...new Set(this.#of("registration").map((price) => price.years))].sort((a, b) => a - b);
+    this.#terms.replaceChildren(...terms.map((term) => this.#choice(term)));
+    const head = element("tr", {}, heading("col", texts.page.ending));
+    for (const action of ACTIONS) head.append(heading("col", texts.page[action]));
+    const rows = this.tlds.map((tld) => {
+      const ending = heading("row", "");
+      ending.append(element("bdi", { dir: "ltr" }, tld));
+      return element("tr", {}, ending, ...ACTIONS.map((action) => this.#cell(tld, action)));
+    });
+    this.#table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+    this.#coming.hidden = true;
+  }
+
+  #of(action: Action): Price[] {
+    return (this.#list?.prices ?? []).filter((price) => price.action === action);
+  }
+
+  #choice(term: number): HTMLElement {
+    const choice = element("input", { type: "radio", name: "term", value: String(term) });
+    choice.checked = term === this.#term;
+    choice.addEventListener("change", () => {
+      this.#term = term;
+      this.render(this.#texts);
+      this.#terms.querySelector<HTMLInputElement>("input:checked")?.focus();
+    });
+    return element("label", {}, choice, element("span", {}, years(this.#texts, term)));
+  }
+
+  /** A transfer and a restore have one term, whatever is chosen. */
+  #cell(tld: string, action: Action): HTMLTableCellElement {
+    const texts = this.#texts;
+    const term = action === "transfer" || action === "restore" ? 1 : this.#term;
+    const found = this.price(tld, action, term);
+    if (found === undefined) {
+      return element(
+        "td",
+        { class: "absent" },
+        element("span", { "aria-hidden": "true" }, "–"),
+        element("span", { class: "heard" }, texts.notOffered),
+      );
+    }
+    const cell = element("td", {}, amount(texts, found.price));
+    if (found.promotion) {
+      const { regular, until } = found.promotion;
+      cell.append(
+        element("s", {}, element("span", { class: "heard" }, texts.regular("")), amount(texts, regular)),
+        element("small", {}, texts.until(day(texts, until))),
+      );
+    }
+    return cell;
+  }
+}
+
+function heading(scope: "col" | "row", text: string): HTMLTableCellElement {
+  return element("th", { scope }, text);
+}

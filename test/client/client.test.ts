@@ -1,0 +1,235 @@
+/** The client package against a server that answers as told: retries, streams that break, and every problem as one error. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { z } from "zod";
+import { createClient, type SearchEvent, StorefrontProblem } from "../../client/src/client.js";
+import { until } from "../support/service.js";
+
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+let server: Server;
+let baseUrl: string;
+let answers: Answer[];
+let asked: IncomingMessage[];
+
+beforeEach(async () => {
+  answers = [];
+  asked = [];
+  server = createServer((request, response) => {
+    asked.push(request);
+    (answers.shift() ?? json({}))(response, request);
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  baseUrl = `http://127.0.0.1:${port}`;
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((closed) => server.close(closed));
+});
+
+function json(body: object, status = 200, headers: Readonly<Record<string, string>> = {}): Answer {
+  return (response) => {
+    response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+  };
+}
+
+function refusal(retryAfter: string, status = 429): Answer {
+  const body = { code: "rate_limited", detail: "Too many.", errors: [{ field: "q", message: "again" }] };
+  return json(body, status, { "Retry-After": retryAfter, "x-request-id": "r1" });
+}
+
+/** Pieces of a stream, each in its own chunk; without an end the connection is cut. */
+function stream(pieces: readonly string[], ending: "end" | "cut" | "open" = "end"): Answer {
+  return (response) => {
+    response.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8" });
+    const next = (index: number): void => {
+      const piece = pieces[index];
+      if (piece !== undefined) {
+        response.write(piece, () => setImmediate(next, index + 1));
+      } else if (ending === "end") response.end();
+      else if (ending === "cut") response.destroy();
+    };
+    next(0);
+  };
+}
+
+async function problemOf(promise: Promise<unknown>): Promise<StorefrontProblem> {
+  const problem: unknown = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (problem instanceof StorefrontProblem) return problem;
+  throw new Error("it is no problem", { cause: problem });
+}
+
+async function all(events: AsyncIterable<SearchEvent>): Promise<string[]> {
+  const seen: string[] = [];
+  for await (const event of events)
+    seen.push(event.event === "result" ? event.result.domain : `complete ${event.complete}`);
+  return seen;
+}
+
+describe("a question", () => {
+  test("carries what it asks in its address and asks for JSON", async () => {
+    await createClient({ baseUrl: `${baseUrl}/shop/` }).search({ q: "کابل & co", tlds: [".af", ".com.af"] });
+    const url = new URL(asked[0]?.url ?? "", baseUrl);
+    expect(url.pathname).toBe("/shop/v1/search");
+    expect(Object.fromEntries(url.searchParams)).toEqual({ q: "کابل & co", tlds: ".af,.com.af" });
+    expect(asked[0]?.headers.accept).toBe("application/json");
+  });
+
+  test("is asked again when the service says when, and tells how long it waits", async () => {
+    answers = [refusal("0"), refusal("0", 503), json({ asOf: "now", prices: [] })];
+    const waits: number[] = [];
+    const list = await createClient({ baseUrl }).prices({}, { onWait: (_problem, ms) => waits.push(ms) });
+    expect(list).toEqual({ asOf: "now", prices: [] });
+    expect(waits).toEqual([0, 0]);
+  });
+
+  test("is given up after its attempts, with all that the problem says", async () => {
+    answers = [refusal("0"), refusal("0")];
+    const problem = await problemOf(createClient({ baseUrl, attempts: 2 }).availability({ domain: "a.af" }));
+    expect(problem).toMatchObject({
+      code: "rate_limited",
+      message: "Too many.",
+      status: 429,
+      retryAfter: 0,
+      requestId: "r1",
+      errors: [{ field: "q", message: "again" }],
+    });
+    expect(asked).toHaveLength(2);
+  });
+
+  test("is not asked again when that is too far away, or when the service names no time", async () => {
+    answers = [refusal("61"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
+    const client = createClient({ baseUrl });
+    expect(await problemOf(client.prices())).toMatchObject({ retryAfter: 61 });
+    expect(await problemOf(client.prices())).toMatchObject({
+      code: "upstream_failed",
+      retryAfter: undefined,
+    });
+    expect(asked).toHaveLength(2);
+  });
+
+  test("ends with its signal, also while it waits", async () => {
+    answers = [refusal("30")];
+    const stop = new AbortController();
+    const reason = new Error("typed on");
+    const asking = createClient({ baseUrl }).prices(
+      {},
+      { signal: stop.signal, onWait: () => stop.abort(reason) },
+    );
+    await expect(asking).rejects.toBe(reason);
+    await expect(createClient({ baseUrl }).prices({}, { signal: stop.signal })).rejects.toBe(reason);
+    expect(asked).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      "a proxy's page",
+      (response: ServerResponse) => response.writeHead(502).end("<h1>Bad"),
+      "unreadable",
+      502,
+    ],
+    ["text in place of JSON", (response: ServerResponse) => response.end("OK"), "unreadable", 0],
+    ["a cut connection", (response: ServerResponse) => response.destroy(), "unreachable", 0],
+  ])("%s is a problem too", async (_what, answer, code, status) => {
+    answers = [answer];
+    expect(await problemOf(createClient({ baseUrl }).prices())).toMatchObject({ code, status });
+  });
+
+  test("a cart is posted as JSON", async () => {
+    let body = "";
+    answers = [
+      (response, request) => {
+        request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
+        request.on("end", () => json({ items: [], total: [] })(response, request));
+      },
+    ];
+    await createClient({ baseUrl }).cart([{ domain: "kabul.af", action: "registration" }]);
+    expect(asked[0]).toMatchObject({ method: "POST", url: "/v1/quotes" });
+    expect(JSON.parse(body)).toEqual({ items: [{ domain: "kabul.af", action: "registration" }] });
+  });
+});
+
+describe("a streamed search", () => {
+  const result = (domain: string, id = ""): string =>
+    `${id && `id: ${id}\n`}event: result\ndata: {"domain":"${domain}"}\n\n`;
+  const done = 'event: done\ndata: {"complete":true}\n\n';
+
+  test("yields each result and the end, however the stream is cut into chunks and lines", async () => {
+    const crlf = `\uFEFF: hello\r\n\r\n${result("کابل.af", "1").replaceAll("\n", "\r\n")}`;
+    const bytes = Buffer.from(`${crlf}event:result\ndata:{"domain":\ndata:"b.af"}\n\n${done}`);
+    answers = [
+      (response) => {
+        response.writeHead(200, { "Content-Type": "text/event-stream" });
+        for (const byte of bytes) response.write(Buffer.of(byte));
+        response.end();
+      },
+    ];
+    expect(await all(createClient({ baseUrl }).searchStream({ q: "کابل" }))).toEqual([
+      "کابل.af",
+      "b.af",
+      "complete true",
+    ]);
+    expect(asked[0]?.headers.accept).toMatch(/^text\/event-stream, application\/json/);
+  });
+
+  test.each(["cut", "end"] as const)("goes on where it broke off: %s", async (ending) => {
+    const half = 'id: 2\nevent: result\ndata: {"domain":"half.af"}';
+    answers = [stream(["retry: 0\n\n", result("a.af", "1"), half], ending), stream([result("b.af"), done])];
+    expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
+      "a.af",
+      "b.af",
+      "complete true",
+    ]);
+    expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1"]);
+  });
+
+  test("is taken for lost when it falls silent", async () => {
+    answers = [stream(["retry: 0\n\n", result("a.af")], "open"), stream([done])];
+    expect(await all(createClient({ baseUrl, silenceMs: 40 }).searchStream({ q: "a" }))).toEqual([
+      "a.af",
+      "complete true",
+    ]);
+  });
+
+  test("is given up when it breaks off again and again and brings nothing", async () => {
+    answers = Array.from({ length: 9 }, () => stream(["retry: 0\n\n"], "cut"));
+    expect(await problemOf(all(createClient({ baseUrl }).searchStream({ q: "a" })))).toMatchObject({
+      code: "unreachable",
+    });
+    expect(asked).toHaveLength(3);
+  });
+
+  test("comes as JSON from a service that has no streams", async () => {
+    answers = [json({ results: [{ domain: "a.af" }, { domain: "b.af" }], complete: false })];
+    expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
+      "a.af",
+      "b.af",
+      "complete false",
+    ]);
+  });
+
+  test("closes its connection when it is left or ended by its signal", async () => {
+    let closed = 0;
+    const open: Answer = (response, request) => {
+      response.on("close", () => (closed += 1));
+      stream([result("a.af")], "open")(response, request);
+    };
+    answers = [open, open];
+    const client = createClient({ baseUrl });
+    for await (const { event } of client.searchStream({ q: "a" })) {
+      expect(event).toBe("result");
+      break;
+    }
+    const stop = new AbortController();
+    const reason = new Error("typed on");
+    const ended = (async () => {
+      for await (const _event of client.searchStream({ q: "a" }, { signal: stop.signal })) stop.abort(reason);
+    })();
+    await expect(ended).rejects.toBe(reason);
+    await until(() => closed === 2, "the end of both connections");
+  });
+});

@@ -1,0 +1,299 @@
+/** The operator page in a real browser: staff sign in, watch and purge; the token stays in memory, and nothing comes from elsewhere. */
+import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { parse, stringify } from "yaml";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { type Service, STAFF, startService, until } from "../support/service.js";
+import {
+  describeWithBrowser,
+  DESK,
+  PHONE,
+  startBrowser,
+  STARTING_MS,
+  type Visit,
+  visit,
+} from "./support/browser.js";
+
+const ANNA = "anna-may-read-and-operate";
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const TOKENS = [
+  `anna:${sha256(ANNA)}:read+operate`,
+  `reader:${sha256(STAFF.read)}:read`,
+  `scraper:${sha256(STAFF.metrics)}:metrics`,
+].join(",");
+
+const DAY_MS = 86_400_000;
+const inDays = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
+
+/** The shipped world, in which the demo reseller's domains expire at known distances from today. */
+function world(): string {
+  const shipped = z
+    .looseObject({ resellers: z.array(z.looseObject({ id: z.string() })) })
+    .parse(parse(readFileSync(new URL("../../config/sandbox.yaml", import.meta.url), "utf8")));
+  const domains = [
+    ["soon.af", 3, false],
+    ["soon-too.af", 3, true],
+    ["month.com.af", 25, true],
+    ["later.af", 45, false],
+    ["latest.org.af", 88, true],
+    ["far.af", 300, true],
+  ] as const;
+  return stringify({
+    ...shipped,
+    resellers: shipped.resellers.map((reseller) => ({
+      ...reseller,
+      ...(reseller.id === "demo" && {
+        domains: domains.map(([name, days, autoRenew]) => ({
+          name,
+          registered: "2020-01-01",
+          expires: inDays(days),
+          autoRenew,
+        })),
+      }),
+    })),
+  });
+}
+
+describeWithBrowser("the operator page", () => {
+  let browser: Browser;
+  let service: Service;
+  const open: Visit[] = [];
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([
+      startBrowser(),
+      startService({ clock: systemClock, world: world(), env: { STAFF_TOKENS: TOKENS } }),
+    ]);
+  }, STARTING_MS);
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  /** Whatever was seen, nothing came from elsewhere, broke the policy or failed unnoticed. */
+  async function leave(): Promise<void> {
+    for (const one of open.splice(0)) {
+      await one.close();
+      expect(one.faults).toEqual([]);
+    }
+  }
+  afterEach(leave);
+
+  async function come(options: BrowserContextOptions = DESK, origin = service.url): Promise<Visit> {
+    const visited = await visit(browser, origin, options);
+    open.push(visited);
+    // Time goes on as usual, and can be sent forward.
+    await visited.page.clock.install();
+    await visited.page.goto("/staff");
+    return visited;
+  }
+  async function signIn(page: Page, token: string): Promise<void> {
+    await page.getByLabel("Staff token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  }
+  async function signedIn(options: BrowserContextOptions = DESK, origin = service.url): Promise<Visit> {
+    const visited = await come(options, origin);
+    await signIn(visited.page, ANNA);
+    await visited.page.getByRole("heading", { name: "Right now" }).waitFor();
+    return visited;
+  }
+  /** Waits until it is so; the page's policy lets nobody wait in the page itself. */
+  const holds = (page: Page, script: string): Promise<void> =>
+    until(async () => (await page.evaluate(script)) === true, script);
+  const see = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+
+  test("asks for a token and tells in words which one will not do", async () => {
+    const { page } = await come();
+    await signIn(page, "not-a-token-that-anybody-has");
+    await see(page, "The service does not know this token.");
+    await signIn(page, STAFF.metrics);
+    await see(page, "This token may not read: it has no read scope.");
+    await signIn(page, "two words");
+    await see(page, /This is not a token/);
+    expect(await page.getByRole("heading", { name: "Right now" }).isVisible()).toBe(false);
+  });
+
+  test("keeps the token in memory alone, and forgets it with a sign-out or a reload", async () => {
+    const { page } = await signedIn();
+    const kept =
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML, document.getElementById('token').value])";
+    expect(await page.evaluate(kept)).not.toContain(ANNA);
+    expect(await page.context().cookies()).toEqual([]);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Staff token").waitFor();
+    expect(await page.getByText("Silver").count()).toBe(0);
+    await signIn(page, ANNA);
+    await see(page, "Silver");
+    await page.reload();
+    await page.getByLabel("Staff token").waitFor();
+  });
+
+  test("draws its charts, which grow with every look", async () => {
+    const { page } = await signedIn();
+    const quota = page.getByLabel(/^Quota in use/);
+    await quota.waitFor();
+    const first = await quota.getAttribute("aria-label");
+    // Charts show what is new: one question that costs a call, and one that does not.
+    for (let times = 0; times < 2; times += 1) await service.ask("/v1/availability?domain=chart.af");
+    await page.clock.fastForward(5_000);
+    await until(async () => (await quota.getAttribute("aria-label")) !== first, "the second look");
+    await see(page, /^\d+ of 997$/);
+    await see(page, /^since the start; now \d+%$/);
+    // Each chart has its line's own colour somewhere on its canvas, which axes and labels have not.
+    const lines = await page.evaluate(`
+      ["--line-1", "--line-5", "--line-2", "--line-1", "--line-5"].map((name, index) => {
+        const canvas = document.querySelectorAll("#charts canvas")[index];
+        const colour = getComputedStyle(canvas).getPropertyValue(name).trim();
+        const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        for (let at = 0; at < data.length; at += 4)
+          if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) return name;
+        return "no " + name;
+      })`);
+    expect(lines).toEqual(["--line-1", "--line-5", "--line-2", "--line-1", "--line-5"]);
+  });
+
+  test("shows tier, balance and what it covers, credentials and prices", async () => {
+    const { page } = await signedIn();
+    await see(page, "Silver");
+    await see(page, "19 more domains to Gold");
+    await see(page, "1,843.50 USD");
+    await see(page, "covers 91 typical orders, 115 with the credit limit");
+    await see(page, "A typical order: .af, registration for 1 year, 20.21 USD wholesale.");
+    await see(page, "accepted");
+    const row = page
+      .getByRole("row")
+      .filter({ hasText: "registration" })
+      .filter({ hasText: "1 year" })
+      .first();
+    expect(await row.getByRole("cell").allInnerTexts()).toEqual([
+      "registration",
+      "1 year",
+      "20.21 USD",
+      "26.99 USD",
+      "6.78 USD",
+      "25.1%",
+      "rule 1",
+      "",
+    ]);
+    await page.getByLabel("Show").selectOption(".net.af");
+    await holds(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
+  });
+
+  test("shows which domains expire in 30, 60 and 90 days, in a list and on a calendar, by keyboard too", async () => {
+    const { page } = await signedIn();
+    const names = () => page.locator("#domains .scroll tbody th").allInnerTexts();
+    await see(page, "within 90 days");
+    expect(await page.locator(".tile").allInnerTexts()).toEqual(
+      [
+        [3, 30],
+        [4, 60],
+        [5, 90],
+      ].map(([n, days]) => `${n}\nwithin ${days} days`),
+    );
+    expect(await names()).toEqual(["soon.af", "soon-too.af", "month.com.af", "later.af", "latest.org.af"]);
+    await page.getByRole("button", { name: "within 30 days" }).press("Enter");
+    expect(await names()).toEqual(["soon.af", "soon-too.af", "month.com.af"]);
+    const day = page.getByRole("button", { name: /: 2 domains expire$/ });
+    await day.focus();
+    await page.keyboard.press("Enter");
+    expect(await names()).toEqual(["soon.af", "soon-too.af"]);
+    // The button that was pressed has the focus still.
+    expect(await page.locator(":focus").getAttribute("aria-label")).toMatch(/: 2 domains expire$/);
+    expect(await day.getAttribute("aria-pressed")).toBe("true");
+  });
+
+  test("purges, and says so when the token may not", async () => {
+    const { page } = await signedIn();
+    await page.getByRole("button", { name: "Availability", exact: true }).click();
+    await see(page, /^Asked anew from now on: availability \d+\.$/);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await signIn(page, STAFF.read);
+    await page.getByRole("button", { name: "Everything" }).click();
+    await see(page, "This token may not purge: it has no operate scope.");
+  });
+
+  test("says what keeps it waiting, comes back by itself, and ends when the token is no longer accepted", async () => {
+    const { page } = await signedIn();
+    const problem = (status: number, headers: Record<string, string> = {}) => ({
+      status,
+      headers,
+      body: "{}",
+    });
+    await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(429, { "Retry-After": "7" })));
+    await page.clock.fastForward(5_000);
+    await see(page, "Too much was asked from this address within a minute.");
+    await see(page, /^Trying again in [67] s\.$/);
+    await page.unroute("**/v1/staff/overview");
+    await page.clock.fastForward(7_000);
+    await holds(page, `document.getElementById("notice").hidden`);
+    await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(401)));
+    await page.clock.fastForward(5_000);
+    await see(page, "The service does not know this token. Sign in again.");
+    expect(await page.getByText("Silver").count()).toBe(0);
+  });
+
+  test("asks nothing while it is hidden", async () => {
+    const { page } = await signedIn();
+    await see(page, "Silver");
+    const hide = (hidden: boolean) =>
+      page.evaluate(
+        `Object.defineProperty(document, "hidden", { configurable: true, value: ${hidden} }); document.dispatchEvent(new Event("visibilitychange"))`,
+      );
+    await hide(true);
+    let asked = 0;
+    page.on("request", () => {
+      asked += 1;
+    });
+    await page.clock.fastForward(600_000);
+    expect(asked).toBe(0);
+    const next = page.waitForRequest("**/v1/staff/overview");
+    await hide(false);
+    await next;
+  });
+
+  test("raises an alarm when the registry's list is cut at a hundred", async () => {
+    const big = await startService({
+      clock: systemClock,
+      reseller: "big",
+      warm: false,
+      env: { STAFF_TOKENS: TOKENS },
+    });
+    try {
+      const { page, picture } = await signedIn(DESK, big.url);
+      await see(page, /The registry lists only 100 domains, but the account has 130\./);
+      await picture("operator-truncated");
+      await leave();
+    } finally {
+      await big.close();
+    }
+  });
+
+  test.each([
+    ["desk-light", { ...DESK, colorScheme: "light" as const }],
+    ["desk-dark", { ...DESK, colorScheme: "dark" as const }],
+    ["phone-light", { ...PHONE, colorScheme: "light" as const }],
+    ["phone-dark", { ...PHONE, colorScheme: "dark" as const }],
+  ])("can be used by everybody: %s", async (name, options) => {
+    const visited = await come(options);
+    const { page } = visited;
+    const fits = () => page.evaluate("document.documentElement.scrollWidth <= innerWidth");
+    expect(await visited.axe()).toEqual([]);
+    expect(await fits()).toBe(true);
+    await visited.picture(`operator-sign-in-${name}`);
+    await signIn(page, ANNA);
+    for (const text of ["Silver", "within 30 days", "20.21 USD", "accepted"]) await see(page, text);
+    // Some minutes of a day, so that there is something to see.
+    for (let minute = 0; minute < 8; minute += 1) {
+      for (let asked = 0; asked <= minute % 3; asked += 1)
+        await service.ask(`/v1/availability?domain=${name}-${minute}-${asked}.af`);
+      const look = page.waitForResponse("**/v1/staff/overview");
+      await page.clock.fastForward(60_000);
+      await look;
+    }
+    expect(await visited.axe()).toEqual([]);
+    expect(await fits()).toBe(true);
+    await visited.picture(`operator-${name}`);
+  });
+});

@@ -1,0 +1,83 @@
+/** The pages and what they load come from here alone, under a policy that allows nothing else; without the demo nothing of it is there. */
+import { describe, expect, it } from "@jest/globals";
+import express from "express";
+import request from "supertest";
+import { systemClock } from "../../src/clock.js";
+import { createAccessLog, requestContext } from "../../src/http/context.js";
+import { pageRoutes } from "../../src/http/pages.js";
+import { problemHandler } from "../../src/http/problems.js";
+import { createLog } from "../../src/logger.js";
+import { createMetrics } from "../../src/metrics.js";
+
+const log = createLog("error");
+const withPages = (storefront: boolean) =>
+  express().use(
+    requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
+    pageRoutes({ storefront }),
+    problemHandler(log, () => undefined),
+  );
+
+describe("the pages", () => {
+  const app = withPages(true);
+
+  it.each(["/", "/staff"])("%s loads only what is here, and has nothing inline", async (path) => {
+    const { text, headers } = await request(app)
+      .get(path)
+      .expect(200)
+      .expect("content-type", "text/html; charset=utf-8")
+      .expect("cache-control", "no-store");
+    expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; /);
+    expect(headers["content-security-policy"]).not.toMatch(/unsafe|upgrade-insecure|\/\//);
+    expect(text).not.toMatch(/<style|style=|<script>|\son\w+=/);
+    const loaded = [...text.matchAll(/<(?:script|link)[^>]*(?:src|href)="([^"]+)"/g)].map(
+      ([, at]) => at ?? "",
+    );
+    expect(loaded.length).toBeGreaterThan(1);
+    for (const at of loaded) {
+      expect(at).toMatch(/^\/assets\//);
+      await request(app)
+        .get(at)
+        .expect(200)
+        .expect("content-type", /^(?:text\/(?:css|javascript)|image\/svg)/);
+    }
+  });
+
+  it("are sent compressed to those who take it, and plain to others", async () => {
+    const plain = await request(app).get("/").set("Accept-Encoding", "identity").expect(200);
+    const small = await request(app).get("/").set("Accept-Encoding", "gzip").expect(200);
+    expect(plain.headers).not.toHaveProperty("content-encoding");
+    expect(small.headers).toMatchObject({ "content-encoding": "gzip", vary: "Accept-Encoding" });
+    expect(small.text).toBe(plain.text);
+  });
+
+  it.each([
+    "",
+    "src/pages/",
+    ".tsbuildinfo",
+    "src/pages/tsconfig.json",
+    "..%2f..%2fpackage.json",
+    "../main.js",
+  ])("nothing else can be had: /assets/%s", async (path) => {
+    await request(app).get(`/assets/${path}`).expect(404);
+  });
+
+  it("answer HEAD, and refuse what they do not have", async () => {
+    await request(app).head("/").expect(200);
+    await request(app).post("/").expect(405).expect("allow", "GET, HEAD, OPTIONS");
+  });
+});
+
+describe("without the demo", () => {
+  const app = withPages(false);
+
+  it.each(["/", "/assets/src/pages/storefront/index.html", "/assets/src/pages/storefront/storefront.js"])(
+    "%s is not there",
+    async (path) => {
+      await request(app).get(path).expect(404);
+    },
+  );
+
+  it("the operator page stays", async () => {
+    await request(app).get("/staff").expect(200);
+  });
+});

@@ -1,0 +1,135 @@
+/** The operator page's arithmetic: amounts to the last digit, days in UTC, and what two looks at the overview say. */
+import { describe, expect, test } from "@jest/globals";
+import { coverage, shareOf, signed, written } from "../../src/pages/operator/amounts.js";
+import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
+import { figuresOf, LANES } from "../../src/pages/operator/figures.js";
+import type { Overview } from "../../src/pages/operator/staff-api.js";
+
+const usd = (amount: string) => ({ amount, currency: "USD" });
+const NOW = Date.parse("2026-11-21T23:30:00Z");
+
+describe("amounts", () => {
+  test("are written with every digit, however long", () => {
+    expect(written(usd("1843.50"))).toBe("1,843.50 USD");
+    expect(written(usd("123456789012345.67"))).toBe("123,456,789,012,345.67 USD");
+    expect(written({ amount: "705", currency: "JPY" })).toBe("705 JPY");
+    expect([signed(usd("-1.29")), signed(usd("0.05"))]).toEqual(["−1.29 USD", "+0.05 USD"]);
+  });
+
+  test("cover as many orders as they fully pay", () => {
+    expect(coverage([usd("1843.50")], usd("20.21"))).toBe(91);
+    expect(coverage([usd("1843.50"), usd("500.00")], usd("20.21"))).toBe(115);
+    expect(coverage([usd("20.20")], usd("20.21"))).toBe(0);
+    expect(coverage([usd("20.21")], usd("20.21"))).toBe(1);
+    expect(coverage([usd("-100.00"), usd("50.00")], usd("20.21"))).toBe(0);
+    expect(coverage([usd("100.00")], { amount: "20.21", currency: "EUR" })).toBeNull();
+  });
+
+  test("are shares of each other only within a currency", () => {
+    expect(shareOf(usd("6.78"), usd("26.99"))).toBe("25.1%");
+    expect(shareOf(usd("-1.00"), usd("10.00"))).toBe("-10.0%");
+    expect(shareOf(usd("1.00"), { amount: "10.00", currency: "EUR" })).toBeNull();
+  });
+});
+
+describe("expiry", () => {
+  const record = (expiresAt: string | null) => ({ expiresAt });
+
+  test("is counted in UTC days, the next first, without those that have no date", () => {
+    const list = ["2026-11-22T00:00:00Z", "2026-11-21T00:00:00Z", null, "2026-11-20T23:59:59Z", "soon"];
+    expect(
+      expiring(
+        list.map((at) => record(at)),
+        NOW,
+      ).map(({ day, inDays }) => [day, inDays]),
+    ).toEqual([
+      ["2026-11-20", -1],
+      ["2026-11-21", 0],
+      ["2026-11-22", 1],
+    ]);
+  });
+
+  test("is shown in months from Monday on, over the turn of a year", () => {
+    const months = monthsAhead(NOW, 90);
+    expect(months.map(({ first }) => first)).toEqual([
+      "2026-11-01",
+      "2026-12-01",
+      "2027-01-01",
+      "2027-02-01",
+    ]);
+    const [november] = months;
+    expect(november?.weeks).toHaveLength(6);
+    expect(november?.weeks[0]).toEqual([null, null, null, null, null, null, "2026-11-01"]);
+    expect(november?.weeks.flat().filter((day) => day !== null)).toHaveLength(30);
+    expect(november?.weeks.every((week) => week.length === 7)).toBe(true);
+  });
+});
+
+describe("figures", () => {
+  const lane = { queued: 0, served: 0, refused: 0, left: 0, retried: 0, retriedServed: 0, longestWaitMs: 0 };
+  const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
+
+  function overview(facts: { served?: number; waited?: number; hit?: number; miss?: number }): Overview {
+    const { served = 0, waited = 0, hit = 0, miss = 0 } = facts;
+    const idle = { ...lane, waitedMsTotal: 0 };
+    const none = { entries: 0, bound: 1, inflight: 0, counts };
+    return {
+      mode: "sandbox",
+      quota: {
+        used: 5,
+        budget: 57,
+        limit: 60,
+        windowMs: 60_000,
+        largestWindowToday: 5,
+        pausedForMs: 0,
+        lanes: {
+          checkout: idle,
+          exact: { ...lane, served, waitedMsTotal: waited },
+          search: idle,
+          account: idle,
+          refresh: idle,
+        },
+      },
+      redis: "none",
+      caches: {
+        availability: { ...none, counts: { ...counts, hit, miss } },
+        prices: none,
+        tier: none,
+        account: none,
+      },
+      upstream: {
+        lastSuccessAt: null,
+        lastFailureAt: null,
+        leftAlone: [],
+        recent: {
+          windowMs: 600_000,
+          operations: [
+            { operation: "check", calls: 3, failed: 1, meanMs: 100, p95Ms: 400 },
+            { operation: "quote", calls: 1, failed: 0, meanMs: 500, p95Ms: 500 },
+          ],
+        },
+      },
+      surprises: [],
+      credentials: [],
+      saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
+    };
+  }
+
+  test("tell the wait and the hits between two looks, not since the start", () => {
+    const before = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
+    const now = overview({ served: 12, waited: 9300, hit: 93, miss: 11 });
+    const { waitMs, hitRate } = figuresOf(now, before);
+    expect([waitMs.exact, waitMs.search, hitRate]).toEqual([150, 0, 0.75]);
+  });
+
+  test("say nothing about a time in which nobody asked, or before the first look or another start", () => {
+    const full = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
+    for (const before of [null, full]) expect(figuresOf(full, before).hitRate).toBeNull();
+    const { waitMs, hitRate } = figuresOf(overview({ served: 1, waited: 20, hit: 1 }), full);
+    expect([LANES.map((name) => waitMs[name]), hitRate]).toEqual([[0, 0, 0, 0, 0], null]);
+  });
+
+  test("weigh each operation's latency by its calls", () => {
+    expect(figuresOf(overview({}), null)).toMatchObject({ meanMs: 200, p95Ms: 500, failed: 1, calls: 4 });
+  });
+});

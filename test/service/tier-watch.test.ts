@@ -1,0 +1,241 @@
+/** Another tier is noticed without anybody asking, prices everything anew at once, on every replica once, and staff see what has changed. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
+
+const TIER = "GET /api/v1/account/tier";
+const SOLD = 3;
+const usd = (amount: string) => ({ amount, currency: "USD" });
+
+const world = `
+rateLimit: { limit: 1000, windowMs: 60000 }
+nameservers: [ns1.example.af, ns2.example.af]
+tiers: [{ name: Silver, fromDomains: 0, discountPercent: 0 }]
+priceLists: { USD: { .af: { registration: ["20.00", "40.00", "60.00"], renewal: ["20.00"], transfer: ["20.00"], restore: ["80.00"] } } }
+names: { takenPercent: 0, taken: [] }
+resellers:
+  - id: demo
+    accountNumber: RS-1
+    currency: USD
+    tier: Silver
+    balance: "100.00"
+    creditLimit: "0.00"
+    credentials: [{ key: warning-demo-key, secret: warning-demo-secret }]
+    domains: []
+`;
+/** Three prices, each half as much again as its wholesale price, and a fixed amount. */
+const retail = (addFixed: string): string => `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1, 2, 3] } }]
+rules: [{ match: {}, markupPercent: "50", addFixed: "${addFixed}" }]
+`;
+
+const staffPrices = z.object({
+  prices: z.array(
+    z.looseObject({ tld: z.string(), changed: z.unknown().optional(), warning: z.string().optional() }),
+  ),
+  warnings: z.array(z.string()),
+});
+
+async function pricesOf({ ask }: Service) {
+  return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body);
+}
+
+const changesOf = async (service: Service): Promise<number> =>
+  (await pricesOf(service)).prices.filter(({ changed }) => changed !== undefined).length;
+
+const pricesCheck = z.object({ checks: z.object({ prices: z.array(z.unknown()) }) });
+
+async function healthOf({ ask }: Service): Promise<unknown> {
+  return pricesCheck.parse((await ask("/health")).body).checks.prices[0];
+}
+
+const told = ({ log }: Service, event: string): number =>
+  log.filter((line) => line.includes(`"event":"${event}"`)).length;
+
+describe("the tier", () => {
+  let clock: FakeClock;
+  let service: Service;
+  beforeEach(async () => {
+    clock = new FakeClock();
+    service = await startService({ clock, retail: retail("1.00") });
+  });
+  afterEach(() => service.close());
+
+  /** The first look at the tier, which later ones are compared with. */
+  async function firstLook(): Promise<void> {
+    await clock.advance(5_000);
+    await until(() => service.calls(TIER) === 1);
+  }
+
+  test("is asked for once in its freshness, and prices that nothing speaks against stay", async () => {
+    await firstLook();
+    for (const calls of [2, 3]) {
+      await clock.advance(299_000);
+      expect(service.calls(TIER)).toBe(calls - 1);
+      await clock.advance(2_000);
+      await until(() => service.calls(TIER) === calls);
+    }
+    expect([service.calls(PRICING), told(service, "account.tier.changed")]).toEqual([SOLD, 0]);
+  });
+
+  test("when it changes, has all prices asked for anew at once, and each change told", async () => {
+    await firstLook();
+    service.sandbox.control.setTier("demo", "Gold");
+    await clock.advance(301_000);
+    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    expect([service.calls(PRICING), told(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
+    const { prices, warnings } = await pricesOf(service);
+    expect(prices[0]).toMatchObject({
+      wholesale: usd("18.92"),
+      changed: { from: usd("20.21"), by: usd("-1.29"), at: "2026-03-20T00:05:06.000Z" },
+    });
+    expect(warnings).toEqual(["3 of 3 wholesale prices changed within the last day."]);
+    expect(JSON.stringify(service.log)).not.toContain("Gold");
+  });
+
+  test("that staff happened to ask for counts as well, without another call", async () => {
+    await firstLook();
+    service.sandbox.control.setTier("demo", "Gold");
+    await service.ask("/v1/staff/cache/purge", {
+      method: "POST",
+      headers: bearer("operate"),
+      body: { what: "account" },
+    });
+    await service.ask("/v1/staff/tier", { headers: bearer("read") });
+    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    expect(service.calls(TIER)).toBe(2);
+  });
+
+  test("is a warning of /health for a day, in words that tell no business", async () => {
+    await firstLook();
+    expect(await healthOf(service)).toEqual({ status: "pass" });
+    service.sandbox.control.setTier("demo", "Gold");
+    await clock.advance(301_000);
+    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    await clock.advance(1_000);
+    expect(await healthOf(service)).toEqual({
+      status: "warn",
+      output: "Staff are told something about the prices.",
+    });
+    clock.stepWall(24 * 3_600_000);
+    await clock.advance(1_000);
+    expect([await healthOf(service), (await pricesOf(service)).warnings]).toEqual([{ status: "pass" }, []]);
+  });
+
+  test("waits for room in the quota, which visitors have before it", async () => {
+    const small = new FakeClock();
+    const busy = await startService({
+      clock: small,
+      retail: retail("1.00"),
+      env: { UPSTREAM_RATE_LIMIT: "10", UPSTREAM_RATE_HEADROOM: "3" },
+    });
+    try {
+      for (const name of ["kabul", "google"]) await busy.ask(`/v1/availability?domain=${name}.af`);
+      await small.advance(55_000);
+      expect(busy.calls(TIER)).toBe(0);
+      await small.advance(10_000);
+      await until(() => busy.calls(TIER) === 1, "the first look");
+    } finally {
+      await busy.close();
+    }
+  });
+});
+
+describe("what is wrong with prices", () => {
+  test("is told to staff in sentences, and to everybody as a state", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, world, retail: retail("0") });
+    try {
+      const warning = { status: "warn", output: "Staff are told something about the prices." };
+      const { warnings } = await pricesOf(service);
+      expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
+      await clock.advance(1_000);
+      expect(await healthOf(service)).toEqual(warning);
+
+      service.sandbox.control.setFault("quote", { fault: "currency-other" });
+      await clock.advance(1);
+      await service.ask("/v1/staff/cache/purge", {
+        method: "POST",
+        headers: bearer("operate"),
+        body: { what: "prices" },
+      });
+      const why =
+        "The registry service's answer was not understood (a price in a currency that is not expected).";
+      await until(
+        async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices could not be renewed: ${why}`,
+        "the second warning",
+      );
+
+      service.sandbox.control.clearFaults();
+      await until(async () => {
+        await clock.advance(5_000);
+        return (await pricesOf(service)).warnings.length === 1;
+      }, "the renewal");
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+describeWithRedis("replicas", () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  const running: Service[] = [];
+  beforeEach(async () => {
+    redis = await startRedis();
+    sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((service) => service.close()));
+    await sandbox.close();
+    await redis.close();
+  });
+
+  const tier = `tier: { entries: 4, freshMs: 2000, usableMs: 3600000, failureMs: 10000 }`;
+  const pool = `{ entries: 500, freshMs: 3600000, usableMs: 172800000, failureMs: 10000 }`;
+  const times = `{ freshMs: 30000, usableMs: 60000 }`;
+  const cache = `
+availability: { entries: 500, available: ${times}, taken: ${times}, failureMs: 3000 }
+prices: ${pool}
+account: ${pool}
+${tier}
+`;
+
+  test("ask for the tier as if they were one, and a change has each price asked for once more", async () => {
+    const { key, secret } = sandbox.credential();
+    const env = {
+      REDIS_URL: redis.url,
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY: key,
+      UPSTREAM_SERVICE_SECRET: secret,
+      QUOTA_COLD_START: "assume-free",
+      REPLICAS_MAX: "2",
+    };
+    for (let replicas = 0; replicas < 2; replicas += 1)
+      running.push(
+        await startService({
+          clock: systemClock,
+          at: sandbox,
+          cache,
+          retail: retail("1.00"),
+          env,
+          warm: false,
+        }),
+      );
+    const everywhere = async (what: (service: Service) => Promise<boolean>): Promise<boolean> =>
+      (await Promise.all(running.map(what))).every(Boolean);
+    await until(() => everywhere(async (one) => (await pricesOf(one)).prices.length === SOLD), "the prices");
+    for (const { ask } of running) await ask("/v1/staff/tier", { headers: bearer("read") });
+    expect(callsOf(sandbox, TIER)).toBe(1);
+    const before = callsOf(sandbox, PRICING);
+    sandbox.control.setTier("demo", "Gold");
+    await until(() => everywhere(async (one) => (await changesOf(one)) === SOLD), "the new prices");
+    expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
+    expect(running.map((one) => told(one, "account.tier.changed"))).toEqual([1, 1]);
+  }, 40_000);
+});
