@@ -133,6 +133,7 @@ describeWithBrowser("the storefront", () => {
       result("google.com.af", ".com.af", "available"),
       result("google.af", ".af", "taken"),
       { ...result("mygoogle.af", ".af", "available"), suggested: true },
+      { ...result("getgoogle.af", ".af", "taken"), suggested: true },
       { ...result("google-online.af", ".af", "available"), suggested: true },
     ].map((data) => `event: result\ndata: ${JSON.stringify(data)}\n\n`);
     const { page, picture, axe } = await visitor({
