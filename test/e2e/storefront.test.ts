@@ -186,6 +186,18 @@ describeWithBrowser("the storefront", () => {
     await picture("storefront-cart");
     expect(await axe()).toEqual([]);
 
+    const line = { tld: ".af", action: "registration", years: 2 };
+    const price = { amount: "48.99", currency: "USD" };
+    const items = [
+      { ...line, domain: "kabul.af", price, status: "available" },
+      { ...line, domain: "kabul.com.af", price: null, status: "taken" },
+    ];
+    await page.route("/v1/quotes", (route) => route.fulfill({ json: { items, total: [price] } }));
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('.item[data-state="taken"]').waitFor();
+    expect(await texts(page, ".item .price")).toEqual(["$48.99", "Just taken by somebody else"]);
+    expect(await page.locator("#cart-total").textContent()).toBe("Total: $48.99");
+
     await page.getByRole("button", { name: "Remove kabul.com.af" }).press("Enter");
     expect(await focused()).toBe("cart-heading");
     expect(await page.locator("#cart-total").textContent()).toBe("Total: –");
