@@ -133,6 +133,7 @@ describeWithBrowser("the storefront", () => {
       result("google.com.af", ".com.af", "available"),
       result("google.af", ".af", "taken"),
       { ...result("mygoogle.af", ".af", "available"), suggested: true },
+      { ...result("getgoogle.af", ".af", "taken"), suggested: true },
       { ...result("google-online.af", ".af", "available"), suggested: true },
     ].map((data) => `event: result\ndata: ${JSON.stringify(data)}\n\n`);
     const { page, picture, axe } = await visitor({
@@ -185,9 +186,21 @@ describeWithBrowser("the storefront", () => {
     await picture("storefront-cart");
     expect(await axe()).toEqual([]);
 
+    const line = { tld: ".af", action: "registration", years: 2 };
+    const price = { amount: "48.99", currency: "USD" };
+    const items = [
+      { ...line, domain: "kabul.af", price, status: "available" },
+      { ...line, domain: "kabul.com.af", price: null, status: "taken" },
+    ];
+    await page.route("/v1/quotes", (route) => route.fulfill({ json: { items, total: [price] } }));
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('.item[data-state="taken"]').waitFor();
+    expect(await texts(page, ".item .price")).toEqual(["$48.99", "Just taken by somebody else"]);
+    expect(await page.locator("#cart-total").textContent()).toBe("Total: $48.99");
+
     await page.getByRole("button", { name: "Remove kabul.com.af" }).press("Enter");
     expect(await focused()).toBe("cart-heading");
-    expect(await page.locator("#cart-total").textContent()).toBe("");
+    expect(await page.locator("#cart-total").textContent()).toBe("Total: –");
   });
 
   test("shows a price promise, how long it holds, and that it has run out", async () => {
@@ -207,13 +220,13 @@ describeWithBrowser("the storefront", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await page.getByText("Held for you until").first().waitFor();
-    expect(await page.locator("#cart-status").textContent()).toMatch(/\(2:0\d left\)$/);
+    expect(await page.locator("#cart-status").textContent()).toMatch(/\(2:0\d\sleft\)$/);
     await page.locator("#cart-promise summary").click();
     expect(await page.locator("#cart-promise-text").textContent()).toBe("aaaa.bbbb.cccc");
     await picture("storefront-promise");
     expect(await axe()).toEqual([]);
     await page.clock.runFor(60_000);
-    expect(await page.locator("#cart-status").textContent()).toMatch(/\(1:0\d left\)$/);
+    expect(await page.locator("#cart-status").textContent()).toMatch(/\(1:0\d\sleft\)$/);
     await page.clock.runFor(66_000);
     await page.getByText("This price is no longer held.").first().waitFor();
     expect(await page.locator("#cart-promise").isVisible()).toBe(false);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import express from "express";
 import request from "supertest";
 import { systemClock } from "../../src/clock.js";
+import { readConfig } from "../../src/config.js";
 import { createAccessLog, requestContext } from "../../src/http/context.js";
 import { pageRoutes } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/problems.js";
@@ -79,5 +80,27 @@ describe("without the demo", () => {
 
   it("the operator page stays", async () => {
     await request(app).get("/staff").expect(200);
+  });
+});
+
+describe("the setting of the demo", () => {
+  const live = {
+    UPSTREAM_BASE_URL: "https://upstream.example",
+    UPSTREAM_SERVICE_KEY: "key",
+    UPSTREAM_SERVICE_SECRET: "secret",
+  };
+
+  it.each([
+    ["on in sandbox mode", {}, true],
+    ["off with a live upstream", live, false],
+    ["on where it is wanted", { ...live, DEMO_STOREFRONT: "on" }, true],
+    ["off where it is not", { DEMO_STOREFRONT: "off" }, false],
+  ])("is %s", (_when, env, shown) => {
+    expect(readConfig(env, systemClock)).toMatchObject({ ok: true, config: { demoStorefront: shown } });
+  });
+
+  it("is on or off", () => {
+    const faults = ["DEMO_STOREFRONT: must be one of on, off"];
+    expect(readConfig({ DEMO_STOREFRONT: "maybe" }, systemClock)).toEqual({ ok: false, faults });
   });
 });

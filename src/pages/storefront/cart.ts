@@ -144,7 +144,7 @@ export class Cart implements Basket {
   #statusText(): string {
     const texts = this.#texts;
     const quoted = this.#quoted;
-    if (quoted.kind === "none") return "";
+    if (quoted.kind === "none") return texts.notAsked;
     if (quoted.kind === "asking") return texts.checking;
     if (quoted.kind === "refused") return this.#words(quoted.problem);
     if (quoted.kind === "waiting")
@@ -167,7 +167,7 @@ export class Cart implements Basket {
       quoted.kind === "told" && quoted.promise && quoted.left === 0 ? "refused" : quoted.kind;
     const total =
       quoted.kind === "told" ? quoted.quotes.total.map((money) => amount(texts, money)).join(" + ") : "";
-    this.#total.textContent = total === "" ? "" : texts.total(total);
+    this.#total.textContent = texts.total(total === "" ? "–" : total);
     const left = quoted.kind === "refused" ? quoted.left : 0;
     const word = texts.page.confirm;
     this.#confirm.textContent = left > 0 ? `${word} (${seconds(texts, left)})` : word;

@@ -184,9 +184,10 @@ export class Search {
   }
 
   #found(result: Availability): void {
-    const isIdea = "suggested" in result && result.suggested === true;
+    const isIdea = result.suggested === true;
     if (isIdea) {
-      this.#ideas = [...this.#ideas.filter(({ domain }) => domain !== result.domain), result];
+      const others = this.#ideas.filter(({ domain }) => domain !== result.domain);
+      this.#ideas = result.available ? [...others, result] : others;
     } else {
       const at = this.#rows.findIndex(
         (row) => (row.state === "known" ? row.result.tld : row.tld) === result.tld,

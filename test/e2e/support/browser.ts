@@ -30,7 +30,7 @@ export function describeWithBrowser(name: string, suite: () => void): void {
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     timeout: STARTING_MS - 5_000,
   });
 }

@@ -30,6 +30,7 @@ export interface Texts {
   readonly removed: (name: string) => string;
   readonly checking: string;
   readonly total: (amount: string) => string;
+  readonly notAsked: string;
   readonly notHeld: string;
   readonly heldUntil: (time: string) => string;
   readonly left: (clock: string) => string;
