@@ -88,6 +88,7 @@ describe("figures", () => {
           search: idle,
           account: idle,
           refresh: idle,
+          suggestion: idle,
         },
       },
       redis: "none",

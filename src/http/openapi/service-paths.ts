@@ -119,7 +119,7 @@ const keys = operation({
       },
     }),
   },
-  problems: ["Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
 });
 
 const document = operation({

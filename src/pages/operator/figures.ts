@@ -1,7 +1,7 @@
 /** What two looks at the overview say about the time between them. The service counts from its start; charts show what is new. */
 import type { Overview } from "./staff-api.js";
 
-export const LANES = ["checkout", "exact", "search", "account", "refresh"] as const;
+export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 export type Lane = (typeof LANES)[number];
 
 export interface Figures {
@@ -33,6 +33,7 @@ export function figuresOf(now: Overview, before: Overview | null): Figures {
       search: waitOf("search", now, before),
       account: waitOf("account", now, before),
       refresh: waitOf("refresh", now, before),
+      suggestion: waitOf("suggestion", now, before),
     },
     hitRate: before === null ? null : hitRate(now, before),
     meanMs: calls === 0 ? null : total / calls,
