@@ -54,6 +54,14 @@ const PORT = /:\d{0,5}$/;
 // UTS 46 maps the ideographic and full-width stops to a dot; the root's dot may be any of them.
 const ROOT_DOT = /[.\u3002\uFF0E\uFF61]$/u;
 
+/**
+ * Lower-case letters, digits and hyphens, in parts that are long enough and not too long, with no hyphen at an end or as third and fourth
+ * character: UTS 46 leaves such a name as it is.
+ */
+const PLAIN_HOST = /^(?:(?!..--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$))+$/;
+const ASCII = /^[\x21-\x7e]*$/;
+const A_LABEL = /xn--/i;
+
 const TOO_LONG = "is too long: each part may have up to 63 characters, the whole name up to 253";
 const BAD_CHARACTERS =
   "is not a valid domain name: a name has letters, digits and hyphens, in one writing direction";
@@ -62,6 +70,17 @@ type Outcome<T> = ({ readonly ok: true } & T) | { readonly ok: false; readonly r
 
 function refused(reason: string): { readonly ok: false; readonly reason: string } {
   return { ok: false, reason };
+}
+
+/** UTS 46, strict, or null. It does no more to ASCII than to lower its case, unless there is an A-label to be looked into. */
+function strictAscii(host: string): string | null {
+  if (!isSimple(host)) return toASCII(host, STRICT);
+  const lower = host.toLowerCase();
+  return lower.length <= 253 && PLAIN_HOST.test(lower) ? lower : null;
+}
+
+function isSimple(host: string): boolean {
+  return ASCII.test(host) && !A_LABEL.test(host);
 }
 
 /** Takes away what surrounds the host in a pasted address. */
@@ -88,8 +107,10 @@ function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
 }
 
 function whyInvalid(host: string): string {
-  const relaxed = toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
-  if (relaxed === null) return BAD_CHARACTERS;
+  const relaxed = isSimple(host)
+    ? host.toLowerCase()
+    : toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
+  if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return BAD_CHARACTERS;
   const labels = relaxed.split(".");
   if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at its start";
   if (relaxed.length > 253 || labels.some(({ length }) => length > 63)) return TOO_LONG;
@@ -148,7 +169,7 @@ function canonicalInput(text: string, field: string): { ascii: string; isBare: b
   const input = hostIn(text);
   if (!input.ok) throw invalidField(field, input.reason);
   // UTS 46 maps case by itself; lower-casing before it would let more pass.
-  const ascii = toASCII(input.host, STRICT);
+  const ascii = strictAscii(input.host);
   if (ascii === null) throw invalidField(field, whyInvalid(input.host));
   return { ascii, isBare: input.isBare };
 }
@@ -163,7 +184,7 @@ function registrableOf(ascii: string, soldTlds: readonly string[], field: string
 export function domainNameUnder(label: string, tld: string): DomainName | null {
   const ascii = label + tld;
   if (label.includes(".") || AF_SUFFIXES.has(ascii)) return null;
-  return toASCII(ascii, STRICT) === ascii ? make(label, tld) : null;
+  return strictAscii(ascii) === ascii ? make(label, tld) : null;
 }
 
 /** The name that a label in any script makes under a TLD, or null where it makes none. */
@@ -178,10 +199,18 @@ export function nameOf(label: string, tld: string): DomainName | null {
  */
 export function canonicalHost(text: string): string | null {
   if (text.length > MAX_HOST_LENGTH) return null;
-  const ascii = toASCII(text.trim().replace(ROOT_DOT, ""), { ...STRICT, checkHyphens: false });
+  const host = text.trim().replace(ROOT_DOT, "");
+  const ascii = PLAIN_HOST.test(host) && host.length <= 253 ? host : lenientAscii(host);
   if (ascii === null) return null;
-  const labels = toUnicode(ascii, { ...STRICT, checkHyphens: false }).domain.split(".");
-  if (labels.some((label) => label.startsWith("-") || label.endsWith("-"))) return null;
+  const labels = ascii.split(".");
   // A numeric last label makes it an IP address.
   return labels.length > 1 && !/\.\d+$/.test(ascii) ? ascii : null;
+}
+
+/** UTS 46 without its rule on hyphens in third and fourth place, or null. */
+function lenientAscii(host: string): string | null {
+  const ascii = toASCII(host, { ...STRICT, checkHyphens: false });
+  if (ascii === null) return null;
+  const labels = toUnicode(ascii, { ...STRICT, checkHyphens: false }).domain.split(".");
+  return labels.some((label) => label.startsWith("-") || label.endsWith("-")) ? null : ascii;
 }

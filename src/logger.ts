@@ -16,7 +16,7 @@ export interface Log {
 }
 
 /** Lines are handed on together, because each hand-over costs more than the line: at this size, or after this time. */
-const BATCH_LENGTH = 64 * 1024;
+const BATCH_BYTES = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
@@ -31,14 +31,15 @@ export function createLog(level: LogLevel): Log {
     transports: [new winston.transports.Stream({ stream: process.stdout, eol: "" })],
   });
   const timeOf = isoTimes();
-  let lines = "";
+  const batch = Buffer.allocUnsafe(BATCH_BYTES);
+  let filled = 0;
   let timer: NodeJS.Timeout | null = null;
 
   function handOver(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (lines !== "") logger.info(lines);
-    lines = "";
+    if (filled > 0) logger.info(batch.toString("utf8", 0, filled));
+    filled = 0;
   }
   process.on("exit", handOver);
 
@@ -46,8 +47,12 @@ export function createLog(level: LogLevel): Log {
     if (LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
     return (event: string, fields: LogFields = {}) => {
       const rest = JSON.stringify(fields).slice(1);
-      lines += `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
-      if (atOnce || lines.length >= BATCH_LENGTH) handOver();
+      const line = `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
+      // A character takes three bytes at most.
+      if (filled + 3 * line.length > BATCH_BYTES) handOver();
+      if (3 * line.length > BATCH_BYTES) logger.info(line);
+      else filled += batch.write(line, filled);
+      if (atOnce) handOver();
       else timer ??= setTimeout(handOver, BATCH_MS).unref();
     };
   };

@@ -73,8 +73,10 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** What is known without asking anybody; `stale` when past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** The value for `key` if it is fresh in memory: what `get` would answer, and counted like it. The same value object until another is learned. */
-  hit(key: string): Known<V> | undefined;
+  /** The fact that `get` would answer from memory, if it is fresh: the same value object until another is learned. */
+  fresh(key: string): Fact<V> | undefined;
+  /** Counts an answer that was made of fresh facts without `get`. */
+  countHit(): void;
   /** Grows whenever something is learned or forgotten; until then only time changes what is known. */
   changes(): number;
   /** The newest that is known here or to another replica, without asking the upstream. Never rejects. */
@@ -342,9 +344,9 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       : { value, asOfMs, source: "stale", untilMs: learnedAtMs + usableMs };
   }
 
-  function hit(key: string): Known<V> | undefined {
-    const entry = usable(key);
-    return entry && isFresh(entry) ? answer(entry, "hit") : undefined;
+  function fresh(key: string): Fact<V> | undefined {
+    const entry = known.get(key);
+    return entry && isFresh(entry) ? entry : undefined;
   }
 
   async function get(
@@ -400,7 +402,10 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   return {
     get,
     peek,
-    hit,
+    fresh,
+    countHit: () => {
+      counts.hit += 1;
+    },
     changes: () => changes,
     async consult(key) {
       const place = shared?.place(key) ?? null;

@@ -85,14 +85,13 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
 
     const isSame = answer.etag !== null && request.headers["if-none-match"] === answer.etag;
     const status = isSame ? 304 : answer.status;
-    response.writeHead(status, [
-      "x-request-id",
-      id,
-      ...parts.headersFor(request.headers.origin),
-      ...limit.fields(window),
-      ...answer.headers,
-      ...(isSame ? [] : answer.entityHeaders),
-    ]);
+    const headers = ["x-request-id", id].concat(
+      parts.headersFor(request.headers.origin),
+      limit.fields(window),
+      answer.headers,
+      isSame ? [] : answer.entityHeaders,
+    );
+    response.writeHead(status, headers);
     if (isSame) response.end();
     else response.end(answer.body);
     parts.accessLog({ id, startedAtMs, route, code: refusal?.code ?? null, method }, status);

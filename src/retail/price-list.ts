@@ -215,10 +215,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   return {
     quote,
-    freshQuote(what) {
-      const known = pool.peek(keyOf(what));
-      return known?.source === "hit" ? known.value : undefined;
-    },
+    freshQuote: (what) => pool.fresh(keyOf(what))?.value,
     facts,
     knows: (what) => pool.peek(keyOf(what)) !== undefined,
     expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,

@@ -69,8 +69,11 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     options: GetOptions,
   ): Promise<Known<Check>> {
     if (options.maxAgeMs === undefined) {
-      const taken = pool.hit(name.ascii);
-      if (taken) return taken;
+      const taken = pool.fresh(name.ascii);
+      if (taken) {
+        pool.countHit();
+        return { ...taken, source: "hit" };
+      }
     }
     const known = await pool.get(
       keyOf(name, years),
@@ -146,9 +149,8 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
   function known(name: DomainName, years: number): Availability | undefined {
     const own = owned(name, years);
     if (own !== undefined) return own;
-    const key = [name.ascii, keyOf(name, years)].find((known) => pool.peek(known)?.source === "hit");
-    const fact = key === undefined ? undefined : pool.peek(key);
-    if (key === undefined || fact === undefined) return undefined;
+    const fact = pool.fresh(name.ascii) ?? pool.fresh(keyOf(name, years));
+    if (fact === undefined) return undefined;
     const { value, asOfMs } = fact;
     const what: Combination = { tld: name.tld, action: "registration", years };
     const quote = value.status === "taken" ? null : prices.freshQuote(what);
@@ -158,8 +160,8 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
     const isSame = before?.quote === quote && before.season === season && before.answer.years === years;
     const answer = isSame ? before.answer : formed(name, what, { value, asOfMs }, quote);
     if (answer === undefined) return undefined;
-    answers.set(value, { answer, quote, season });
-    pool.hit(key);
+    if (!isSame) answers.set(value, { answer, quote, season });
+    pool.countHit();
     return answer;
   }
 

@@ -1,5 +1,7 @@
 /** What counts as a domain name, how it is written canonically, and how a refusal reads. */
 import { describe, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { toASCII } from "tr46";
 import {
   canonicalHost,
   type DomainName,
@@ -238,4 +240,44 @@ describe("a host name that the upstream sends", () => {
       expect(canonicalHost(text)).toBeNull();
     },
   );
+});
+
+describe("a plain name is read without tables, and", () => {
+  const strict = {
+    checkHyphens: true,
+    checkBidi: true,
+    checkJoiners: true,
+    useSTD3ASCIIRules: true,
+    verifyDNSLength: true,
+    transitionalProcessing: false,
+    ignoreInvalidPunycode: false,
+  };
+  const letters = fc.array(fc.constantFrom(..."abxnAZ09--..é"), { minLength: 1, maxLength: 70 });
+
+  test("a label is what UTS 46 says that it is", () => {
+    fc.assert(
+      fc.property(letters, (characters) => {
+        const text = characters.join("").replaceAll(".", "");
+        const ascii = toASCII(text, strict);
+        const read = (): string => parseSearchTerm(text, [".af"], "q").label;
+        if (text === "" || ascii === null) expect(read).toThrow(ServiceError);
+        else expect(read()).toBe(ascii);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("a host is what UTS 46 says that it is", () => {
+    fc.assert(
+      fc.property(letters, (characters) => {
+        const text = characters.join("");
+        const ascii = toASCII(text.replace(/\.$/, ""), strict);
+        // Hosts may have hyphens where names may not: what is strict is a host too.
+        if (ascii !== null && ascii.includes(".") && !/\.\d+$/.test(ascii))
+          expect(canonicalHost(text)).toBe(ascii);
+        else if (canonicalHost(text) !== null) expect(text).toMatch(/--/);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
 });

@@ -150,6 +150,7 @@ export class Search {
             this.#show(left > 0 ? { kind: "waiting", problem: null, left } : { kind: "looking", query });
             if (left === 0) done();
           });
+          this.#say(this.#statusText());
           signal.addEventListener("abort", () => {
             failed(signal.reason);
           });
