@@ -56,6 +56,10 @@ export class RequestContext {
   }
 }
 
+/** Working out the prefix of an IPv6 address costs as much as an answer, so those of late are kept: about 2 MB. */
+const prefixes = new Map<string, string>();
+const MOST_PREFIXES = 10_000;
+
 const contexts = new WeakMap<Request, RequestContext>();
 
 /** The context of a request that has passed `requestContext`. */
@@ -77,7 +81,13 @@ export function addressOf({ ip }: Pick<Request, "ip">): string {
 
 /** IPv4 address or IPv6 /56, as the limits count clients. */
 export function clientOf(address: string): string {
-  return address.includes(":") ? ipKeyGenerator(address, 56) : address;
+  if (!address.includes(":")) return address;
+  const known = prefixes.get(address);
+  if (known !== undefined) return known;
+  if (prefixes.size >= MOST_PREFIXES) prefixes.clear();
+  const prefix = ipKeyGenerator(address, 56);
+  prefixes.set(address, prefix);
+  return prefix;
 }
 
 /** Neighbours within a /64 are one household or host; a /48 is what one customer can be given. */

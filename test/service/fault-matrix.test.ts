@@ -11,6 +11,7 @@ import type { Clock } from "../../src/clock.js";
 import { FAULTS } from "../../src/sandbox/fault-table.js";
 import { BAIT } from "../../src/sandbox/fault-wire.js";
 import { type Operation, OPERATIONS } from "../../src/sandbox/sandbox.js";
+import { wrongInPromise } from "../support/promise.js";
 import {
   type Answer,
   bearer,
@@ -243,9 +244,16 @@ class StillClock implements Clock {
 
 const told = z.looseObject({ stale: z.boolean().optional(), source: z.string().optional() });
 
-/** What is left of an answer when time is taken out of it, and whether it says that it is old. */
+/** What is left of an answer when time is taken out of it, with the promise that goes with it, and whether it says that it is old. */
 function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {
-  const { asOf: _asOf, stale, source, ...facts } = told.parse(body);
+  const {
+    asOf: _asOf,
+    promise: _promise,
+    validUntil: _validUntil,
+    stale,
+    source,
+    ...facts
+  } = told.parse(body);
   return { facts, stale: stale === true || source === "stale" };
 }
 
@@ -419,6 +427,10 @@ class Lane {
     const whole = `${answer.status} ${JSON.stringify(answer.headers)} ${answer.text}`;
     const isStaff = one.question === staff;
     const whose = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with words" : "staff") : "visitor";
+    if (answer.status === 200 && one.question?.method === "POST") {
+      const wrong = wrongInPromise(answer.body);
+      if (wrong !== undefined) this.#wrong.push(`${nameOf(one)} ${wrong}: ${answer.text.slice(0, 300)}`);
+    }
     for (const leak of leaksIn(whole, whose))
       this.#wrong.push(`${nameOf(one)} leaks ${leak}: ${whole.slice(-300)}`);
     return answer;

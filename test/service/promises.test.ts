@@ -10,25 +10,17 @@ import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { claimsOf, claimsShape, headOf, money, term } from "../support/promise.js";
 import { bearer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-const money = z.strictObject({ amount: z.string(), currency: z.string() });
-const term = { domain: z.string(), tld: z.string(), action: z.string(), years: z.int() };
 const cartShape = z.strictObject({
   items: z.array(z.strictObject({ ...term, price: money.nullable(), status: z.string() })),
   total: z.array(money),
   promise: z.string(),
   validUntil: z.iso.datetime(),
-});
-const claimsShape = z.strictObject({
-  jti: z.string(),
-  iat: z.int(),
-  exp: z.int(),
-  currency: z.string(),
-  items: z.array(z.strictObject({ ...term, price: money })),
 });
 const keySet = z.strictObject({ keys: z.array(z.looseObject({ kid: z.string() })) });
 
@@ -42,16 +34,6 @@ async function cartOf(service: Service, ...items: Wanted[]) {
   const answer = await service.ask("/v1/quotes", { method: "POST", body: { items } });
   expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
   return cartShape.parse(answer.body);
-}
-
-function headOf(promise: string) {
-  const text = Buffer.from(promise.split(".")[0] ?? "", "base64url").toString("utf8");
-  return z.object({ kid: z.string() }).parse(JSON.parse(text));
-}
-
-function claimsOf(promise: string) {
-  const text = Buffer.from(promise.split(".")[1] ?? "", "base64url").toString("utf8");
-  return claimsShape.parse(JSON.parse(text));
 }
 
 /** The promise with this text in place of that one, under the same signature. */
