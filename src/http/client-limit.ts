@@ -34,8 +34,11 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   }
 
   function policyOf(window: ClientWindow): string {
-    window.policy ??= `${name}; q=${perMinute}; w=${CLIENT_WINDOW_MS / 1000}; pk=:${partitionKey(window.client)}:`;
-    return window.policy;
+    if (window.policy !== null) return window.policy;
+    const policy = `${name}; q=${perMinute}; w=${CLIENT_WINDOW_MS / 1000}; pk=:${partitionKey(window.client)}:`;
+    // Most of a flood come once: nothing is kept for them.
+    if (window.count > 1) window.policy = policy;
+    return policy;
   }
 
   function fields(window: ClientWindow): HeaderList {

@@ -6,8 +6,8 @@ import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
-/** Both generations together some 20 MB. A flood of addresses takes no more, and those who keep asking are not forgotten for it. */
-const MOST_PER_GENERATION = 50_000;
+/** Both generations together some 10 MB. A flood of addresses takes no more, and those who keep asking are not forgotten for it. */
+const MOST_PER_GENERATION = 25_000;
 
 /** One client's minute. */
 export interface ClientWindow {
@@ -15,7 +15,7 @@ export interface ClientWindow {
   count: number;
   /** On the monotonic clock, ms. */
   readonly resetAtMs: number;
-  /** What is told of it in every answer, made with the first. */
+  /** What is told of it in every answer, once it is kept. */
   policy: string | null;
 }
 

@@ -23,7 +23,7 @@ export interface FastPathParts {
   readonly clock: Clock;
 }
 
-/** Questions remembered by the spelling of their address, oldest forgotten first: some 2 MB. */
+/** Questions remembered by the spelling of their address: some 2 MB. Whoever fills it makes the others be read once more. */
 const MOST_SPELLINGS = 5_000;
 const LONGEST_SPELLING = 256;
 /** No fragment, no white space: what is left needs no more than a split at the question mark. */
@@ -44,10 +44,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const question = familiar ?? read(parse(queryAt === -1 ? "" : url.slice(queryAt + 1)));
     const answer = question.known();
     if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {
-      for (const [oldest] of spellings) {
-        if (spellings.size < MOST_SPELLINGS) break;
-        spellings.delete(oldest);
-      }
+      if (spellings.size >= MOST_SPELLINGS) spellings.clear();
       spellings.set(url, question);
     }
     return answer;
