@@ -72,7 +72,8 @@ const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
   const { combinations, pool, clock, log } = settings;
-  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number } | null = null;
+  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number; toldUntilMs: number } | null =
+    null;
   const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
   const seen = new Map<string, { readonly wholesale: Wholesale; readonly changed?: PriceFact["changed"] }>();
   let renewOlderThanMs = -Infinity;
@@ -194,21 +195,31 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   }
 
   function facts(): readonly PriceFact[] {
-    if (listed?.changes === pool.changes() && clock.monotonic() <= listed.untilMs) return listed.facts;
+    if (
+      listed?.changes === pool.changes() &&
+      clock.monotonic() <= listed.untilMs &&
+      clock.now() < listed.toldUntilMs
+    )
+      return listed.facts;
     const known = combinations.flatMap((what) => {
       const found = pool.peek(keyOf(what));
       return found ? [{ what, found }] : [];
     });
+    const facts = known.map(({ what, found: { value, asOfMs, source } }) => ({
+      ...what,
+      wholesale: value,
+      asOfMs,
+      stale: source === "stale",
+      ...changeOf(what),
+    }));
     listed = {
-      facts: known.map(({ what, found: { value, asOfMs, source } }) => ({
-        ...what,
-        wholesale: value,
-        asOfMs,
-        stale: source === "stale",
-        ...changeOf(what),
-      })),
+      facts,
       changes: pool.changes(),
       untilMs: known.reduce((least, { found }) => Math.min(least, found.untilMs), Infinity),
+      toldUntilMs: facts.reduce(
+        (least, { changed }) => Math.min(least, changed ? changed.atMs + CHANGE_TOLD_MS : Infinity),
+        Infinity,
+      ),
     };
     return listed.facts;
   }
