@@ -7,6 +7,8 @@ import { interleaved } from "./rounds.js";
 import { benchSteady } from "./steady.js";
 import { figure, median, table } from "./table.js";
 
+/** Node compiles a path well only after some ten thousand requests. */
+const FIRST_WARM_UP_SECONDS = 6;
 const WARM_UP_SECONDS = 1;
 const STEADY_SECONDS = 5;
 
@@ -30,6 +32,7 @@ export async function benchHttp({
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries = [];
   for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
+  for (const { running } of entries) await load(running.server.port, running.question, FIRST_WARM_UP_SECONDS);
   for (const entry of interleaved(rounds, entries)) entry.measures.push(await visit(entry, seconds));
   for (const { running } of entries) await running.server.stop();
   await upstream.stop();
