@@ -4,12 +4,12 @@
  */
 
 /** From the inside out; a room may import itself, what is listed, and the packages that have no home elsewhere. */
-const words = ["errors.ts", "domain-name.ts", "money.ts", "clock.ts", "secret.ts", "tr46.d.ts", "logger.ts"];
+const words = ["errors.ts", "domain-name.ts", "money.ts", "clock.ts", "secret.ts", "tr46.d.ts", "logger.ts", "root.ts"];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
 const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config.ts"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:errors|domain-name|money|clock|secret|logger)\\.ts": words,
+  "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
   "redis\\.ts": words,
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
@@ -25,7 +25,7 @@ const rooms = {
   "keys/": [...words, "config.ts", "retail/promise.ts"],
   "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
-  "sandbox/": [],
+  "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package alone.
   "pages/": [],
 };

@@ -1,10 +1,8 @@
-/** Compiles the service and its pages, and puts the pages' plain files beside their scripts in dist/pages. */
+/** Checks all types, and bundles the service with its tools into dist and its pages into dist/pages. */
 const { spawnSync } = require("node:child_process");
-const { cpSync } = require("node:fs");
-const { dirname, extname, join } = require("node:path");
-
-/** Folders have no ending, and are entered. */
-const PLAIN = new Set(["", ".html", ".css", ".svg"]);
+const { cpSync, readdirSync, rmSync } = require("node:fs");
+const { dirname, join } = require("node:path");
+const { buildSync } = require("esbuild");
 
 // Started by its path: npx costs half a second.
 const compiler = join(dirname(require.resolve("typescript/package.json")), "bin/tsc");
@@ -15,12 +13,46 @@ const { status } = spawnSync(process.execPath, [compiler, "--build", ...projects
 });
 if (status !== 0) process.exit(status ?? 1);
 
-cpSync(join(__dirname, "src/pages"), join(__dirname, "dist/pages/src/pages"), {
-  recursive: true,
-  filter: (path) => PLAIN.has(extname(path)),
-});
+const bundled = { absWorkingDir: __dirname, bundle: true, format: "esm", logLevel: "warning" };
 
-// What the operator page draws its charts with.
-const uplot = join(dirname(require.resolve("uplot/package.json")), "dist");
-for (const file of ["uPlot.iife.min.js", "uPlot.min.css"])
-  cpSync(join(uplot, file), join(__dirname, "dist/pages/uplot", file));
+const { metafile } = buildSync({
+  ...bundled,
+  entryPoints: [
+    "src/main.ts",
+    "src/sandbox/main.ts",
+    "src/probe/main.ts",
+    "src/keys/token.ts",
+    "src/keys/promise-key.ts",
+    "src/http/openapi.ts",
+  ],
+  outbase: "src",
+  outdir: "dist",
+  splitting: true,
+  platform: "node",
+  target: "node20",
+  sourcemap: true,
+  sourcesContent: false,
+  metafile: true,
+  // Its files are asked for, not imported.
+  external: ["swagger-ui-dist"],
+  // Packages of the older kind call it.
+  banner: {
+    js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
+  },
+});
+for (const file of readdirSync(join(__dirname, "dist")))
+  if (file.startsWith("chunk-") && !(`dist/${file}` in metafile.outputs))
+    rmSync(join(__dirname, "dist", file));
+
+const pages = ["storefront", "operator"];
+buildSync({
+  ...bundled,
+  entryPoints: pages.flatMap((page) => [`src/pages/${page}/${page}.ts`, `src/pages/${page}/${page}.css`]),
+  outbase: "src/pages",
+  outdir: "dist/pages",
+  platform: "browser",
+  target: "es2022",
+  minify: true,
+});
+for (const file of ["icon.svg", ...pages.map((page) => `${page}/index.html`)])
+  cpSync(join(__dirname, "src/pages", file), join(__dirname, "dist/pages", file));

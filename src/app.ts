@@ -311,7 +311,7 @@ export function createApp(settings: AppSettings): App {
   });
   route(app, "/problems/:code", { GET: explainProblem });
   app.use(pageRoutes({ storefront: config.demoStorefront }));
-  app.use(docsRouter(openApiDocument({ version: settings.version })));
+  app.use(docsRouter(() => openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");
   });

@@ -8,6 +8,7 @@ import type { Clock } from "./clock.js";
 import { LOG_LEVELS, type LogLevel } from "./logger.js";
 import { parsePromiseKeys } from "./retail/promise.js";
 import { parseRetailConfig, type RetailConfig } from "./retail/retail-config.js";
+import { ROOT } from "./root.js";
 import { fileSecret, fixedSecret, type Secret } from "./secret.js";
 import type { CredentialSource } from "./upstream/credentials.js";
 
@@ -299,7 +300,7 @@ function readCache(settings: Settings): CacheConfig | null {
 
 function fileOf(settings: Settings, name: string, standard: string): string {
   const given = settings.text(name);
-  return given === null ? fileURLToPath(new URL(`../${standard}`, import.meta.url)) : resolve(given);
+  return given === null ? fileURLToPath(new URL(standard, ROOT)) : resolve(given);
 }
 
 function readText(settings: Settings, name: string, standard: string): string | null {

@@ -6,6 +6,7 @@ import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config.js";
 import { createLog, type Log } from "./logger.js";
+import { ROOT } from "./root.js";
 import { startSandbox } from "./sandbox/sandbox.js";
 import { fixedSecret, type Secret } from "./secret.js";
 
@@ -26,7 +27,7 @@ if (result.ok) {
 }
 
 async function run(config: Config, log: Log): Promise<void> {
-  const version = versionOf(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const version = versionOf(readFileSync(new URL("package.json", ROOT), "utf8"));
   const sandbox =
     config.upstream === null
       ? await startSandbox({

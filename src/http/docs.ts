@@ -54,12 +54,16 @@ SwaggerUIBundle({
 });
 `;
 
-export function docsRouter(document: object): Router {
+/** `describe` gives the document when somebody first asks for it: making it takes longer than anything else at a start. */
+export function docsRouter(describe: () => object): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const json = JSON.stringify(document);
+  let json: string | null = null;
 
   route(router, "/openapi.json", {
-    GET: (_request, response) => response.set("Cache-Control", "no-store").type("json").send(json),
+    GET: (_request, response) => {
+      json ??= JSON.stringify(describe());
+      response.set("Cache-Control", "no-store").type("json").send(json);
+    },
   });
   route(router, "/docs", {
     GET: (_request, response) => {

@@ -9,10 +9,10 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { type Request, type Response, Router } from "express";
 import { ServiceError } from "../errors.js";
+import { ROOT } from "../root.js";
 import { route } from "./routes.js";
 
-/** Laid out like the repository, because the scripts name each other by their place in it. */
-const ROOT = fileURLToPath(new URL("../../dist/pages/", import.meta.url));
+const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -45,7 +45,7 @@ const compress = promisify(gzip);
 /** `storefront`: whether the demo page is shown; its files are not there either when it is not. */
 export function pageRoutes({ storefront }: { readonly storefront: boolean }): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const files = readFiles((path) => storefront || !/^(?:client|src\/pages\/storefront)\//.test(path));
+  const files = readFiles((path) => storefront || !path.startsWith("storefront/"));
 
   async function send(request: Request, response: Response, path: string): Promise<void> {
     const file = files.get(path);
@@ -62,7 +62,7 @@ export function pageRoutes({ storefront }: { readonly storefront: boolean }): Ro
     route(router, path, {
       GET: (request, response) => {
         response.set("Content-Security-Policy", PAGE_POLICY);
-        return send(request, response, `src/pages/${name}/index.html`);
+        return send(request, response, `${name}/index.html`);
       },
     });
   }
@@ -77,11 +77,11 @@ export function pageRoutes({ storefront }: { readonly storefront: boolean }): Ro
 
 function readFiles(wanted: (path: string) => boolean): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>();
-  for (const name of readdirSync(ROOT, { recursive: true, encoding: "utf8" })) {
+  for (const name of readdirSync(PAGES, { recursive: true, encoding: "utf8" })) {
     const path = name.split(sep).join("/");
     const type = TYPES[extname(path)];
     if (type !== undefined && wanted(path))
-      files.set(path, { type, plain: readFileSync(join(ROOT, name)), compressed: null });
+      files.set(path, { type, plain: readFileSync(join(PAGES, name)), compressed: null });
   }
   return files;
 }

@@ -1,5 +1,6 @@
 /** The upstream as its document describes it, started as one thing: the API, the portal side, and handles on both. */
 import { fileURLToPath } from "node:url";
+import { ROOT } from "../root.js";
 import { createApi } from "./api.js";
 import { Behaviour, type LatencyChange } from "./behaviour.js";
 import { readConfig } from "./config.js";
@@ -56,7 +57,7 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
-const DEFAULT_CONFIG = fileURLToPath(new URL("../../config/sandbox.yaml", import.meta.url));
+const DEFAULT_CONFIG = fileURLToPath(new URL("config/sandbox.yaml", ROOT));
 
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const config = readConfig(options.configFile ?? DEFAULT_CONFIG);

@@ -218,7 +218,7 @@ describe("the page", () => {
   const log = createLog("error");
   const app = express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    docsRouter(document),
+    docsRouter(() => document),
   );
 
   it("the document is served as it is", async () => {

@@ -1,5 +1,5 @@
 /** A chart of the last ten minutes that grows to the right. Its colours are the page's own, in light and dark. */
-import type UPlot from "uplot";
+import UPlot from "uplot";
 import { element } from "../element.js";
 
 export interface Line {
@@ -56,7 +56,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
 
   let plot: UPlot | null = null;
   function draw(): UPlot {
-    return new uPlot(
+    return new UPlot(
       {
         width: Math.max(160, host.clientWidth),
         height: HEIGHT,
