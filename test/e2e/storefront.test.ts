@@ -343,7 +343,7 @@ describeWithBrowser("the storefront", () => {
       expect((await texts(page, ".names .domain"))[0]).toBe("کابل.af");
       expect((await texts(page, "tbody td"))[0]).toMatch(/۲۶٫۹۹/);
       await page.locator(".name button").first().click();
-      await picture(`storefront-phone-${language}`);
+      await picture(`storefront-rtl-${language}`);
       expect(await axe()).toEqual([]);
       await page.locator('[data-language="en"]').click();
       expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual(["en", "ltr"]);
@@ -388,14 +388,28 @@ describeWithBrowser("the storefront", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
   });
 
-  test.each(["light", "dark"] as const)(
-    "breaks no rule of axe before a search and after it: %s",
-    async (colorScheme) => {
-      const { page, axe, picture } = await visitor({ colorScheme });
+  test.each([
+    ["light", "en", "desk"],
+    ["dark", "en", "phone"],
+    ["light", "fa", "phone"],
+    ["dark", "ps", "phone"],
+    ["dark", "fa", "desk"],
+    ["light", "ps", "desk"],
+  ] as const)(
+    "breaks no rule of axe before a search and after it, and cuts no text: %s, %s, %s",
+    async (colorScheme, language, size) => {
+      const { page, axe, picture } = await visitor({
+        colorScheme,
+        language,
+        ...(size === "desk" ? DESK : PHONE),
+      });
       expect(await axe()).toEqual([]);
       await search(page, "gold");
-      await picture(`storefront-${colorScheme}`);
+      await picture(`storefront-${colorScheme}-${language}-${size}`);
       expect(await axe()).toEqual([]);
+      const cut =
+        "[...document.querySelectorAll('.state, .price, .button, td, th')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)";
+      expect(await page.evaluate(cut)).toEqual([]);
     },
   );
 });
