@@ -13,5 +13,5 @@ export default {
     ],
   },
   testTimeout: 20000,
-  maxWorkers: 2,
+  maxWorkers: 3,
 };
