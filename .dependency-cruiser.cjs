@@ -4,7 +4,16 @@
  */
 
 /** From the inside out; a room may import itself, what is listed, and the packages that have no home elsewhere. */
-const words = ["errors.ts", "domain-name.ts", "money.ts", "clock.ts", "secret.ts", "tr46.d.ts", "logger.ts", "root.ts"];
+const words = [
+  "errors.ts",
+  "domain-name.ts",
+  "money.ts",
+  "clock.ts",
+  "secret.ts",
+  "tr46.d.ts",
+  "logger.ts",
+  "root.ts",
+];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
 const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config.ts"];
 const rooms = {
