@@ -24,7 +24,7 @@ function headersBy(middleware: Middleware, origin?: string): HeaderList {
   if (origin !== undefined) request.headers.origin = origin;
   const response = new ServerResponse(request);
   middleware(request, response, () => {});
-  return Object.freeze(response.getHeaderNames().flatMap((name) => [name, String(response.getHeader(name))]));
+  return response.getHeaderNames().flatMap((name) => [name, String(response.getHeader(name))]);
 }
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
@@ -68,7 +68,7 @@ export function visitorHeaders(origins: readonly string[]): HeadersFor {
   const whole = new Map<HeaderList, HeaderList>();
   return (origin) => {
     const list = website(origin);
-    const known = whole.get(list) ?? Object.freeze([...SECURITY_HEADERS, ...list]);
+    const known = whole.get(list) ?? [...SECURITY_HEADERS, ...list];
     whole.set(list, known);
     return known;
   };
