@@ -54,12 +54,21 @@ describeWithBrowser("the storefront", () => {
     const { language = "en", stopped = false, at = service, before, ...rest } = options;
     const opened = await visit(browser, at.url, { ...DESK, ...rest });
     visits.push(opened);
-    if (stopped) await opened.page.clock.install({ time: clock.now() });
+    if (stopped) await opened.page.clock.install({ time: clock.now() - 60_000 });
     else await opened.page.clock.setSystemTime(clock.now());
     await before?.(opened.page);
     await opened.page.goto(`/?lang=${language}`);
     await opened.page.locator("tbody tr").first().waitFor();
+    if (stopped) await opened.page.clock.pauseAt(clock.now());
     return opened;
+  }
+
+  /** Looks at a page that is stopped, which needs its time to pass, and stops it again so long after it was stopped. */
+  async function look(page: Page, forMs: number, looks: () => Promise<void>): Promise<void> {
+    const stoppedAtMs = Number(await page.evaluate("Date.now()"));
+    await page.clock.resume();
+    await looks();
+    await page.clock.pauseAt(stoppedAtMs + forMs);
   }
 
   const row = (page: Page, domain: string) => page.locator(`.name[data-domain="${domain}"]`);
@@ -229,13 +238,14 @@ describeWithBrowser("the storefront", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await page.getByText("Held for you until").first().waitFor();
-    expect(await page.locator("#cart-status").textContent()).toMatch(/\(2:0\d\sleft\)$/);
+    expect(await page.locator("#cart-status").textContent()).toMatch(/\(2:05\sleft\)$/);
     await page.locator("#cart-promise summary").click();
     expect(await page.locator("#cart-promise-text").textContent()).toBe("aaaa.bbbb.cccc");
-    await picture("storefront-promise");
-    expect(await axe()).toEqual([]);
-    await page.clock.runFor(60_000);
-    expect(await page.locator("#cart-status").textContent()).toMatch(/\(1:0\d\sleft\)$/);
+    await look(page, 60_000, async () => {
+      await picture("storefront-promise");
+      expect(await axe()).toEqual([]);
+    });
+    expect(await page.locator("#cart-status").textContent()).toMatch(/\(1:05\sleft\)$/);
     await page.clock.runFor(66_000);
     await page.getByText("This price is no longer held.").first().waitFor();
     expect(await page.locator("#cart-promise").isVisible()).toBe(false);
@@ -258,14 +268,13 @@ describeWithBrowser("the storefront", () => {
     await clock.advance(30_000);
     await type("balkh");
     await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect([`${why} Trying again in 30 seconds.`, `${why} Trying again in 29 seconds.`]).toContain(
-      await status(page).textContent(),
-    );
+    expect(await status(page).textContent()).toBe(`${why} Trying again in 30 seconds.`);
     expect(await page.locator("#live").textContent()).toBe(`${why} Trying again in 30 seconds.`);
-    await picture("storefront-wait-dark");
-    expect(await axe()).toEqual([]);
-    await page.clock.runFor(10_000);
-    expect(await status(page).textContent()).toMatch(/Trying again in (?:19|20) seconds\.$/);
+    await look(page, 10_000, async () => {
+      await picture("storefront-wait-dark");
+      expect(await axe()).toEqual([]);
+    });
+    expect(await status(page).textContent()).toBe(`${why} Trying again in 20 seconds.`);
     // Spoken once: a screen reader is not told every second.
     expect(await page.locator("#live").textContent()).toMatch(/30 seconds\.$/);
     await clock.advance(30_000);
@@ -292,10 +301,11 @@ describeWithBrowser("the storefront", () => {
     await page.clock.runFor(300);
     await page.getByText("Many people are searching").first().waitFor();
     expect(await again.isDisabled()).toBe(true);
-    expect(await again.textContent()).toMatch(/^Try again \((?:89|90) seconds\)$/);
-    await picture("storefront-refused");
-    expect(await axe()).toEqual([]);
-    await page.clock.runFor(91_000);
+    expect(await again.textContent()).toBe("Try again (90 seconds)");
+    await look(page, 91_000, async () => {
+      await picture("storefront-refused");
+      expect(await axe()).toEqual([]);
+    });
     refusals = [{ status: 502, body: { code: "upstream_failed", detail: "x" } }];
     await again.click();
     await page.clock.runFor(300);
@@ -322,8 +332,8 @@ describeWithBrowser("the storefront", () => {
     await page.locator("#query").fill("kabul");
     await page.clock.runFor(300);
     await row(page, "kabul.com.af").getByText("Not known yet").waitFor();
-    expect(await status(page).textContent()).toMatch(
-      /^Some could not be asked in time. Trying again in [67] seconds\.$/,
+    expect(await status(page).textContent()).toBe(
+      "Some could not be asked in time. Trying again in 7 seconds.",
     );
     await page.clock.runFor(8_000);
     await row(page, "kabul.com.af").getByText("Free").waitFor();

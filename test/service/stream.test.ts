@@ -414,7 +414,8 @@ describe("with little quota", () => {
       const proxy = spawn(nginx, ["-p", folder.path, "-e", at("error.log"), "-c", at("conf")]);
       const gone = new Promise((done) => proxy.once("close", done));
       try {
-        await until(() => existsSync(at("socket")), "the proxy");
+        // Written once it listens; its socket is there before that.
+        await until(() => existsSync(at("pid")), "the proxy");
         const stream = await openStream({ socketPath: at("socket") }, "/v1/search?q=bank", {
           "Accept-Encoding": "gzip",
         });
