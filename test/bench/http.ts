@@ -32,7 +32,11 @@ export async function benchHttp({
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries = [];
   for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
-  for (const { running } of entries) await load(running.server.port, running.question, FIRST_WARM_UP_SECONDS);
+  for (const { running } of entries) {
+    running.server.thaw();
+    await load(running.server.port, running.question, FIRST_WARM_UP_SECONDS);
+    running.server.freeze();
+  }
   for (const entry of interleaved(rounds, entries)) entry.measures.push(await visit(entry, seconds));
   for (const { running } of entries) await running.server.stop();
   await upstream.stop();
@@ -86,16 +90,19 @@ async function enter({ name, start }: Candidate): Promise<Entry> {
   const running = await start();
   const { server, question, status } = running;
   const { body } = await server.firstAnswer(question, status);
+  server.freeze();
   return { name, running, bodyBytes: body.length, measures: [] };
 }
 
 async function visit({ running }: Entry, seconds: number): Promise<Measure> {
   const { server, question, status } = running;
+  server.thaw();
   await load(server.port, question, WARM_UP_SECONDS);
   await server.firstAnswer(question, status);
   const before = server.usage();
   const { requests, errors, ...report } = await load(server.port, question, seconds);
   const after = server.usage();
+  server.freeze();
   const expected = status < 400 ? requests - errors : errors;
   // A client's first request in each minute is never too many.
   if (expected < 0.999 * requests) throw new Error(`${expected} of ${requests} answers were ${status}`);

@@ -125,8 +125,18 @@ export class Server {
     };
   }
 
+  /** Takes no time of the others from now on, until it is thawed. */
+  freeze(): void {
+    this.#child.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#child.kill("SIGCONT");
+  }
+
   async stop(): Promise<void> {
     if (this.#ended) return;
+    this.thaw();
     const gone = new Promise((done) => this.#child.once("exit", done));
     this.#child.kill();
     await gone;
