@@ -45,6 +45,8 @@ for (const file of readdirSync(join(__dirname, "dist")))
     rmSync(join(__dirname, "dist", file));
 
 const pages = ["storefront", "operator"];
+// Whatever lies there is served.
+rmSync(join(__dirname, "dist/pages"), { recursive: true, force: true });
 buildSync({
   ...bundled,
   entryPoints: pages.flatMap((page) => [`src/pages/${page}/${page}.ts`, `src/pages/${page}/${page}.css`]),

@@ -78,7 +78,11 @@ export class Server {
       env: { PATH: process.env["PATH"], HOST: "127.0.0.1", PORT: String(port), ...env },
     });
     process.setMaxListeners(0);
-    process.once("exit", () => this.#child.kill());
+    process.once("exit", () => {
+      // A frozen process would not hear that it is to end.
+      this.thaw();
+      this.#child.kill();
+    });
   }
 
   /** Over a connection of its own, and without fetch, whose `Cache-Control: no-cache` beside If-None-Match keeps 304 away. */

@@ -1,6 +1,7 @@
 /** The two ways of an answer: ready bytes in front of Express, and Express. Nobody can tell from an answer which one it took. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Agent, type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
 import { rateLimit } from "express-rate-limit";
 import { createClientLimit } from "../../src/http/client-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -175,6 +176,33 @@ describe("an answer", () => {
     }
     expect(atOnce).toBeGreaterThan(1_000);
   }, 60_000);
+
+  test("comes in its turn when a connection asks several things at once", async () => {
+    const asked = ["/v1/availability?domain=herat.af", "/livez", "/v1/availability?domain=.", "/v1/prices"];
+    const told = await new Promise<string>((done, failed) => {
+      let text = "";
+      const socket = connect(service.port, "127.0.0.1", () => {
+        const close = (path: string): string => (path === asked.at(-1) ? "Connection: close\r\n" : "");
+        socket.write(asked.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n${close(path)}\r\n`).join(""));
+      });
+      socket.setEncoding("utf8").on("data", (more: string) => {
+        text += more;
+      });
+      socket.once("error", failed).once("close", () => {
+        done(text);
+      });
+    });
+    expect(told.match(/HTTP\/1\.1 \d+|"domain":"herat.af"|"live"|"invalid_request"|"prices":/g)).toEqual([
+      "HTTP/1.1 200",
+      '"domain":"herat.af"',
+      "HTTP/1.1 200",
+      '"live"',
+      "HTTP/1.1 400",
+      '"invalid_request"',
+      "HTTP/1.1 200",
+      '"prices":',
+    ]);
+  });
 
   test("to a question with a condition is the same", async () => {
     const { headers } = await send(service, from("10.3.0.1", { path: "/v1/prices" }));
