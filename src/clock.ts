@@ -23,6 +23,20 @@ export const systemClock: Clock = {
   },
 };
 
+/** Below what any duration here is measured in. */
+const STAMP_STEP_MS = 0.0001;
+
+/** Monotonic ms of which no two are the same, so that of two events it is always known which came first. */
+export function createStamps(clock: Clock): () => number {
+  let last = -Infinity;
+  return () => (last = Math.max(clock.monotonic(), last + STAMP_STEP_MS));
+}
+
+/** The least moment that is later than a stamp, and earlier than every stamp after it. */
+export function justAfter(stampMs: number): number {
+  return stampMs + STAMP_STEP_MS / 2;
+}
+
 /** Resolves after `forMs`, or as soon as the signal is aborted. */
 export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,5 +1,6 @@
 /** The one home of the metrics library: counts and durations by route, operation and lane; no names, no amounts, no clients. */
 import { type LaneFigures, LANES, type QuotaSnapshot } from "./quota/quota.js";
+import type { PromisesInForce } from "./retail/lost-margin.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
@@ -11,6 +12,10 @@ export interface Metrics {
   saved(read: () => Readonly<Record<string, number>>): void;
   /** Has what the upstream said and nobody expected counted at every scrape, by operation. */
   surprises(read: () => Readonly<Record<string, number>>): void;
+  /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
+  prices(read: () => Readonly<Record<string, number>>): void;
+  /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
+  promises(read: () => PromisesInForce): void;
   /** Prometheus text. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -120,6 +125,30 @@ export function createMetrics(): Metrics {
     surprises: (read) => {
       const help = "Fields, status words and error codes of the upstream that are not known.";
       family(Counter, { name: "upstream_surprises_total", help, label: "operation" }, read);
+    },
+    prices: (read) => {
+      const help = "Prices sold, known, and doubtful until they have been asked again.";
+      family(Gauge, { name: "price_list_prices", help, label: "what" }, read);
+    },
+    promises: (read) => {
+      family(
+        Gauge,
+        {
+          name: "promises",
+          help: "Price promises that still hold, and those below their floor.",
+          label: "what",
+        },
+        () => ({ in_force: read().inForce, below_floor: read().belowFloor }),
+      );
+      family(
+        Gauge,
+        {
+          name: "promises_margin_lost",
+          help: "What the promises in force are below their floor since they were signed.",
+          label: "currency",
+        },
+        () => Object.fromEntries(read().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
+      );
     },
     text: () => {
       scrapes.inc();

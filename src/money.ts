@@ -89,6 +89,12 @@ export function sameWholesale(a: Wholesale, b: Wholesale): boolean {
   return a.currency === b.currency && decimal(a.amount).eq(b.amount);
 }
 
+/** Positive as `a` is the higher of two upstream prices; those in different currencies are in a fixed order. */
+export function compareWholesale(a: Wholesale, b: Wholesale): number {
+  if (a.currency !== b.currency) return a.currency < b.currency ? -1 : 1;
+  return decimal(a.amount).cmp(b.amount);
+}
+
 /** Makes a retail amount, rounded up to the currency's digits. Only the retail policy has a reason to call this. */
 export function retailOf(amount: Decimal, currency: string): Retail {
   const digits = digitsOf(currency);

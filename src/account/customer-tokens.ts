@@ -8,6 +8,7 @@ import { createLocalJWKSet } from "jose/jwks/local";
 import { jwtVerify } from "jose/jwt/verify";
 import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
+import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../config.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
@@ -71,9 +72,11 @@ export function createCustomerTokens(
       failureMs: FAILURE_MS,
       clock,
     });
-    const load = async (): Promise<Keys> => {
+    const load = async (): Promise<Fact<Keys>> => {
+      const askedMs = clock.monotonic();
       try {
-        return createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
+        const value = createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
+        return { value, askedMs, answeredMs: clock.monotonic() };
       } catch {
         throw keysFailed("not had");
       }
@@ -87,7 +90,11 @@ export function createCustomerTokens(
         return await verify(token, value);
       } catch (error) {
         if (!(error instanceof JWKSNoMatchingKey)) throw error;
-        return verify(token, (await known.get("keys", asker, load, { maxAgeMs: NEW_KEY_AFTER_MS })).value);
+        return verify(
+          token,
+          (await known.get("keys", asker, load, { askedSinceMs: clock.monotonic() - NEW_KEY_AFTER_MS }))
+            .value,
+        );
       }
     };
   }

@@ -3,12 +3,14 @@ import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
+import type { PromisesInForce } from "../retail/lost-margin.js";
+import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
-import { instant, presentStaffPrices } from "./presenters.js";
+import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
 /** Whether replicas share through Redis now, cannot reach it, or were given none. */
 export type Redis = "shared" | "gone" | "none";
@@ -22,6 +24,9 @@ export interface OverviewParts {
   readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
   readonly refusedLocally: number;
+  readonly prices: Pick<PriceList, "facts" | "size">;
+  readonly epochs: Pick<PriceEpochs, "ended">;
+  readonly promises: PromisesInForce;
 }
 
 /** For staff: `saved` counts the calls that memory, other askers, other replicas and local validation made unnecessary. */
@@ -34,6 +39,9 @@ export function presentOverview({
   redis,
   pools,
   refusedLocally,
+  prices,
+  epochs,
+  promises,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
   const caches = {
@@ -62,6 +70,13 @@ export function presentOverview({
       firstSeen: instant(firstSeenMs),
     })),
     credentials: credentials.states(),
+    prices: {
+      sold: prices.size,
+      known: prices.facts().length,
+      doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
+      epochsEnded: epochs.ended().map(presentEndedEpoch),
+    },
+    promises,
     saved: {
       cache: sum(({ counts }) => counts.hit),
       coalesced: sum(({ counts }) => counts.inflight),
@@ -138,6 +153,6 @@ function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };
   // In words that say nothing about what the reseller pays.
   return warnings.length > 0
-    ? { status: "warn", output: "Staff are told something about the prices." }
+    ? { status: "warn", output: "Price warnings exist; see the staff price list." }
     : { status: "pass" };
 }

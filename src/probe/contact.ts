@@ -6,7 +6,13 @@ import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { createUpstream, type Operation, type RawAnswer, type UpstreamSettings } from "../upstream/client.js";
+import {
+  type Answered,
+  createUpstream,
+  type Operation,
+  type RawAnswer,
+  type UpstreamSettings,
+} from "../upstream/client.js";
 import type { Balance, Check, DomainRecord, Term, Tier } from "../upstream/contract.js";
 import { meaningOf } from "../upstream/refusal.js";
 import { isWhole, listIn, recordIn } from "./records.js";
@@ -68,10 +74,10 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
     operation: Operation,
     request: string,
     asked: string,
-    call: () => Promise<T>,
+    call: () => Promise<Answered<T>>,
     name: DomainName | null = null,
   ): Promise<Heard<T>> {
-    const outcome = await outcomeOf(call());
+    const outcome = await outcomeOf(call().then(({ value }) => value));
     const [answer] = answers.splice(0);
     return { operation, request, asked, answer: answer ? answerOf(answer, operation, name) : null, outcome };
   }

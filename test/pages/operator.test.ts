@@ -112,6 +112,8 @@ describe("figures", () => {
       },
       surprises: [],
       credentials: [],
+      prices: { sold: 28, known: 28, doubtful: 0, epochsEnded: [] },
+      promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
     };
   }

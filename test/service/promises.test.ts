@@ -17,7 +17,15 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const cartShape = z.strictObject({
-  items: z.array(z.strictObject({ ...term, price: money.nullable(), status: z.string() })),
+  items: z.array(
+    z.strictObject({
+      ...term,
+      price: money.nullable(),
+      status: z.string(),
+      premium: z.boolean(),
+      asOf: z.iso.datetime().nullable(),
+    }),
+  ),
   total: z.array(money),
   promise: z.string(),
   validUntil: z.iso.datetime(),
@@ -61,7 +69,7 @@ describe("a cart", () => {
       { domain: "gold.af", action: "registration" },
     );
     const { items, exp, iat, currency } = claimsOf(cart.promise);
-    const shown = cart.items.flatMap(({ status: _status, price, ...line }) =>
+    const shown = cart.items.flatMap(({ status: _status, premium: _premium, asOf: _asOf, price, ...line }) =>
       price ? [{ ...line, price }] : [],
     );
     expect(shown.map(({ domain }) => domain)).toEqual(["kabul.af", "khyber.af", "gold.af"]);
@@ -151,6 +159,7 @@ promise: { validMs: 60000 }
             margin: usd("6.78"),
             wholesaleToday: usd("20.21"),
             marginToday: usd("6.78"),
+            marginLost: null,
           },
           {
             ...line,
@@ -162,6 +171,7 @@ promise: { validMs: 60000 }
             margin: usd("217.50"),
             wholesaleToday: null,
             marginToday: null,
+            marginLost: null,
           },
           {
             ...renewal,
@@ -169,8 +179,10 @@ promise: { validMs: 60000 }
             margin: usd("5.90"),
             wholesaleToday: usd("22.09"),
             marginToday: usd("5.90"),
+            marginLost: null,
           },
         ],
+        marginLost: [],
       });
       await clock.advance(900_000);
       expect(problemOf(await read(jti)).code).toBe("not_found");

@@ -201,6 +201,8 @@ describe("staff", () => {
       surprises: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
       redis: "none",
+      prices: { sold: 28, known: 28, doubtful: expect.any(Number), epochsEnded: expect.any(Array) },
+      promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
     });
   });

@@ -62,6 +62,13 @@ const OVERVIEW = {
   },
   surprises: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
   credentials: [{ role: "active", fingerprint: "5d41402abc4b", refused: false }],
+  prices: {
+    sold: 28,
+    known: 28,
+    doubtful: 0,
+    epochsEnded: [{ at: AS_OF, evidence: "tier", from: "Silver", to: "Gold" }],
+  },
+  promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
 };
 
@@ -198,8 +205,10 @@ export const STAFF_PATHS: JsonObject = {
           margin: { amount: "6.99", currency: "USD" },
           wholesaleToday: WHOLESALE,
           marginToday: { amount: "6.99", currency: "USD" },
+          marginLost: null,
         },
       ],
+      marginLost: [],
     },
     problems: [...LOCAL, "NotFound", "ShuttingDown"],
     parameters: [

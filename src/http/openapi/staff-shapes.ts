@@ -78,6 +78,9 @@ export const staffPriceShape = z
     rule: z.string().nullable().meta({ description: "The price rule that made the retail price." }),
     promotion: promotionShape.optional(),
     asOf: dateTime,
+    doubtful: z.literal(true).optional().meta({
+      description: "Evidence contradicts it: shown as stale, and not signed until it has been asked again.",
+    }),
     changed: z
       .strictObject({
         at: dateTime,
@@ -110,6 +113,9 @@ export const staffPromiseLineShape = z
       .union([moneyShape, z.null()])
       .meta({ description: "As last known; null when not known, and for premium names." }),
     marginToday: z.union([signedMoneyShape, z.null()]),
+    marginLost: z
+      .union([moneyShape, z.null()])
+      .meta({ description: "By how much the promised price is below the floor now; null when it isn't." }),
   })
   .meta({ description: "A promised price and what is behind it." });
 
@@ -119,6 +125,7 @@ export const staffPromiseShape = z
     issuedAt: dateTime,
     validUntil: dateTime,
     items: z.array(staffPromiseLineShape),
+    marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
   })
   .meta({ description: "A price promise that still holds." });
 
@@ -152,6 +159,21 @@ export const cachePoolShape = z
   .meta({ description: "One pool of the cache." });
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
+
+export const endedEpochShape = z
+  .strictObject({
+    at: dateTime,
+    evidence: z.enum(["tier", "quote", "purge", "replica"]),
+    tld: tld.optional(),
+    action: action.optional(),
+    years: years.optional(),
+    from: z.union([moneyShape, z.string()]).optional(),
+    to: z.union([moneyShape, z.string()]).optional(),
+  })
+  .meta({
+    description:
+      "What ended a price epoch: another tier, another quote, a purge, or word of another replica.",
+  });
 
 export const overviewShape = z
   .strictObject({
@@ -217,6 +239,23 @@ export const overviewShape = z
         refused: z.boolean().meta({ description: "The upstream has refused it lately." }),
       }),
     ),
+    prices: z
+      .strictObject({
+        sold: count,
+        known: count,
+        doubtful: count.meta({ description: "Contradicted by evidence, not signed until asked again." }),
+        epochsEnded: z.array(endedEpochShape).meta({
+          description: "What showed within the last day that prices had changed, newest first.",
+        }),
+      })
+      .meta({ description: "How far the price list can be relied on." }),
+    promises: z
+      .strictObject({
+        inForce: count,
+        belowFloor: count,
+        marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
+      })
+      .meta({ description: "Price promises that still hold." }),
     saved: z
       .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
       .meta({ description: "Upstream calls that were not needed." }),
