@@ -215,5 +215,5 @@ test("what the upstream says that is new reaches staff as a shape, and a metric"
       ]),
     });
     const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
-    expect(metrics.text).toMatch(/^upstream_surprises_total\{operation="tier"\} 2$/m);
+    expect(metrics.text).toMatch(/^upstream_unexpected_total\{operation="tier"\} 2$/m);
   }));
