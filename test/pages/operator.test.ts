@@ -101,7 +101,7 @@ describe("figures", () => {
       upstream: {
         lastSuccessAt: null,
         lastFailureAt: null,
-        leftAlone: [],
+        openCircuits: [],
         recent: {
           windowMs: 600_000,
           operations: [
@@ -110,7 +110,7 @@ describe("figures", () => {
           ],
         },
       },
-      surprises: [],
+      unexpected: [],
       credentials: [],
       saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
     };

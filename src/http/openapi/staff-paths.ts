@@ -54,13 +54,13 @@ const OVERVIEW = {
   upstream: {
     lastSuccessAt: AS_OF,
     lastFailureAt: null,
-    leftAlone: [],
+    openCircuits: [],
     recent: {
       windowMs: 600000,
       operations: [{ operation: "check", calls: 52, failed: 1, meanMs: 180, p95Ms: 420 }],
     },
   },
-  surprises: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
+  unexpected: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
   credentials: [{ role: "active", fingerprint: "5d41402abc4b", refused: false }],
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
 };

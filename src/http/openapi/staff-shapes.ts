@@ -187,7 +187,7 @@ export const overviewShape = z
     upstream: z.strictObject({
       lastSuccessAt: dateTime.nullable(),
       lastFailureAt: dateTime.nullable(),
-      leftAlone: z.array(operation).meta({
+      openCircuits: z.array(operation).meta({
         description: "Operations whose circuit is open: they keep failing, and only trial requests are made.",
       }),
       recent: z.strictObject({
@@ -207,7 +207,7 @@ export const overviewShape = z
           .meta({ description: "Calls that ended within the last `windowMs`." }),
       }),
     }),
-    surprises: z
+    unexpected: z
       .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
       .max(50)
       .meta({

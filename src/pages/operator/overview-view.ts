@@ -197,7 +197,7 @@ function showCredentials({ credentials, upstream }: Overview): void {
   );
 }
 
-function alarmsOf({ credentials, quota, redis, upstream, surprises }: Overview): Alarm[] {
+function alarmsOf({ credentials, quota, redis, upstream, unexpected }: Overview): Alarm[] {
   const alarms: Alarm[] = [];
   const add = (isOn: boolean, level: Alarm["level"], text: string): void => {
     if (isOn) alarms.push({ level, text });
@@ -213,13 +213,13 @@ function alarmsOf({ credentials, quota, redis, upstream, surprises }: Overview):
     `The registry answered 429. Calls are paused for ${duration(quota.pausedForMs)}.`,
   );
   add(redis === "gone", "warn", "Redis can't be reached. Each replica uses its own share of the quota.");
-  const { leftAlone } = upstream;
+  const { openCircuits } = upstream;
   add(
-    leftAlone.length > 0,
+    openCircuits.length > 0,
     "warn",
-    `These operations keep failing; only trial requests are made: ${leftAlone.join(", ")}.`,
+    `These operations keep failing; only trial requests are made: ${openCircuits.join(", ")}.`,
   );
-  for (const { operation, what, count: times } of surprises.slice(0, 3))
+  for (const { operation, what, count: times } of unexpected.slice(0, 3))
     add(
       true,
       "warn",
