@@ -142,7 +142,7 @@ describeWithBrowser("the operator page", () => {
     await see(page, /^since startup; now \d+%$/);
     // Each chart has its line's own colour somewhere on its canvas, which axes and labels have not; of lines at one height, the last's.
     const lines = await page.evaluate(`
-      ["--line-1", "--line-6", "--line-2", "--line-1", "--line-5"].map((name, index) => {
+      ["--line-1", "--line-6", "--line-2", "--line-3", "--line-5"].map((name, index) => {
         const canvas = document.querySelectorAll("#charts canvas")[index];
         const colour = getComputedStyle(canvas).getPropertyValue(name).trim();
         const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -151,7 +151,7 @@ describeWithBrowser("the operator page", () => {
           if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) return name;
         return "no " + name;
       })`);
-    expect(lines).toEqual(["--line-1", "--line-6", "--line-2", "--line-1", "--line-5"]);
+    expect(lines).toEqual(["--line-1", "--line-6", "--line-2", "--line-3", "--line-5"]);
   });
 
   test("shows tier, balance and what it covers, credentials and prices", async () => {
