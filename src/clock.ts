@@ -1,21 +1,21 @@
-/** Time as every part sees it: tests replace it, nothing else does. Production durations never jump with the wall clock. */
+/** The source of time for every part; only tests replace it. Durations never jump with the wall clock. */
 export interface Clock {
-  /** Wall-clock time in ms since the epoch: for stamps that people read. */
+  /** Wall-clock time in ms since the epoch, for timestamps that people read. */
   now(): number;
-  /** Never goes backwards, has no meaning of its own, in ms: for durations, freshness and the quota. */
+  /** Monotonic time in ms from an arbitrary start, for durations, freshness and the quota. */
   monotonic(): number;
-  /** Calls `run` once after `delayMs`; the answer cancels it. A pending timer never keeps the process alive. */
+  /** Calls `run` once after `delayMs`; returns a function that cancels it. A pending timer never keeps the process alive. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** Node's timers fire at once past this. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Node's timers fire immediately for longer delays. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, run) {
-    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS));
     timer.unref();
     return () => {
       clearTimeout(timer);

@@ -101,7 +101,7 @@ describe("figures", () => {
       upstream: {
         lastSuccessAt: null,
         lastFailureAt: null,
-        leftAlone: [],
+        openCircuits: [],
         recent: {
           windowMs: 600_000,
           operations: [
@@ -110,7 +110,7 @@ describe("figures", () => {
           ],
         },
       },
-      surprises: [],
+      unexpected: [],
       credentials: [],
       prices: { sold: 28, known: 28, doubtful: 0, epochsEnded: [] },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },

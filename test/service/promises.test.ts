@@ -254,13 +254,13 @@ test("against a live upstream and without a key nothing is promised, and the log
   }
 });
 
-/** The README's code in this language that verifies a promise. */
-function fromReadme(language: "ts" | "php"): string {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  const blocks = [...readme.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
+/** The code of docs/pricing.md in this language that verifies a promise. */
+function fromDocs(language: "ts" | "php"): string {
+  const page = readFileSync(join(ROOT, "docs/pricing.md"), "utf8");
+  const blocks = [...page.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
   const [, , code] =
     blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
-  if (code === undefined) throw new Error(`the README has no ${language} that verifies a promise`);
+  if (code === undefined) throw new Error(`docs/pricing.md has no ${language} that verifies a promise`);
   return code.replaceAll("https://shop.example.af", "__SERVICE__");
 }
 
@@ -308,8 +308,8 @@ describe("a reseller's checkout, in a process of its own", () => {
       await expect(checkedOut(program, false_)).rejects.toThrow();
   }
 
-  test("verifies a promise with the TypeScript of the README, and refuses one that was changed", async () => {
-    const typed = `${fromReadme("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
+  test("verifies a promise with the TypeScript of the docs, and refuses one that was changed", async () => {
+    const typed = `${fromDocs("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
     const { code } = transformSync(typed, {
       jsc: { target: "es2022", parser: { syntax: "typescript" } },
       module: { type: "es6" },
@@ -318,8 +318,8 @@ describe("a reseller's checkout, in a process of its own", () => {
   });
 
   const hasPhp = spawnSync("php", ["--version"]).status === 0;
-  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the README", async () => {
-    const code = `${fromReadme("php")}\necho json_encode(promised_lines($argv[1]));`;
+  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the docs", async () => {
+    const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;
     await isHeldTo({ command: "php", file: "checkout.php", code });
   });
 });
