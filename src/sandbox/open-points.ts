@@ -58,6 +58,7 @@ export const OPEN_POINTS = {
     "absent",
     "empty",
     "zero",
+    "price",
   ),
   checkEcho: point(
     "2",
