@@ -8,7 +8,7 @@ export interface Latency {
   readonly beforeMs: number;
   /** Spent after the request counted, before the answer. */
   readonly afterMs: number;
-  /** Up to this much more, drawn anew for each of the two. */
+  /** Up to this much more, drawn separately for each of the two. */
   readonly jitterMs: number;
 }
 

@@ -216,9 +216,9 @@ export function createControlApp(control: Control): Express {
   });
   app.put("/faults/:operation", (req, res) => {
     const operation = targetOf(req);
-    const wish = parse(fault, req);
-    control.setFault(operation, wish);
-    res.json({ operation, ...wish });
+    const request = parse(fault, req);
+    control.setFault(operation, request);
+    res.json({ operation, ...request });
   });
   app.delete("/faults", (_req, res) => {
     control.clearFaults();

@@ -12,7 +12,7 @@ export interface OpenPoint<S extends Settings = Settings> {
   readonly words: string;
   /** What is open, as a noun phrase. */
   readonly about: string;
-  /** The first one is what the sandbox plays unless told otherwise. */
+  /** The first one is what the sandbox plays by default. */
   readonly settings: S;
 }
 

@@ -3,7 +3,7 @@ import type { Behaviour, LatencyChange } from "./behaviour.js";
 import { type Change, resellerOf, type SetPrice, type Timeline } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
 import type { Delivery, Watcher } from "./delivery.js";
-import { type FaultReport, FaultRefused, type FaultWish, type Target } from "./faults.js";
+import { type FaultReport, FaultRefused, type FaultRequest, type Target } from "./faults.js";
 import type { Hold, HoldRequest, Holds } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
 import type { Personality } from "./personality.js";
@@ -77,7 +77,7 @@ export interface Control {
   setShapes(choice: ShapeChoice): ShapeSettings;
   shapes(): ShapeSettings;
   /** From the next call on, until it has struck its calls, is cleared or another one is set for the same target. */
-  setFault(target: Target, wish: FaultWish): void;
+  setFault(target: Target, request: FaultRequest): void;
   /** Without a target: every fault. */
   clearFaults(target?: Target): void;
   faults(): FaultReport;
@@ -195,9 +195,9 @@ export function createPortal(parts: PortalParts): Control {
       return personality.settings;
     },
     shapes: () => personality.settings,
-    setFault: (target, wish) => {
+    setFault: (target, request) => {
       try {
-        behaviour.faults.set(target, wish);
+        behaviour.faults.set(target, request);
       } catch (error) {
         if (error instanceof FaultRefused) throw new PortalError(422, error.message);
         throw error;

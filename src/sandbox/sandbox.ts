@@ -9,7 +9,7 @@ import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
 import { Delivery } from "./delivery.js";
 import { Failure } from "./facts.js";
-import { type FaultWish, OPERATIONS, type Target } from "./faults.js";
+import { type FaultRequest, OPERATIONS, type Target } from "./faults.js";
 import { createGate } from "./gate.js";
 import { Holds } from "./holds.js";
 import { listen } from "./listener.js";
@@ -25,7 +25,7 @@ export type { Change } from "./changes.js";
 export type { Credential } from "./credentials.js";
 export type { Delivered } from "./delivery.js";
 export { OPERATIONS } from "./faults.js";
-export type { FaultReport, FaultWish, Operation, Target } from "./faults.js";
+export type { FaultReport, FaultRequest, Operation, Target } from "./faults.js";
 export type { HeldAnswer, Hold, HoldRequest } from "./holds.js";
 export type { Control, CredentialStats, Stats } from "./portal.js";
 export type { ShapeChoice } from "./presets.js";
@@ -49,7 +49,7 @@ export interface SandboxOptions {
   readonly after?: After | undefined;
   readonly latency?: LatencyChange | undefined;
   /** Faults that are there from the first call on. */
-  readonly faults?: Readonly<Partial<Record<Target, FaultWish>>> | undefined;
+  readonly faults?: Readonly<Partial<Record<Target, FaultRequest>>> | undefined;
   /** A choice of what the document leaves open, or shapes of one's own. Default: what the configuration says. */
   readonly shapes?: ShapeChoice | Shapes | undefined;
 }
@@ -80,8 +80,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     if (issued !== undefined) first.set(id, issued);
   }
   for (const target of [...OPERATIONS, "all"] as const) {
-    const wish = options.faults?.[target];
-    if (wish !== undefined) behaviour.faults.set(target, wish);
+    const request = options.faults?.[target];
+    if (request !== undefined) behaviour.faults.set(target, request);
   }
   const timeline = new Timeline(world, now);
   const holds = new Holds(after);
