@@ -56,6 +56,7 @@ const schedule = z.union([
 const hold = z
   .strictObject({
     operation: z.enum(OPERATIONS),
+    asked: z.record(z.string(), z.union([z.string(), z.number()])),
     calls: z.int().min(1),
     decided: z.enum(["on-arrival", "on-release"]),
     forMs: delay,

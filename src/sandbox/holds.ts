@@ -5,6 +5,8 @@ import type { Operation } from "./faults.js";
 export interface HoldRequest {
   /** Default: every operation. */
   readonly operation?: Operation | undefined;
+  /** Only requests with these values in their fields, such as `{ domain: "kabul.af" }`. Default: all. */
+  readonly asked?: Asked | undefined;
   /** How many calls it holds; default: every call until it is released. */
   readonly calls?: number | undefined;
   /** When the answer is computed: on arrival (the default), so that it is late, or on release, so that it is slow. */
@@ -50,9 +52,11 @@ class ActiveHold implements Hold {
     this.#ended = ended;
   }
 
-  wants(operation: Operation): boolean {
-    const { operation: only = operation, calls = Infinity } = this.request;
-    return this.#open && only === operation && this.#caught.length < calls;
+  wants(operation: Operation, asked: Asked): boolean {
+    const { operation: only = operation, asked: fields = {}, calls = Infinity } = this.request;
+    const isMeant =
+      only === operation && Object.entries(fields).every(([key, value]) => asked[key] === value);
+    return this.#open && isMeant && this.#caught.length < calls;
   }
 
   add(id: number, operation: Operation, asked: Asked, deliver: () => void, after: After): void {
@@ -122,7 +126,7 @@ export class Holds {
 
   /** Delivers the answer now, or once the first hold that wants it lets it go. `decide` computes it and returns its delivery. */
   pass(operation: Operation, asked: Asked, decide: () => () => void): void {
-    const hold = [...this.#active.values()].find((one) => one.wants(operation));
+    const hold = [...this.#active.values()].find((one) => one.wants(operation, asked));
     if (hold === undefined) return decide()();
     const late = hold.request.decided === "on-release" ? null : decide();
     hold.add((this.#lastId += 1), operation, asked, () => (late ?? decide())(), this.#after);

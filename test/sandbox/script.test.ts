@@ -136,6 +136,15 @@ describe("a held answer", () => {
     expect((await check("kabul.af")).status).toBe(200);
   });
 
+  test("may be the answer to one request among others", async () => {
+    const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
+    expect((await check("kabul.af")).status).toBe(200);
+    expect((await check("herat.af", 2)).status).toBe(200);
+    const late = check("kabul.af", 2);
+    (await hold.caught()).release();
+    expect((await late).status).toBe(200);
+  });
+
   test("is released by the clock where the hold has a length, and holds only its operation and its calls", async () => {
     const hold = sandbox.control.hold({ operation: "quote", calls: 1, forMs: 3_000 });
     expect((await check("kabul.af")).status).toBe(200);
