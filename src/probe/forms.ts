@@ -16,7 +16,10 @@ export function takenPricingForms(pricing: unknown): Forms<"takenPricing"> {
   if (pricing === null) return ["null"];
   if (!isFields(pricing)) return [];
   if (Object.keys(pricing).length === 0) return ["empty"];
-  return pricing["amount"] === "0.00" ? ["zero"] : [];
+  const { amount, currency } = pricing;
+  if (amount === "0.00") return ["zero"];
+  const isPrice = typeof amount === "string" && /^\d+\.\d\d$/.test(amount) && typeof currency === "string";
+  return isPrice ? ["price"] : [];
 }
 
 const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], Readonly<Record<Role, string>>>> = {
