@@ -83,7 +83,7 @@ export function presentCart({ lines, promise }: Cart) {
       price: price && presentRetail(price),
       status,
       premium,
-      asOf: asOfMs === null ? null : minute(asOfMs),
+      asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
     total: sumRetail(lines.flatMap(({ price }) => price ?? [])),

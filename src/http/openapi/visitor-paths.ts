@@ -218,7 +218,7 @@ const quotes = operation({
               price: null,
               status: "not_checked",
               premium: true,
-              asOf: null,
+              asOf: AS_OF,
               problem: {
                 code: "upstream_contract",
                 detail:
