@@ -31,7 +31,11 @@ export const availabilityShape = z
     stale: z
       .boolean()
       .meta({ description: "Past its freshness, and shown because no newer answer can be had." }),
-    retryAfter: z.int().min(1).optional().meta({ description: "In a search, for unknown: whole seconds." }),
+    retryAfter: z
+      .int()
+      .min(1)
+      .optional()
+      .meta({ description: "In a search, for unknown: whole seconds. Absent with `only=known`." }),
     suggested: z
       .literal(true)
       .optional()
