@@ -7,13 +7,6 @@ import { problemOf, StorefrontProblem } from "./problem.js";
 import type { components, paths } from "./schema.js";
 
 export { type FieldError, type ProblemCode, StorefrontProblem } from "./problem.js";
-export {
-  type NameQuery,
-  searchAsYouType,
-  type SearchAsYouTypeSettings,
-  type SearchState,
-  type TypedSearch,
-} from "./search-as-you-type.js";
 
 type Schemas = components["schemas"];
 type Query<P extends keyof paths> = paths[P] extends { readonly get: { parameters: { query?: infer Q } } }

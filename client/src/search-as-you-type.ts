@@ -191,13 +191,13 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   };
 }
 
+/** With the joiners of Arabic script, and no hyphen at either end. */
+const LETTERS_AND_HYPHENS = /^(?!-)(?:\p{L}|\p{M}|\p{N}|\u200C|\u200D|-)+(?<!-)$/u;
+
 /** Whether somebody may mean this as a name: at least three letters or digits where the name would stand. */
 export function canBeName(text: string): boolean {
   const [label = ""] = hostIn(text).split(".");
-  return (
-    [...label].length >= 3 &&
-    /^[\p{L}\p{M}\p{N}](?:[\p{L}\p{M}\p{N}\u200C\u200D-]*[\p{L}\p{M}\p{N}])?$/u.test(label)
-  );
+  return Array.from(label).length >= 3 && LETTERS_AND_HYPHENS.test(label);
 }
 
 /** What is left of a pasted address without its scheme, `www.` and path. */

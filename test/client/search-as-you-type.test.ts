@@ -1,17 +1,13 @@
 /** Searching while somebody types: keystrokes cost nothing, a decision asks once, and a wait ends by itself or by hand. */
 import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
-import {
-  createClient,
-  searchAsYouType,
-  type SearchState,
-  type TypedSearch,
-} from "../../client/src/client.js";
+import { z } from "zod";
+import { createClient, searchAsYouType, type SearchState, type TypedSearch } from "../../client/src/index.js";
 import { canBeName } from "../../client/src/search-as-you-type.js";
 
 interface Asked {
   readonly query: Readonly<Record<string, string>>;
   readonly isKnownOnly: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: AbortSignal | null | undefined;
 }
 
 let asked: Asked[];
@@ -26,8 +22,8 @@ beforeEach(() => {
   states = [];
   const client = createClient({
     fetch: async (url, init) => {
-      const query = Object.fromEntries(new URL(String(url), "http://shop.example").searchParams);
-      const one = { query, isKnownOnly: query["only"] === "known", signal: init?.signal as AbortSignal };
+      const query = Object.fromEntries(new URL(z.string().parse(url), "http://shop.example").searchParams);
+      const one = { query, isKnownOnly: query["only"] === "known", signal: init?.signal };
       asked.push(one);
       if (one.isKnownOnly) return searched([named(".af", "unknown")]);
       return (answers.shift() ?? (() => searched([named(".af"), named(".com.af")])))(one);
@@ -106,7 +102,7 @@ describe("typing", () => {
     box.search({ q: "herat" });
     await pass(0);
     box.type({ q: "kabul" });
-    expect(asked[0]?.signal.aborted).toBe(true);
+    expect(asked[0]?.signal?.aborted).toBe(true);
     expect(last()).toMatchObject({ phase: "typing", query: { q: "kabul" }, results: [] });
     await pass(1_000);
     expect(searches()).toEqual(["herat", "kabul"]);
@@ -141,7 +137,7 @@ describe("a search", () => {
     box.search({ q: "kabul", years: 2 });
     await pass(0);
     expect(asked.map(({ query }) => query["years"])).toEqual([undefined, "2"]);
-    expect(asked[0]?.signal.aborted).toBe(true);
+    expect(asked[0]?.signal?.aborted).toBe(true);
   });
 
   test("asks again for what was unknown, when it is due, and for nothing else", async () => {
