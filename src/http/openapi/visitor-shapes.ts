@@ -39,7 +39,11 @@ export const availabilityShape = z
       description:
         "Past its freshness and shown because no newer answer can be had, or at a price that is doubtful.",
     }),
-    retryAfter: z.int().min(1).optional().meta({ description: "In a search, for unknown: whole seconds." }),
+    retryAfter: z
+      .int()
+      .min(1)
+      .optional()
+      .meta({ description: "In a search, for unknown: whole seconds. Absent with `only=known`." }),
     suggested: z
       .literal(true)
       .optional()
