@@ -67,9 +67,9 @@ import {
 } from "./storefront/name-facts.js";
 import { createQuotes } from "./storefront/quotes.js";
 import { createSuggestionDesk } from "./storefront/suggestions.js";
-import { createUpstream } from "./upstream/client.js";
 import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
+import { createUpstream } from "./upstream/operations.js";
 import { createRecentCalls } from "./upstream/recent-calls.js";
 
 export interface AppSettings {
@@ -96,8 +96,8 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** A failing operation is tried again after half of a window, and never later than this. */
-const TRIAL_AFTER_MS = 30_000;
+/** An open circuit lets a trial request through after half of a window, and never later than this. */
+const HALF_OPEN_AFTER_MS = 30_000;
 
 /** How long a start waits for what other replicas know. */
 const REDIS_AT_START_MS = 1_000;
@@ -139,7 +139,7 @@ export function createApp(settings: AppSettings): App {
     currencies: policy.wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
-    trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
+    halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, config.quota.windowMs / 2),
     clock,
     stamp,
     log,

@@ -10,8 +10,9 @@ import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
-import type { Answered, Upstream } from "../upstream/client.js";
+import type { Answered } from "../upstream/call.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
+import type { Upstream } from "../upstream/operations.js";
 
 /** The three kinds of account data, in one pool under keys of their own. */
 export type AccountFact =

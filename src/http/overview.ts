@@ -6,7 +6,7 @@ import type { RetailPolicy } from "../retail/policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
-import type { Upstream } from "../upstream/client.js";
+import type { Upstream } from "../upstream/operations.js";
 import type { Credentials } from "../upstream/credentials.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
@@ -43,7 +43,7 @@ export function presentOverview({
   epochs,
   promises,
 }: OverviewParts) {
-  const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
+  const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const caches = {
     availability: pools.availability.stats(),
     prices: pools.prices.stats(),
@@ -60,7 +60,7 @@ export function presentOverview({
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
-      openCircuits: leftAlone,
+      openCircuits,
       recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
     unexpected: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
@@ -133,10 +133,10 @@ const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
 };
 
 function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
-  const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
+  const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   if (credentials.states().every(({ refused }) => refused))
     return { status: "fail", output: "Every credential is refused." };
-  if (leftAlone.length > 0)
+  if (openCircuits.length > 0)
     return { status: "warn", output: "Calls keep failing; only trial requests are made." };
   const failing = lastFailureAtMs !== null && lastFailureAtMs > (lastSuccessAtMs ?? 0);
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };

@@ -6,15 +6,12 @@ import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import {
-  type Answered,
-  createUpstream,
-  type Operation,
-  type RawAnswer,
-  type UpstreamSettings,
-} from "../upstream/client.js";
+import type { Answered } from "../upstream/call.js";
 import type { Balance, Check, DomainRecord, Term, Tier } from "../upstream/contract.js";
+import type { Operation } from "../upstream/operation.js";
+import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
+import type { RawAnswer } from "../upstream/reply.js";
 import { isWhole, listIn, recordIn } from "./records.js";
 import { isFields } from "./shapes.js";
 

@@ -11,7 +11,7 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
-import type { Answered } from "../upstream/client.js";
+import type { Answered } from "../upstream/call.js";
 import type { Combination } from "./policy.js";
 import type { InEpoch, PriceEpochs } from "./price-epoch.js";
 import { createPriceChanges, type PriceChange } from "./price-changes.js";

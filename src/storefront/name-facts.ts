@@ -11,7 +11,7 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
-import type { Answered } from "../upstream/client.js";
+import type { Answered } from "../upstream/call.js";
 import { type Check, decodeKeptCheck } from "../upstream/contract.js";
 
 /** A visitor's ask: `spend` is called once before anything is asked of the upstream, and may refuse. */

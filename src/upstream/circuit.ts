@@ -1,48 +1,49 @@
 /**
- * Leaves alone what fails: after some failures in a row, or one while others are left alone, an operation is not called any more, but for
- * one trial at a time, until a trial works. Each has its own circuit; all trials together are too few to burden an upstream that is down.
+ * A circuit for each operation. It opens after several failures in a row, or after one while another circuit is open; then calls are rejected
+ * without being made. After a while it is half-open: one trial request at a time is let through, and the first success closes it. Trial
+ * requests of all operations together are few enough not to burden an upstream that is down.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import type { FailureCode } from "./failures.js";
 
-/** How a call ended: with an answer, whatever it said, with what counts as a failure, or without telling anything of the upstream. */
-export type Ending = "works" | "upstream_failed" | "upstream_contract" | "upstream_timeout" | "unknown";
-type Failure = Exclude<Ending, "works" | "unknown">;
+/** Any answer, whatever it says, is a success; a call that shows nothing about the upstream is inconclusive. */
+export type Outcome = "success" | FailureCode | "inconclusive";
 
 export interface Circuit {
   readonly isOpen: boolean;
-  /** Why no call may be made now, or null. Background work may make a trial earlier than those for whom somebody waits. */
-  refusal(isBackground: boolean): ServiceError | null;
-  /** Begins a call, which may be the trial; the answer ends it. Null where none may be made. */
-  begin(isBackground: boolean): ((ending: Ending) => void) | null;
+  /** Why no call can be made now, or null. Background work may send a trial request earlier than calls that somebody waits for. */
+  rejection(isBackground: boolean): ServiceError | null;
+  /** Begins a call, which may be the trial request; the returned function ends it. Null if no call can be made. */
+  begin(isBackground: boolean): ((outcome: Outcome) => void) | null;
 }
 
 export interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long an operation that fails is left alone before a trial, at most. */
-  readonly trialAfterMs: number;
+  /** The longest time between opening and the first trial request. */
+  readonly halfOpenAfterMs: number;
   /**
-   * In a row, because an upstream that answers every second call still serves half of those who ask. Few enough to be over within
-   * seconds, enough not to be a coincidence.
+   * In a row, because an upstream that answers every second call still serves half of the callers. Few enough to be over within seconds,
+   * enough not to be a coincidence.
    */
   readonly failuresToOpen?: number | undefined;
 }
 
 const FAILURES_TO_OPEN = 5;
-/** So that replicas, and operations that failed together, are not tried together. */
+/** Keeps replicas, and operations that failed together, from sending trial requests together. */
 const JITTER = 0.1;
 const BACKGROUND_EARLIER = 0.25;
-/** Trials of all operations in the time in which one of them is left alone: 6 a minute. */
+/** Trial requests of all operations during one `halfOpenAfterMs`: 6 a minute. */
 const TRIALS_TOGETHER = 3;
 
-/** One circuit for each operation, all of them closed. */
+/** One closed circuit for each operation. */
 export function createCircuits<O extends string>(
   operations: readonly O[],
   settings: CircuitSettings,
 ): (operation: O) => Circuit {
-  const trials = new Trials(settings.trialAfterMs / TRIALS_TOGETHER);
+  const trials = new TrialSpacing(settings.halfOpenAfterMs / TRIALS_TOGETHER);
   const circuits = new Map(
     operations.map((operation) => [operation, new OperationCircuit(operation, settings, trials)]),
   );
@@ -53,15 +54,14 @@ export function createCircuits<O extends string>(
   };
 }
 
-/** What circuits know of each other: it keeps the trials of all operations apart, as long as none of them works. */
-class Trials {
-  /** How many operations are left alone. */
-  open = 0;
-  readonly #apartMs: number;
+/** Spaces the trial requests of all operations, until one of them succeeds. */
+class TrialSpacing {
+  openCircuits = 0;
+  readonly #spacingMs: number;
   #nextAtMs = -Infinity;
 
-  constructor(apartMs: number) {
-    this.#apartMs = apartMs;
+  constructor(spacingMs: number) {
+    this.#spacingMs = spacingMs;
   }
 
   get nextAtMs(): number {
@@ -69,100 +69,101 @@ class Trials {
   }
 
   began(nowMs: number): void {
-    this.#nextAtMs = nowMs + this.#apartMs;
+    this.#nextAtMs = nowMs + this.#spacingMs;
   }
 
-  worked(): void {
+  succeeded(): void {
     this.#nextAtMs = -Infinity;
   }
 }
 
-interface Opened {
-  readonly by: Failure;
-  readonly trialAtMs: number;
-  readonly backgroundTrialAtMs: number;
+interface OpenState {
+  readonly by: FailureCode;
+  readonly halfOpenAtMs: number;
+  readonly backgroundHalfOpenAtMs: number;
 }
 
 class OperationCircuit implements Circuit {
   readonly #operation: string;
   readonly #settings: CircuitSettings;
-  readonly #trials: Trials;
+  readonly #trials: TrialSpacing;
   #failures = 0;
-  #opened: Opened | null = null;
-  #isTrying = false;
+  #open: OpenState | null = null;
+  #isTrialUnderWay = false;
 
-  constructor(operation: string, settings: CircuitSettings, trials: Trials) {
+  constructor(operation: string, settings: CircuitSettings, trials: TrialSpacing) {
     this.#operation = operation;
     this.#settings = settings;
     this.#trials = trials;
   }
 
   get isOpen(): boolean {
-    return this.#opened !== null;
+    return this.#open !== null;
   }
 
-  refusal(isBackground: boolean): ServiceError | null {
-    if (this.#opened === null) return null;
-    const { by, trialAtMs, backgroundTrialAtMs } = this.#opened;
-    if (this.#isTrying) return leftAlone(by);
-    const dueAtMs = Math.max(isBackground ? backgroundTrialAtMs : trialAtMs, this.#trials.nextAtMs);
+  rejection(isBackground: boolean): ServiceError | null {
+    if (this.#open === null) return null;
+    const { by, halfOpenAtMs, backgroundHalfOpenAtMs } = this.#open;
+    if (this.#isTrialUnderWay) return circuitOpen(by);
+    const dueAtMs = Math.max(isBackground ? backgroundHalfOpenAtMs : halfOpenAtMs, this.#trials.nextAtMs);
     const inMs = dueAtMs - this.#settings.clock.monotonic();
-    return inMs > 0 ? leftAlone(by, inMs) : null;
+    return inMs > 0 ? circuitOpen(by, inMs) : null;
   }
 
-  begin(isBackground: boolean): ((ending: Ending) => void) | null {
-    if (this.refusal(isBackground) !== null) return null;
-    if (this.#opened === null) {
-      return (ending) => {
-        // What was sent before it opened proves nothing about now: the trial does.
-        if (this.#opened === null) this.#count(ending);
+  begin(isBackground: boolean): ((outcome: Outcome) => void) | null {
+    if (this.rejection(isBackground) !== null) return null;
+    if (this.#open === null) {
+      return (outcome) => {
+        // A call from before the circuit opened shows nothing about now; the trial request does.
+        if (this.#open === null) this.#count(outcome);
       };
     }
-    this.#isTrying = true;
+    this.#isTrialUnderWay = true;
     this.#trials.began(this.#settings.clock.monotonic());
-    return (ending) => {
-      this.#isTrying = false;
-      if (ending === "works") this.#close();
-      else if (ending !== "unknown") this.#open(ending);
+    return (outcome) => {
+      this.#isTrialUnderWay = false;
+      if (outcome === "success") this.#close();
+      else if (outcome !== "inconclusive") this.#setOpen(outcome);
     };
   }
 
-  #count(ending: Ending): void {
-    if (ending === "unknown") return;
-    this.#failures = ending === "works" ? 0 : this.#failures + 1;
-    if (ending === "works") return;
-    // Where others have failed already, one more failure is no coincidence.
-    const enough = this.#trials.open > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
-    if (this.#failures < enough) return;
-    this.#trials.open += 1;
+  #count(outcome: Outcome): void {
+    if (outcome === "inconclusive") return;
+    this.#failures = outcome === "success" ? 0 : this.#failures + 1;
+    if (outcome === "success") return;
+    // While another circuit is open, one more failure is no coincidence.
+    const failuresToOpen =
+      this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
+    if (this.#failures < failuresToOpen) return;
+    this.#trials.openCircuits += 1;
     this.#trials.began(this.#settings.clock.monotonic());
-    this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: ending });
-    this.#open(ending);
+    this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });
+    this.#setOpen(outcome);
   }
 
-  #open(by: Failure): void {
+  #setOpen(by: FailureCode): void {
     const now = this.#settings.clock.monotonic();
-    const aloneMs = this.#settings.trialAfterMs * (1 - JITTER * Math.random());
-    this.#opened = {
+    const openMs = this.#settings.halfOpenAfterMs * (1 - JITTER * Math.random());
+    this.#open = {
       by,
-      trialAtMs: now + aloneMs,
-      backgroundTrialAtMs: now + aloneMs * (1 - BACKGROUND_EARLIER),
+      halfOpenAtMs: now + openMs,
+      backgroundHalfOpenAtMs: now + openMs * (1 - BACKGROUND_EARLIER),
     };
   }
 
   #close(): void {
-    this.#opened = null;
+    this.#open = null;
     this.#failures = 0;
-    this.#trials.open -= 1;
-    this.#trials.worked();
+    this.#trials.openCircuits -= 1;
+    this.#trials.succeeded();
     this.#settings.log.info("upstream.circuit.closed", { operation: this.#operation });
   }
 }
 
-function leftAlone(by: Failure, retryAfterMs?: number): ServiceError {
+function circuitOpen(by: FailureCode, retryAfterMs?: number): ServiceError {
   return new ServiceError(
     by,
-    "The registry service has failed several times and is left alone for a moment.",
+    "The registry service keeps failing, so it isn't called at the moment.",
     retryAfterMs === undefined ? {} : { retryAfterMs },
   );
 }

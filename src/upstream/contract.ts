@@ -3,8 +3,8 @@
  * spelling. Anything else is refused as `upstream_contract`, so no doubtful answer ever becomes a price, "available" or "taken".
  */
 import { canonicalHost, type DomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
 import { parseWholesale, type Wholesale } from "../money.js";
+import { notUnderstood, upstreamFailed } from "./failures.js";
 import { unwritten, WrittenNumber } from "./written-json.js";
 
 /** What a price can be quoted for (section 2). */
@@ -66,9 +66,8 @@ const UNDECIDED_WORDS = new Set([
 export function decodeEnvelope(body: unknown): unknown {
   const envelope = fieldsOf(body, "the envelope");
   const success = documented(envelope, "success");
-  if (success === false)
-    throw new ServiceError("upstream_failed", "The registry service refused the request.");
-  if (success !== true) throw misunderstood("the envelope's success flag");
+  if (success === false) throw upstreamFailed("refused the request");
+  if (success !== true) throw notUnderstood("the envelope's success flag");
   return documented(envelope, "data");
 }
 
@@ -85,23 +84,23 @@ export function decodeCheck(
   const fields = fieldsOf(data, "the check");
   const domain = documented(fields, "domain");
   if (typeof domain !== "string" || canonicalHost(domain) !== asked.ascii) {
-    throw misunderstood("the check's domain");
+    throw notUnderstood("the check's domain");
   }
   const available = documented(fields, "available");
   const word = documented(fields, "status");
   const status = typeof word === "string" ? word.trim().toLowerCase() : "";
   if (available === true) {
-    if (status !== "available") throw misunderstood("the check's status");
+    if (status !== "available") throw notUnderstood("the check's status");
     const pricing = fieldsOf(documented(fields, "pricing"), "the check's pricing");
     const wholesale = priceOf(documented(pricing, "amount"), documented(pricing, "currency"), currencies);
-    if (wholesale === null || !coversTerm([pricing], years)) throw misunderstood("the check's price");
+    if (wholesale === null || !coversTerm([pricing], years)) throw notUnderstood("the check's price");
     for (const echo of found([fields, pricing], TERMS)) {
-      if (!sameTerm(echo, years)) throw misunderstood("the check's years");
+      if (!sameTerm(echo, years)) throw notUnderstood("the check's years");
     }
     return { status: "available", wholesale };
   }
-  if (available !== false) throw misunderstood("the check's available flag");
-  if (status === "available" || UNDECIDED_WORDS.has(status)) throw misunderstood("the check's status");
+  if (available !== false) throw notUnderstood("the check's available flag");
+  if (status === "available" || UNDECIDED_WORDS.has(status)) throw notUnderstood("the check's status");
   const beside = fields["pricing"];
   const wholesale =
     isFields(beside) && coversTerm([beside], years)
@@ -137,7 +136,7 @@ export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet
       [pick([place], TERMS), asked.years],
     ];
     for (const [echo, expected] of echoes) {
-      if (echo !== undefined && !sameTerm(echo, expected)) throw misunderstood("the quote's subject");
+      if (echo !== undefined && !sameTerm(echo, expected)) throw notUnderstood("the quote's subject");
     }
   }
   const pricesUnder = (spellings: readonly string[]): (Wholesale | null)[] =>
@@ -151,13 +150,13 @@ export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet
   const totals = pricesUnder(TOTALS);
   const units = pricesUnder(UNITS);
   const [price, ...others] = totals.length === 0 && asked.years === 1 ? units : totals;
-  if (price === undefined) throw misunderstood("the quote");
+  if (price === undefined) throw notUnderstood("the quote");
   // Two amounts for one term, or a total that is no more than a year of it: nobody can say which one will be charged.
   const isDoubtful =
     others.some((other) => !isSamePrice(price, other)) ||
     (asked.years > 1 && units.some((unit) => isSamePrice(price, unit))) ||
     !coversTerm(amounts, asked.years);
-  if (price === null || isDoubtful) throw misunderstood("the quote's price");
+  if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }
 
@@ -172,7 +171,7 @@ function priceOf(
 ): Wholesale | null {
   const price = parseWholesale(amount, currency);
   if (price !== null && currencies?.has(price.currency) === false)
-    throw misunderstood("a price in a currency that is not expected");
+    throw notUnderstood("a price in a currency that is not expected");
   return price;
 }
 
@@ -197,7 +196,7 @@ const LONGEST_LIST = 1000;
 /** The list, bare or wrapped, of records or of names. */
 export function decodeDomainList(data: unknown): DomainRecord[] {
   const list = Array.isArray(data) ? data : listIn(fieldsOf(data, "the domain list"));
-  if (list.length > LONGEST_LIST) throw misunderstood("the domain list");
+  if (list.length > LONGEST_LIST) throw notUnderstood("the domain list");
   return list.map((item: unknown) => {
     const record = typeof item === "string" ? { domain: item } : item;
     return decodeRecord(layersOf(record, ["domain"], "a listed domain"), null);
@@ -210,7 +209,7 @@ export function decodeDomain(data: unknown, asked: DomainName): DomainRecord | n
   const layers = layersOf(data, ["domain", "record", "details"], "the domain");
   if (Object.keys(layers[0]).length === 0) return null;
   const record = decodeRecord(layers, asked.ascii);
-  if (record.domain !== asked.ascii) throw misunderstood("the domain's name");
+  if (record.domain !== asked.ascii) throw notUnderstood("the domain's name");
   return record;
 }
 
@@ -225,7 +224,7 @@ export function decodeBalance(data: unknown): Balance {
     textOf(documented(fields, key), grammar, `the balance's ${key}`);
   const activeDomains = unwritten(documented(fields, "active_domains"));
   if (typeof activeDomains !== "number" || !Number.isSafeInteger(activeDomains) || activeDomains < 0) {
-    throw misunderstood("the balance's active_domains");
+    throw notUnderstood("the balance's active_domains");
   }
   return {
     accountNumber: text("account_number", FREE_TEXT),
@@ -244,7 +243,7 @@ export function decodeTier(data: unknown): Tier {
     current ??
       pick(layers, ["tier", "name", "tier_name", "current_tier_name", "label", "title", "code", "slug"]),
   );
-  if (currentTier === null) throw misunderstood("the tier");
+  if (currentTier === null) throw notUnderstood("the tier");
   const needed = [
     "domains_needed",
     "domains_to_next",
@@ -266,7 +265,7 @@ export function decodeTier(data: unknown): Tier {
 function decodeRecord(fields: Layers, name: string | null): DomainRecord {
   const spelled = pick(fields, ["domain", "name", "domain_name", "fqdn"]) ?? name;
   const domain = typeof spelled === "string" ? canonicalHost(spelled) : null;
-  if (domain === null) throw misunderstood("a domain record's name");
+  if (domain === null) throw notUnderstood("a domain record's name");
   const told = pick(fields, ["status", "state", "domain_status"]);
   const status: unknown = Array.isArray(told) ? told[0] : told;
   return {
@@ -316,7 +315,7 @@ function listIn(fields: Fields, wrappers = 1): unknown[] {
     if (Array.isArray(value)) return value;
     if (isFields(value) && wrappers < DEEPEST_LIST) return listIn(value, wrappers + 1);
   }
-  throw misunderstood("the domain list");
+  throw notUnderstood("the domain list");
 }
 
 /** An object, and what stands beside it in its wrapper: nearest first. */
@@ -355,7 +354,7 @@ function documented(fields: Fields, key: string): unknown {
 /** The value under a spelling; what stands there twice, with two values, is refused: nobody can say which one is meant. */
 function valueUnder(fields: Fields, spelling: string): unknown {
   const value = byPlainKey(fields).get(plain(spelling));
-  if (value === TWO_VALUES) throw misunderstood("a field that stands twice");
+  if (value === TWO_VALUES) throw notUnderstood("a field that stands twice");
   return value;
 }
 
@@ -391,12 +390,12 @@ function isFields(value: unknown): value is Fields {
 }
 
 function fieldsOf(value: unknown, what: string): Fields {
-  if (!isFields(value)) throw misunderstood(what);
+  if (!isFields(value)) throw notUnderstood(what);
   return value;
 }
 
 function textOf(value: unknown, grammar: RegExp, what: string): string {
-  if (typeof value !== "string" || !grammar.test(value)) throw misunderstood(what);
+  if (typeof value !== "string" || !grammar.test(value)) throw notUnderstood(what);
   return value;
 }
 
@@ -486,8 +485,4 @@ function hostsOf(value: unknown): string[] {
     const name = typeof host === "string" ? canonicalHost(host) : null;
     return name === null ? [] : [name];
   });
-}
-
-function misunderstood(what: string): ServiceError {
-  return new ServiceError("upstream_contract", `The registry service's answer was not understood (${what}).`);
 }

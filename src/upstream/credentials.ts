@@ -1,7 +1,7 @@
 /**
- * Which credential the upstream is called with: the active one, or the standby while the active one is refused. One that has not proved
- * itself is tried by one call at a time, a refused one is left alone for a while, and one whose file has changed is used at once, while
- * its predecessor stays in use until the new one is accepted.
+ * Which credential the upstream is called with: the active one, or the standby while the active one is refused. An unverified credential is
+ * tried with one call at a time, and a refused one not again for a while. A changed file takes effect immediately; its previous credential
+ * stays in use until the new one is accepted.
  */
 import { createHash } from "node:crypto";
 import type { Clock } from "../clock.js";
@@ -16,7 +16,7 @@ export interface Credential {
   readonly role: "active" | "standby";
   readonly key: string;
   readonly secret: string;
-  /** Names the credential in logs and file names without telling it. */
+  /** Identifies the credential in logs and file names without revealing it. */
   readonly fingerprint: string;
 }
 
@@ -26,42 +26,45 @@ export interface CredentialState {
   readonly refused: boolean;
 }
 
-/** One call with a credential, and what the upstream made of it. */
+/** One call with a credential, and how the upstream received it. */
 export interface Use {
   accepted(): void;
-  /** The upstream refused it with 401 or 403. True when that is news: of calls sent before the first refusal only one counts. */
+  /**
+   * The upstream refused the credential with 401 or 403. Returns whether this is the first refusal: of the calls that were sent before it,
+   * only one counts.
+   */
   refused(): boolean;
-  /** It is over; unless it was accepted or refused, it has proved nothing. */
+  /** The call is over. Unless it was accepted or refused, it verified nothing. */
   ended(): void;
 }
 
 export interface Credentials {
-  /** The credential to use now, or null while every one is refused. */
+  /** The credential to use now, or null while all are refused. */
   usable(): Credential | null;
   /**
-   * Null when nobody need wait; else a call is trying out a credential about which nothing is known, and this resolves with whether that
-   * has told anything.
+   * The call that is verifying the credential, if others have to wait for it; resolves with whether it was accepted or refused. Null if
+   * nobody has to wait.
    */
-  proof(credential: Credential): Promise<boolean> | null;
-  /** Whether a call may be sent with it at this moment. */
+  verification(credential: Credential): Promise<boolean> | null;
+  /** Whether a call with it may be sent at this moment. */
   admits(credential: Credential): boolean;
-  /** Begins a call with it, or null where `admits` says no. Of a credential that has to prove itself it is the only one. */
+  /** Begins a call with it, or returns null if `admits` is false. A call that verifies a credential is its only one. */
   begin(credential: Credential): Use | null;
   states(): CredentialState[];
 }
 
-/** How long a refused credential is left alone: at most 5 calls in 5 minutes while it is dead. */
-const TRIAL_AFTER_MS = 75_000;
-const REMEMBERED = 20;
+/** How long a refused credential isn't used: at most 5 calls in 5 minutes while it is dead. */
+const RETRY_REFUSED_AFTER_MS = 75_000;
+const MAX_REMEMBERED = 20;
 
-/** What is known of one credential. */
+/** What is known about one credential. */
 interface Standing {
   isAccepted: boolean;
-  /** Refused and not accepted since: until when it is left alone, monotonic ms. */
+  /** Refused and not accepted since: when it may be used again, monotonic ms. */
   refusedUntilMs: number | null;
   refusals: number;
-  /** The call that tries it out. */
-  trial: Promise<boolean> | null;
+  /** The call that verifies it. */
+  verification: Promise<boolean> | null;
 }
 
 export function createCredentials(
@@ -74,7 +77,7 @@ export function createCredentials(
     ...(standby === null ? [] : [{ role: "standby" as const, source: standby }]),
   ];
   const standings = new Map<string, Standing>();
-  /** Of each role, the last that was accepted: two files are not replaced at once, and the new pair may not work yet. */
+  /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
 
   function standingOf(credential: Credential): Standing {
@@ -83,13 +86,13 @@ export function createCredentials(
       isAccepted: false,
       refusedUntilMs: null,
       refusals: 0,
-      trial: null,
+      verification: null,
     };
-    // Last in the map, so that the first is the one that has not been used for longest.
+    // Re-inserted, so that the first in the map is the least recently used.
     standings.delete(id);
     standings.set(id, standing);
     const [oldest] = standings.keys();
-    if (oldest !== undefined && standings.size > REMEMBERED) standings.delete(oldest);
+    if (oldest !== undefined && standings.size > MAX_REMEMBERED) standings.delete(oldest);
     return standing;
   }
 
@@ -107,7 +110,7 @@ export function createCredentials(
   }
 
   function admits(credential: Credential): boolean {
-    return !isRefused(credential) && standingOf(credential).trial === null;
+    return !isRefused(credential) && standingOf(credential).verification === null;
   }
 
   return {
@@ -116,14 +119,14 @@ export function createCredentials(
       const open = all().filter((credential) => !isRefused(credential));
       const hasAccepted = open.some((credential) => standingOf(credential).isAccepted);
       const best = open.find((credential) => {
-        const { trial, refusedUntilMs } = standingOf(credential);
-        return trial === null || (refusedUntilMs === null && !hasAccepted);
+        const { verification, refusedUntilMs } = standingOf(credential);
+        return verification === null || (refusedUntilMs === null && !hasAccepted);
       });
       return best ?? null;
     },
-    proof(credential) {
-      const { trial, refusedUntilMs } = standingOf(credential);
-      return refusedUntilMs === null ? trial : null;
+    verification(credential) {
+      const { verification, refusedUntilMs } = standingOf(credential);
+      return refusedUntilMs === null ? verification : null;
     },
     begin(credential) {
       if (!admits(credential)) return null;
@@ -131,16 +134,16 @@ export function createCredentials(
       const refusalsBefore = standing.refusals;
       let end = (): void => {};
       if (!standing.isAccepted) {
-        standing.trial = new Promise((resolve) => {
+        standing.verification = new Promise((resolve) => {
           end = () => {
-            standing.trial = null;
+            standing.verification = null;
             resolve(standing.isAccepted || standing.refusals !== refusalsBefore);
           };
         });
       }
       return {
         accepted() {
-          // The answer to a call that was sent before a refusal proves nothing about now.
+          // The answer to a call that was sent before a refusal shows nothing about now.
           if (standing.refusals !== refusalsBefore) return;
           standing.isAccepted = true;
           standing.refusedUntilMs = null;
@@ -152,10 +155,10 @@ export function createCredentials(
           if (standing.refusals !== refusalsBefore) return false;
           standing.refusals += 1;
           standing.isAccepted = false;
-          standing.refusedUntilMs = clock.monotonic() + TRIAL_AFTER_MS;
+          standing.refusedUntilMs = clock.monotonic() + RETRY_REFUSED_AFTER_MS;
           for (const [role, last] of lastAccepted)
             if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
-          // Perhaps it was replaced a moment ago.
+          // It may have been replaced a moment ago.
           for (const { source } of sources) {
             source.key.current({ afresh: true });
             source.secret.current({ afresh: true });

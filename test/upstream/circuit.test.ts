@@ -1,11 +1,11 @@
-/** When an operation is left alone, who tries it again, and when it is back. */
+/** When a circuit opens, who may send the trial request, and when it closes. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { type Circuit, createCircuits, type Ending } from "../../src/upstream/circuit.js";
+import { type Circuit, createCircuits, type Outcome } from "../../src/upstream/circuit.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 
-const ALONE_MS = 30_000;
+const OPEN_MS = 30_000;
 const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
 
 let clock: FakeClock;
@@ -15,133 +15,133 @@ let circuits: (operation: (typeof OPERATIONS)[number]) => Circuit;
 beforeEach(() => {
   clock = new FakeClock();
   lines = [];
-  circuits = createCircuits(OPERATIONS, { clock, log: recordingLog(lines), trialAfterMs: ALONE_MS });
+  circuits = createCircuits(OPERATIONS, { clock, log: recordingLog(lines), halfOpenAfterMs: OPEN_MS });
 });
 
-function call(circuit: Circuit, ending: Ending, isBackground = false): void {
+function call(circuit: Circuit, outcome: Outcome, isBackground = false): void {
   const end = circuit.begin(isBackground);
-  if (end === null) throw new Error("no call may be made");
-  end(ending);
+  if (end === null) throw new Error("no call can be made");
+  end(outcome);
 }
 
-/** Until it is left alone. */
+/** Fails until the circuit opens. */
 function breakDown(circuit: Circuit): void {
   while (!circuit.isOpen) call(circuit, "upstream_failed");
 }
 
-function fail(circuit: Circuit, times = 5, by: Ending = "upstream_failed"): void {
+function fail(circuit: Circuit, times = 5, by: Outcome = "upstream_failed"): void {
   for (let n = 0; n < times; n += 1) call(circuit, by);
 }
 
-describe("an operation", () => {
+describe("a circuit", () => {
   test.each(["upstream_failed", "upstream_contract", "upstream_timeout"] as const)(
-    "is left alone after five times %s in a row, and says so",
+    "opens after five times %s in a row, and logs it",
     (code) => {
       const circuit = circuits("check");
       fail(circuit, 4, code);
-      expect([circuit.isOpen, circuit.refusal(false)]).toEqual([false, null]);
+      expect([circuit.isOpen, circuit.rejection(false)]).toEqual([false, null]);
       fail(circuit, 1, code);
       expect(circuit.isOpen).toBe(true);
       expect(circuit.begin(false)).toBeNull();
-      const refusal = circuit.refusal(false);
-      expect(refusal).toMatchObject({ code });
-      expect(refusal?.retryAfterMs).toBeGreaterThan(ALONE_MS * 0.9 - 1);
-      expect(refusal?.retryAfterMs).toBeLessThanOrEqual(ALONE_MS);
-      expect(circuits("quote").refusal(false)).toBeNull();
+      const rejection = circuit.rejection(false);
+      expect(rejection).toMatchObject({ code });
+      expect(rejection?.retryAfterMs).toBeGreaterThan(OPEN_MS * 0.9 - 1);
+      expect(rejection?.retryAfterMs).toBeLessThanOrEqual(OPEN_MS);
+      expect(circuits("quote").rejection(false)).toBeNull();
       expect(lines).toEqual([expect.stringContaining(`"operation":"check","code":"${code}"`)]);
     },
   );
 
-  test("is called on while some calls work", () => {
+  test("stays closed while some calls succeed", () => {
     const circuit = circuits("check");
     for (let n = 0; n < 20; n += 1) {
       fail(circuit, 4);
-      call(circuit, "works");
+      call(circuit, "success");
     }
     expect(circuit.isOpen).toBe(false);
   });
 
-  test("is not judged by calls that told nothing", () => {
+  test("ignores inconclusive calls", () => {
     const circuit = circuits("check");
     fail(circuit, 4);
-    fail(circuit, 20, "unknown");
+    fail(circuit, 20, "inconclusive");
     expect(circuit.isOpen).toBe(false);
     fail(circuit, 1);
     expect(circuit.isOpen).toBe(true);
   });
 
-  test("may be tried at the time that was told, by one call, while all others are refused", async () => {
+  test("lets one trial request through at the promised time and rejects all others", async () => {
     const circuit = circuits("check");
     fail(circuit);
-    const retryAfterMs = circuit.refusal(false)?.retryAfterMs ?? 0;
+    const retryAfterMs = circuit.rejection(false)?.retryAfterMs ?? 0;
     await clock.advance(retryAfterMs - 1);
     expect(circuit.begin(false)).toBeNull();
     await clock.advance(1);
     const trial = circuit.begin(false);
     expect(trial).not.toBeNull();
     expect([circuit.begin(false), circuit.begin(true)]).toEqual([null, null]);
-    expect(circuit.refusal(false)).toMatchObject({ code: "upstream_failed", retryAfterMs: undefined });
-    trial?.("works");
-    expect([circuit.isOpen, circuit.refusal(false)]).toEqual([false, null]);
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_failed", retryAfterMs: undefined });
+    trial?.("success");
+    expect([circuit.isOpen, circuit.rejection(false)]).toEqual([false, null]);
     fail(circuit, 4);
     expect(circuit.isOpen).toBe(false);
   });
 
-  test("is left alone again after a trial that fails, for the reason of the trial", async () => {
+  test("stays open after a failed trial request, with its error code", async () => {
     const circuit = circuits("check");
     fail(circuit);
-    await clock.advance(ALONE_MS);
+    await clock.advance(OPEN_MS);
     call(circuit, "upstream_timeout");
-    expect(circuit.refusal(false)).toMatchObject({ code: "upstream_timeout" });
-    await clock.advance(ALONE_MS * 0.9 - 1);
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_timeout" });
+    await clock.advance(OPEN_MS * 0.9 - 1);
     expect(circuit.begin(false)).toBeNull();
-    await clock.advance(ALONE_MS * 0.1 + 1);
+    await clock.advance(OPEN_MS * 0.1 + 1);
     expect(circuit.begin(false)).not.toBeNull();
   });
 
-  test("may be tried again at once after a trial that told nothing", async () => {
+  test("lets the next trial request through soon after an inconclusive one", async () => {
     const circuit = circuits("check");
     fail(circuit);
-    await clock.advance(ALONE_MS);
-    call(circuit, "unknown");
+    await clock.advance(OPEN_MS);
+    call(circuit, "inconclusive");
     expect(circuit.isOpen).toBe(true);
-    await clock.advance(ALONE_MS / 3);
+    await clock.advance(OPEN_MS / 3);
     expect(circuit.begin(false)).not.toBeNull();
   });
 
-  test("is tried by background work before visitors are", async () => {
+  test("is half-open earlier for background work than for visitors", async () => {
     const circuit = circuits("quote");
     fail(circuit);
-    await clock.advance(ALONE_MS * 0.75);
+    await clock.advance(OPEN_MS * 0.75);
     expect(circuit.begin(false)).toBeNull();
     expect(circuit.begin(true)).not.toBeNull();
   });
 
-  test("is neither closed nor opened anew by calls from before it was opened", async () => {
+  test("ignores the outcome of calls from before it opened", async () => {
     const circuit = circuits("check");
     const late = [circuit.begin(false), circuit.begin(false)];
     fail(circuit);
-    const told = circuit.refusal(false)?.retryAfterMs;
-    late[0]?.("works");
+    const retryAfterMs = circuit.rejection(false)?.retryAfterMs;
+    late[0]?.("success");
     late[1]?.("upstream_timeout");
-    expect(circuit.refusal(false)).toMatchObject({ code: "upstream_failed", retryAfterMs: told });
+    expect(circuit.rejection(false)).toMatchObject({ code: "upstream_failed", retryAfterMs });
   });
 });
 
-describe("all operations together", () => {
-  test("one failure is enough where another operation is left alone, and five again when that is back", async () => {
+describe("all circuits together", () => {
+  test("open after one failure while another is open, and after five once that one has closed", async () => {
     fail(circuits("check"));
     expect(circuits("quote").isOpen).toBe(false);
     fail(circuits("quote"), 1);
     expect(circuits("quote").isOpen).toBe(true);
-    await clock.advance(ALONE_MS);
-    call(circuits("check"), "works");
-    call(circuits("quote"), "works");
+    await clock.advance(OPEN_MS);
+    call(circuits("check"), "success");
+    call(circuits("quote"), "success");
     fail(circuits("quote"), 4);
     expect(circuits("quote").isOpen).toBe(false);
   });
 
-  test("are tried at most six times a minute, however many are asked for, and each in its turn", async () => {
+  test("let through at most six trial requests a minute, and some of each operation, under any load", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(5), fc.nat(400), fc.boolean()), { minLength: 2000, maxLength: 2000 }),
@@ -150,7 +150,7 @@ describe("all operations together", () => {
           const of = createCircuits(OPERATIONS, {
             clock: time,
             log: recordingLog([]),
-            trialAfterMs: ALONE_MS,
+            halfOpenAfterMs: OPEN_MS,
           });
           for (const operation of OPERATIONS) breakDown(of(operation));
           const trials: { readonly operation: string; readonly at: number }[] = [];
@@ -173,10 +173,10 @@ describe("all operations together", () => {
     );
   });
 
-  test("do not wait for each other once one of them works", async () => {
+  test("don't wait for each other once one trial request has succeeded", async () => {
     for (const operation of OPERATIONS) breakDown(circuits(operation));
-    await clock.advance(ALONE_MS);
-    for (const operation of OPERATIONS) call(circuits(operation), "works");
+    await clock.advance(OPEN_MS);
+    for (const operation of OPERATIONS) call(circuits(operation), "success");
     expect(OPERATIONS.filter((operation) => circuits(operation).isOpen)).toEqual([]);
   });
 });

@@ -64,7 +64,7 @@ function refuse(credentials: Credentials): void {
 }
 
 describe("credentials", () => {
-  test("the active one is used while it is not refused", async () => {
+  test("the active one is used until it is refused", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("first"), source("second"), clock);
     expect(inUse(credentials)).toMatchObject({ role: "active", key: "first", secret: "first-secret" });
@@ -79,50 +79,50 @@ describe("credentials", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
   });
 
-  test("one that was never accepted is tried by one call at a time, and others wait for what comes of it", async () => {
+  test("an unverified one is tried with one call at a time, and other calls wait for the result", async () => {
     const credentials = createCredentials(source("only"), source("standby"), new FakeClock());
     const only = inUse(credentials);
-    expect(credentials.proof(only)).toBeNull();
+    expect(credentials.verification(only)).toBeNull();
     const first = begun(credentials);
     expect(credentials.begin(only)).toBeNull();
     expect(credentials.usable()).toEqual(only);
-    const told: boolean[] = [];
-    void credentials.proof(only)?.then((hasTold) => told.push(hasTold));
+    const results: boolean[] = [];
+    void credentials.verification(only)?.then((isVerified) => results.push(isVerified));
     await settle();
-    expect(told).toEqual([]);
+    expect(results).toEqual([]);
     first.ended();
     await settle();
-    expect(told).toEqual([false]);
-    // It proved nothing, so the next call tries.
+    expect(results).toEqual([false]);
+    // It verified nothing, so the next call tries.
     const second = begun(credentials);
     expect(credentials.begin(only)).toBeNull();
-    const proof = credentials.proof(only);
+    const verification = credentials.verification(only);
     second.accepted();
     second.ended();
-    await expect(proof).resolves.toBe(true);
-    expect(credentials.proof(only)).toBeNull();
+    await expect(verification).resolves.toBe(true);
+    expect(credentials.verification(only)).toBeNull();
     expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
   });
 
-  test("one call at a time may try a refused one again, and nobody waits for it", async () => {
+  test("a refused one is tried again by one call at a time, and no other call waits for it", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     const only = inUse(credentials);
     refuse(credentials);
     expect(credentials.admits(only)).toBe(false);
     await clock.advance(75_000);
-    const trial = begun(credentials);
-    expect([credentials.admits(only), credentials.usable(), credentials.proof(only)]).toEqual([
+    const use = begun(credentials);
+    expect([credentials.admits(only), credentials.usable(), credentials.verification(only)]).toEqual([
       false,
       null,
       null,
     ]);
-    trial.accepted();
-    trial.ended();
+    use.accepted();
+    use.ended();
     expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
   });
 
-  test("a trial that proves nothing is followed by the next one at once", async () => {
+  test("after a call that verified nothing, the next one may try immediately", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     refuse(credentials);
@@ -132,7 +132,7 @@ describe("credentials", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("refusals of calls that were under way together are one, and an answer to an older call lifts none", async () => {
+  test("simultaneous refusals count as one, and the answer to an older call doesn't lift it", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     accept(credentials);
@@ -150,7 +150,7 @@ describe("credentials", () => {
     expect(credentials.usable()).not.toBeNull();
   });
 
-  test("with all refused there is none", () => {
+  test("there is none while all are refused", () => {
     const credentials = createCredentials(source("only"), null, new FakeClock());
     refuse(credentials);
     expect(credentials.usable()).toBeNull();
@@ -168,7 +168,7 @@ describe("credentials", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("what replaced a credential a moment before its refusal is seen at once", () => {
+  test("a replacement from the moment before a refusal is used immediately", () => {
     const { source: only, write } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
     write("new", "new-secret");
@@ -177,7 +177,7 @@ describe("credentials", () => {
     expect(inUse(credentials)).toMatchObject({ key: "new" });
   });
 
-  test("a late refusal of the old one does not touch the new one", () => {
+  test("a late refusal of the old one doesn't affect the new one", () => {
     const { source: only, change } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
     const old = begun(credentials);
@@ -186,7 +186,7 @@ describe("credentials", () => {
     expect(credentials.usable()).toMatchObject({ key: "new" });
   });
 
-  test("while a new one proves itself others go on with the old one, and so they do if it is refused", () => {
+  test("the old one stays in use until the new one is accepted, and if the new one is refused", () => {
     const { source: only, change } = changing("old");
     const credentials = createCredentials(only, null, new FakeClock());
     accept(credentials);
@@ -204,7 +204,7 @@ describe("credentials", () => {
     expect(credentials.states()).toHaveLength(1);
   });
 
-  test("an old one that is refused is forgotten as soon as there is a new one", async () => {
+  test("a refused old one is forgotten as soon as there is a new one", async () => {
     const { source: only, change } = changing("old");
     const clock = new FakeClock();
     const credentials = createCredentials(only, null, clock);
@@ -215,7 +215,7 @@ describe("credentials", () => {
     expect([credentials.usable(), credentials.states().length]).toEqual([null, 1]);
   });
 
-  test("fingerprints and states tell the credential to nobody", () => {
+  test("fingerprints and states don't reveal the credential", () => {
     const credentials = createCredentials(source("the-key", "the-secret"), source("b"), new FakeClock());
     const [active] = credentials.states();
     expect(active?.fingerprint).toMatch(/^[\da-f]{12}$/);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
-import { type Operation } from "../../src/upstream/client.js";
+import type { Operation } from "../../src/upstream/operation.js";
 import { createSurprises, type Surprises } from "../../src/upstream/surprises.js";
 import { parseWrittenJson } from "../../src/upstream/written-json.js";
 

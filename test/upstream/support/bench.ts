@@ -7,12 +7,13 @@ import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
 import type { Ask, Quota } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
-import { type Answered, createUpstream, type Upstream } from "../../../src/upstream/client.js";
+import type { Answered } from "../../../src/upstream/call.js";
 import {
   createCredentials,
   type Credentials,
   type CredentialSource,
 } from "../../../src/upstream/credentials.js";
+import { createUpstream, type Upstream } from "../../../src/upstream/operations.js";
 
 export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
 export const STANDBY = { key: "standby-key-22de", secret: "standby-secret-08aa" } as const;

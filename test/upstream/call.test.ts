@@ -1,4 +1,4 @@
-/** An upstream that fails, or that refuses the credential, is left alone: who is called off spends nothing, and who waits is not kept. */
+/** When an operation keeps failing or a credential is refused, few calls are made, and calls that are withdrawn spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createQuota } from "../../src/quota/lanes.js";
 import { memoryLedger } from "../../src/quota/ledger-memory.js";
@@ -79,7 +79,7 @@ async function fail(upstream: Values, times = 5): Promise<void> {
 }
 
 describe("an operation that fails", () => {
-  test("is not called any more, at no cost, and says when it may be; others are called as ever", async () => {
+  test("isn't called any more, costs nothing and states a retry time; other operations are unaffected", async () => {
     const { upstream, lines } = bench();
     await fail(upstream);
     const { length } = lines;
@@ -89,13 +89,13 @@ describe("an operation that fails", () => {
     }
     expect([stub.seen.length, used()]).toEqual([5, 5]);
     expect(lines).toHaveLength(length);
-    expect(upstream.health().leftAlone).toEqual(["check"]);
+    expect(upstream.health().openCircuits).toEqual(["check"]);
     stub.next(success({ amount: "1.00", currency: "USD" }));
     await quote(upstream);
-    expect(upstream.health().leftAlone).toEqual(["check"]);
+    expect(upstream.health().openCircuits).toEqual(["check"]);
   });
 
-  test("is tried with one call, and is back as soon as that has worked", async () => {
+  test("gets one trial request, and is back as soon as that succeeds", async () => {
     const { upstream } = bench();
     await fail(upstream);
     await clock.advance(30_000);
@@ -109,10 +109,10 @@ describe("an operation that fails", () => {
     await expect(first).resolves.toMatchObject({ status: "available" });
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
     expect(stub.seen).toHaveLength(7);
-    expect(upstream.health().leftAlone).toEqual([]);
+    expect(upstream.health().openCircuits).toEqual([]);
   });
 
-  test("calls off those who wait for the quota: they are told at once and spend nothing", async () => {
+  test("withdraws the calls that wait for the quota: they fail immediately and spend nothing", async () => {
     const { upstream } = bench();
     await check(upstream);
     const failing = held(BROKEN);
@@ -122,7 +122,7 @@ describe("an operation that fails", () => {
     );
     await until(() => stub.seen.length === LIMIT);
     failing.release();
-    // Nobody lets time pass, so whoever still waited for a slot would do so for ever.
+    // The clock stands still, so a call that still waited for a slot would wait forever.
     const codes = new Set((await Promise.all(calls)).map(({ code }) => code));
     expect(codes).toEqual(new Set(["upstream_failed"]));
     expect([stub.seen.length, used()]).toEqual([LIMIT, LIMIT]);
@@ -144,21 +144,21 @@ describe("an operation that fails", () => {
     expect(stub.seen).toHaveLength(counts ? 5 : 10);
   });
 
-  test("limits, refusals and domains that are not managed count as answers", async () => {
+  test("rate limits, refused credentials and domains that aren't managed aren't failures", async () => {
     const { upstream } = bench({ standby: true });
     const { upstream: other } = bench();
     stub.next(BROKEN, BROKEN, BROKEN, BROKEN, REFUSED, BROKEN);
     for (let n = 0; n < 5; n += 1) await refusalOf(check(upstream));
-    expect(upstream.health().leftAlone).toEqual([]);
+    expect(upstream.health().openCircuits).toEqual([]);
     stub.forget();
     stub.next(...Array.from({ length: 10 }, () => answer(404, "")));
     for (let n = 0; n < 10; n += 1) await other.domain(ask(), KABUL);
-    expect(other.health().leftAlone).toEqual([]);
+    expect(other.health().openCircuits).toEqual([]);
   });
 });
 
-describe("a credential that nobody has used yet", () => {
-  test("is tried with one call: a burst that is refused is one refusal", async () => {
+describe("an unverified credential", () => {
+  test("is tried with one call: a refused burst is one refusal", async () => {
     const { upstream, lines, credentials } = bench();
     const refusal = held(REFUSED);
     stub.next(...Array.from({ length: 100 }, () => refusal.play));
@@ -171,7 +171,7 @@ describe("a credential that nobody has used yet", () => {
     expect(credentials.states()).toMatchObject([{ refused: true }]);
   });
 
-  test("is used by all who waited as soon as it is accepted", async () => {
+  test("is used by all waiting calls as soon as it is accepted", async () => {
     const { upstream } = bench();
     const first = held(success(AVAILABLE));
     stub.next(first.play);
@@ -182,7 +182,7 @@ describe("a credential that nobody has used yet", () => {
     expect([stub.seen.length, used()]).toEqual([15, 15]);
   });
 
-  test("keeps nobody waiting for longer than one call may take", async () => {
+  test("makes no call wait longer than one call may take", async () => {
     const { upstream } = bench({ timeoutMs: 5000 });
     stub.next(() => {});
     const burst = Promise.all(Array.from({ length: 10 }, () => refusalOf(check(upstream))));
@@ -193,7 +193,7 @@ describe("a credential that nobody has used yet", () => {
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
   });
 
-  test("that is refused hands all who waited to the standby, each paying there", async () => {
+  test("that is refused passes all waiting calls to the standby, each paid from its quota", async () => {
     const { upstream } = bench({ standby: true });
     stub.next(REFUSED);
     await Promise.all(Array.from({ length: 10 }, () => check(upstream)));
@@ -202,7 +202,7 @@ describe("a credential that nobody has used yet", () => {
 });
 
 describe("a credential that is revoked", () => {
-  test("is asked by no more than the calls under way, which are one refusal", async () => {
+  test("is used by no calls but those under way, which are one refusal", async () => {
     const { upstream, lines } = bench();
     await check(upstream);
     const refusal = held(REFUSED);
@@ -216,7 +216,7 @@ describe("a credential that is revoked", () => {
     expect(lines.filter((line) => line.includes("credential.refused"))).toHaveLength(1);
   });
 
-  test("is asked at most 5 times in 5 minutes, by however many at once", async () => {
+  test("is tried at most 5 times in 5 minutes, under any load", async () => {
     const { upstream } = bench();
     stub.next(...Array.from({ length: 100 }, () => REFUSED));
     for (let second = 0; second < 300; second += 1) {
@@ -227,7 +227,7 @@ describe("a credential that is revoked", () => {
     expect(stub.seen.length).toBeGreaterThanOrEqual(4);
   });
 
-  test("and tried in vain because of a timeout is tried again by the next call", async () => {
+  test("and tried with a call that times out is tried again by the next call", async () => {
     const { upstream } = bench();
     stub.next(REFUSED);
     await refusalOf(check(upstream));
@@ -240,7 +240,7 @@ describe("a credential that is revoked", () => {
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
   });
 
-  test("but was replaced meanwhile costs no visitor its answer: the call is made with the new one", async () => {
+  test("but replaced in the meantime costs no visitor an answer: the call is made with the new one", async () => {
     let written: string = ACTIVE.key;
     let seen = written;
     const { upstream } = bench({
@@ -262,7 +262,7 @@ describe("a credential that is revoked", () => {
     expect(keys().slice(7)).toEqual(Array.from({ length: 6 }, () => "new-key"));
   });
 
-  test("takes from a visitor's patience what it has cost", async () => {
+  test("leaves a visitor only the rest of the waiting time", async () => {
     const patienceMs: number[] = [];
     const { upstream } = bench({
       standby: true,

@@ -1,0 +1,326 @@
+/**
+ * One paid call: with a credential that isn't refused, through the operation's circuit, in a slot of that credential's quota. Every call ends
+ * by its deadline, and fails with a ServiceError that contains nothing of the upstream's text.
+ */
+import { type Clock, createStamps } from "../clock.js";
+import type { DomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
+import type { Log } from "../logger.js";
+import type { Ask, Quota } from "../quota/quota.js";
+import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
+import type { Credential, Credentials, Use } from "./credentials.js";
+import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
+import { type Operation, OPERATIONS } from "./operation.js";
+import type { Reply, ReplyReader } from "./reply.js";
+import type { Transport, UpstreamRequest } from "./transport.js";
+
+/** A value, stamped when its request was sent and when the answer was complete, in ms. */
+export interface Answered<T> {
+  readonly value: T;
+  readonly askedMs: number;
+  readonly answeredMs: number;
+}
+
+export interface Call<T> extends UpstreamRequest {
+  readonly operation: Operation;
+  /** The one name that it is about, if there is one. */
+  readonly name?: DomainName;
+  readonly decode: (data: unknown) => T;
+  /** The value when the upstream has no such record. Without it, that is a failure. */
+  readonly ifAbsent?: T;
+}
+
+export interface CallHealth {
+  readonly lastSuccessAtMs: number | null;
+  readonly lastFailureAtMs: number | null;
+  /** Operations that keep failing, so that only trial requests are made. */
+  readonly openCircuits: readonly Operation[];
+}
+
+export interface Caller {
+  /** Waits for a slot as long as `ask` allows, makes the call and decodes its answer. */
+  call<T>(ask: Ask, call: Call<T>): Promise<Answered<T>>;
+  health(): CallHealth;
+}
+
+export interface CallerSettings {
+  readonly transport: Transport;
+  readonly readReply: ReplyReader;
+  readonly credentials: Credentials;
+  readonly quotaOf: (credential: Credential) => Promise<Quota>;
+  readonly timeoutMs: number;
+  /** After how many failures a circuit opens, and how long until its first trial request. Default: 5, 30 s. */
+  readonly failuresToOpen?: number | undefined;
+  readonly halfOpenAfterMs?: number | undefined;
+  readonly clock: Clock;
+  /** Default: stamps of its own, for callers that don't compare answers with anything else. */
+  readonly stamp?: (() => number) | undefined;
+  readonly log: Log;
+  readonly onCall?: ((operation: Operation, outcome: string, durationMs: number) => void) | undefined;
+}
+
+/** How a call ended that didn't fail. */
+type Result<T> =
+  | { readonly kind: "value"; readonly value: Answered<T> }
+  | { readonly kind: "refused" | "withdrawn" }
+  | Extract<Reply, { kind: "rejected" | "limited" }>;
+
+/** A call that waits for its slot. */
+interface Waiting {
+  readonly circuit: Circuit;
+  readonly credential: Credential;
+  readonly isBackground: () => boolean;
+  readonly withdraw: AbortController;
+}
+
+const HALF_OPEN_AFTER_MS = 30_000;
+
+export function createCaller(settings: CallerSettings): Caller {
+  const { transport, readReply, credentials, clock, log, stamp = createStamps(clock) } = settings;
+  const circuitOf = createCircuits(OPERATIONS, {
+    clock,
+    log,
+    halfOpenAfterMs: settings.halfOpenAfterMs ?? HALF_OPEN_AFTER_MS,
+    failuresToOpen: settings.failuresToOpen,
+  });
+  const waiting = new Set<Waiting>();
+  let lastSuccessAtMs: number | null = null;
+  let lastFailureAtMs: number | null = null;
+
+  async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
+    const circuit = circuitOf(request.operation);
+    const isBackground = (): boolean => ask.lane === "refresh";
+    const startedMs = clock.monotonic();
+    let verificationMs = settings.timeoutMs;
+    for (;;) {
+      const rejection = circuit.rejection(isBackground());
+      if (rejection !== null) throw rejection;
+      const credential = credentials.usable();
+      if (credential === null) throw upstreamFailed("refuses the credential");
+      const verification = credentials.verification(credential);
+      if (verification !== null) {
+        const waitedFromMs = clock.monotonic();
+        const isVerified = await within(verificationMs, verification, ask.signal);
+        verificationMs -= clock.monotonic() - waitedFromMs;
+        // There is no time left to wait for another verification or to attempt it.
+        if (!isVerified && verificationMs < settings.timeoutMs / 2) throw timedOut();
+        continue;
+      }
+      const quota = await settings.quotaOf(credential);
+      const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - startedMs));
+      const entry: Waiting = { circuit, credential, isBackground, withdraw: new AbortController() };
+      const result = await inSlot(quota, { ask, maxWaitMs }, entry, (onAnswered) =>
+        send(ask, request, entry, onAnswered),
+      );
+      switch (result.kind) {
+        case "value":
+          return result.value;
+        case "rejected":
+          throw upstreamFailed(result.how);
+        case "limited":
+          log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: result.pauseMs });
+          await quota.pause(result.pauseMs);
+          throw new ServiceError("quota_exhausted", "The registry service asks us to wait.", {
+            retryAfterMs: result.pauseMs,
+          });
+        // Try again with another credential, if there is one. Each credential pays from its own quota.
+        case "refused":
+        case "withdrawn":
+          break;
+        default:
+          return result satisfies never;
+      }
+    }
+  }
+
+  /** Runs the work in a slot of the quota. Withdraws from the queue, without spending anything, when the call can't be made any more. */
+  async function inSlot<T>(
+    quota: Quota,
+    { ask, maxWaitMs }: { readonly ask: Ask; readonly maxWaitMs: number },
+    entry: Waiting,
+    run: (onAnswered: () => void) => Promise<Result<T>>,
+  ): Promise<Result<T>> {
+    // The state may have changed while the quota was opened.
+    if (!canBeMade(entry)) return { kind: "withdrawn" };
+    const { withdraw } = entry;
+    const onAbort = (): void => {
+      withdraw.abort();
+    };
+    ask.signal.addEventListener("abort", onAbort, { once: true });
+    if (ask.signal.aborted) onAbort();
+    waiting.add(entry);
+    // The lane and the askers may change while it waits.
+    const queued: Ask = {
+      get lane() {
+        return ask.lane;
+      },
+      get client() {
+        return ask.client;
+      },
+      get network() {
+        return ask.network;
+      },
+      maxWaitMs,
+      signal: withdraw.signal,
+    };
+    let isSent = false;
+    try {
+      return await quota.run(queued, (onAnswered) => {
+        isSent = true;
+        waiting.delete(entry);
+        return run(onAnswered);
+      });
+    } catch (error) {
+      if (!isSent && withdraw.signal.aborted && !ask.signal.aborted) return { kind: "withdrawn" };
+      throw error;
+    } finally {
+      waiting.delete(entry);
+      ask.signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  function canBeMade({ circuit, credential, isBackground }: Waiting): boolean {
+    return circuit.rejection(isBackground()) === null && credentials.admits(credential);
+  }
+
+  function withdrawUseless(): void {
+    for (const entry of waiting) if (!canBeMade(entry)) entry.withdraw.abort();
+  }
+
+  /** Makes the call, and reports its outcome to the circuit and the credential. */
+  async function send<T>(
+    ask: Ask,
+    request: Call<T>,
+    { circuit, credential, isBackground }: Waiting,
+    onAnswered: () => void,
+  ): Promise<Result<T>> {
+    const endCall = circuit.begin(isBackground());
+    const use = endCall === null ? null : credentials.begin(credential);
+    if (endCall === null || use === null) {
+      endCall?.("inconclusive");
+      onAnswered();
+      return { kind: "withdrawn" };
+    }
+    withdrawUseless();
+    let outcome: Outcome = "inconclusive";
+    const askedMs = stamp();
+    try {
+      const reply = await measured(ask, request, credential, onAnswered);
+      outcome = "success";
+      return resultOf(reply, request, credential, use, askedMs);
+    } catch (error) {
+      outcome = failureCodeOf(error) ?? "inconclusive";
+      if (error instanceof ServiceError && outcome !== "inconclusive") noteFailure(request.operation, error);
+      throw error;
+    } finally {
+      endCall(outcome);
+      use.ended();
+      withdrawUseless();
+    }
+  }
+
+  function resultOf<T>(
+    reply: Reply,
+    request: Call<T>,
+    { fingerprint, role }: Credential,
+    use: Use,
+    askedMs: number,
+  ): Result<T> {
+    const valueOf = (value: T): Result<T> => {
+      lastSuccessAtMs = clock.now();
+      return { kind: "value", value: { value, askedMs, answeredMs: stamp() } };
+    };
+    const rejected = (how: string): Result<T> => {
+      noteFailure(request.operation, upstreamFailed(how));
+      return { kind: "rejected", how };
+    };
+    switch (reply.kind) {
+      case "answer":
+        use.accepted();
+        return valueOf(request.decode(reply.data));
+      case "absent":
+        // A 403 for one domain may mean that the domain isn't managed or that the credential is refused, so it proves neither.
+        if (reply.status !== 403) use.accepted();
+        return request.ifAbsent === undefined
+          ? rejected("answered with an error")
+          : valueOf(request.ifAbsent);
+      case "rejected":
+        return rejected(reply.how);
+      case "limited":
+        return reply;
+      case "refused":
+        lastFailureAtMs = clock.now();
+        if (use.refused())
+          log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
+        return { kind: "refused" };
+      default:
+        return reply satisfies never;
+    }
+  }
+
+  function noteFailure(operation: Operation, { code, detail }: ServiceError): void {
+    lastFailureAtMs = clock.now();
+    log.warn("upstream.failed", { operation, code, detail });
+  }
+
+  /** One exchange and its reply, logged and counted. */
+  async function measured(
+    ask: Ask,
+    request: Call<unknown>,
+    credential: Credential,
+    onAnswered: () => void,
+  ): Promise<Reply> {
+    const { operation, name = null } = request;
+    let outcome = "failed";
+    let httpStatus: number | null = null;
+    const startedMs = clock.monotonic();
+    try {
+      const response = await transport(credential, request, onAnswered);
+      httpStatus = response.status;
+      outcome = String(response.status);
+      const reply = await readReply(response, { operation, name, credential });
+      if (reply.kind === "rejected") outcome = "upstream_failed";
+      return reply;
+    } catch (error) {
+      if (error instanceof ServiceError) outcome = error.code;
+      throw error;
+    } finally {
+      const durationMs = Math.round(clock.monotonic() - startedMs);
+      settings.onCall?.(operation, outcome, durationMs);
+      log.info("upstream.call", {
+        operation,
+        outcome,
+        status: httpStatus,
+        lane: ask.lane,
+        credential: credential.fingerprint,
+        durationMs,
+      });
+    }
+  }
+
+  /** The result of the work; false when the time is over or the signal is aborted. */
+  function within(timeMs: number, work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = (result: boolean): void => {
+        cancel();
+        signal.removeEventListener("abort", giveUp);
+        resolve(result);
+      };
+      const giveUp = (): void => {
+        end(false);
+      };
+      const cancel = clock.after(timeMs, giveUp);
+      signal.addEventListener("abort", giveUp, { once: true });
+      void work.then(end);
+    });
+  }
+
+  return {
+    call,
+    health: () => ({
+      lastSuccessAtMs,
+      lastFailureAtMs,
+      openCircuits: OPERATIONS.filter((operation) => circuitOf(operation).isOpen),
+    }),
+  };
+}

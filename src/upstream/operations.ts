@@ -1,0 +1,96 @@
+/** The upstream's six operations as typed calls. */
+import type { DomainName } from "../domain-name.js";
+import type { Wholesale } from "../money.js";
+import type { Ask } from "../quota/quota.js";
+import { type Answered, type CallerSettings, type CallHealth, createCaller } from "./call.js";
+import {
+  type Balance,
+  type Check,
+  decodeBalance,
+  decodeCheck,
+  decodeDomain,
+  decodeDomainList,
+  decodeQuote,
+  decodeTier,
+  type DomainRecord,
+  type Term,
+  type Tier,
+} from "./contract.js";
+import { createReplyReader, type RawAnswer } from "./reply.js";
+import { createSurprises, type Surprises } from "./surprises.js";
+import { createTransport } from "./transport.js";
+
+export interface Upstream {
+  /** Availability and the price of `years` of registration (POST /domains/check). */
+  check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
+  /** POST /pricing */
+  quote(ask: Ask, term: Term): Promise<Answered<Wholesale>>;
+  /** GET /domains: at most 100. */
+  domains(ask: Ask): Promise<Answered<DomainRecord[]>>;
+  /** GET /domains/{domain}. Null if the reseller doesn't manage it. */
+  domain(ask: Ask, name: DomainName): Promise<Answered<DomainRecord | null>>;
+  balance(ask: Ask): Promise<Answered<Balance>>;
+  tier(ask: Ask): Promise<Answered<Tier>>;
+  health(): CallHealth;
+  readonly surprises: Pick<Surprises, "list" | "totals">;
+}
+
+export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "readReply"> {
+  readonly baseUrl: string;
+  /** Prices in other currencies are refused. Default: any currency is accepted. */
+  readonly currencies?: ReadonlySet<string>;
+  /** Receives every response before it is interpreted. */
+  readonly onAnswer?: (answer: RawAnswer) => void;
+}
+
+export function createUpstream(settings: UpstreamSettings): Upstream {
+  const { currencies, clock, onAnswer } = settings;
+  const surprises = createSurprises(clock, settings.log);
+  const { call, health } = createCaller({
+    ...settings,
+    transport: createTransport(settings),
+    readReply: createReplyReader({ surprises, nowMs: () => clock.now(), onAnswer }),
+  });
+
+  return {
+    check: (ask, name, years) =>
+      call(ask, {
+        operation: "check",
+        method: "POST",
+        path: "/api/v1/domains/check",
+        body: { domain: name.ascii, years },
+        name,
+        decode: (data) => decodeCheck(data, name, years, currencies),
+      }),
+    quote: (ask, { tld, action, years }) =>
+      call(ask, {
+        operation: "quote",
+        method: "POST",
+        path: "/api/v1/pricing",
+        body: { tld, action, years },
+        decode: (data) => decodeQuote(data, { tld, action, years }, currencies),
+      }),
+    domains: (ask) =>
+      call(ask, { operation: "domains", method: "GET", path: "/api/v1/domains", decode: decodeDomainList }),
+    domain: (ask, name) =>
+      call<DomainRecord | null>(ask, {
+        operation: "domain",
+        method: "GET",
+        path: `/api/v1/domains/${name.ascii}`,
+        name,
+        decode: (data) => decodeDomain(data, name),
+        ifAbsent: null,
+      }),
+    balance: (ask) =>
+      call(ask, {
+        operation: "balance",
+        method: "GET",
+        path: "/api/v1/account/balance",
+        decode: decodeBalance,
+      }),
+    tier: (ask) =>
+      call(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier", decode: decodeTier }),
+    health,
+    surprises,
+  };
+}
