@@ -336,7 +336,7 @@ export function createApp(settings: AppSettings): App {
   }));
   metrics.promises(inForce);
   metrics.saved(() => overview().saved);
-  metrics.surprises(() => upstream.surprises.totals());
+  metrics.unexpected(() => upstream.unexpected.totals());
 
   const app = express();
   app.disable("x-powered-by");

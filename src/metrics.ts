@@ -11,7 +11,7 @@ export interface Metrics {
   /** Registers a counter that reads the avoided upstream calls on each scrape, by reason. */
   saved(read: () => Readonly<Record<string, number>>): void;
   /** Registers a counter that reads the unexpected data from the upstream on each scrape, by operation. */
-  surprises(read: () => Readonly<Record<string, number>>): void;
+  unexpected(read: () => Readonly<Record<string, number>>): void;
   /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
   prices(read: () => Readonly<Record<string, number>>): void;
   /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
@@ -126,7 +126,7 @@ export function createMetrics(): Metrics {
       const help = "Upstream calls that were avoided, by reason.";
       family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
     },
-    surprises: (read) => {
+    unexpected: (read) => {
       const help = "Unknown fields, status words and error codes in answers of the upstream, by operation.";
       family(Counter, { name: "upstream_unexpected_total", help, label: "operation" }, read);
     },

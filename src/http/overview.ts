@@ -63,7 +63,7 @@ export function presentOverview({
       openCircuits,
       recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
-    unexpected: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
+    unexpected: upstream.unexpected.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
       what,
       count,

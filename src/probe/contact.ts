@@ -8,12 +8,12 @@ import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../upstream/call.js";
 import type { Balance, Check, DomainRecord, Term, Tier } from "../upstream/contract.js";
-import type { Operation } from "../upstream/operation.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
 import type { RawAnswer } from "../upstream/reply.js";
+import type { Operation } from "../upstream/vocabulary.js";
+import { isFields } from "../upstream/written-json.js";
 import { isWhole, listIn, recordIn } from "./records.js";
-import { isFields } from "./shapes.js";
 
 /** A success, or the kind of error. */
 export type Kind = "success" | "limit" | "credential" | "access" | "absent" | "input" | "failure";

@@ -4,7 +4,8 @@
  */
 import { OPEN_POINTS, openPoints, type ShapeSettings, type Switch } from "../sandbox/open-points.js";
 import type { DomainRecord } from "../upstream/contract.js";
-import { WrittenNumber } from "../upstream/written-json.js";
+import { normalized, normalizedSet, PRICE } from "../upstream/vocabulary.js";
+import { type Fields, isFields, WrittenNumber } from "../upstream/written-json.js";
 import {
   amountForms,
   autoRenewForms,
@@ -24,18 +25,7 @@ import {
 } from "./forms.js";
 import { type Answer, type Contact, dataOf, type CallResult, type Kind } from "./contact.js";
 import { listIn, type RawList, type RawRecord, recordIn, type Role } from "./records.js";
-import {
-  type Fields,
-  formOf,
-  isFields,
-  isList,
-  lastOf,
-  leavesOf,
-  nameShown,
-  namesShown,
-  pathsShown,
-  wordShown,
-} from "./shapes.js";
+import { formOf, isList, lastOf, leavesOf, nameShown, namesShown, pathsShown, wordShown } from "./shapes.js";
 
 interface Observation<Setting> {
   /** Types, formats and words, never values. */
@@ -100,7 +90,7 @@ const OBSERVERS: {
   checkEcho({ check }) {
     const data = dataOf(check.answer);
     if (!isFields(data)) return null;
-    const echoes = Object.keys(data).filter((name) => /^(?:years|period|term)$/i.test(name));
+    const echoes = Object.keys(data).filter((name) => TERMS.has(normalized(name)));
     const isYears = echoes.includes("years");
     return {
       seen: namesShown(echoes),
@@ -349,6 +339,7 @@ export function isUnderstood<T>(call: CallResult<T>): call is Understood<T> {
   return "value" in call.outcome;
 }
 
+const TERMS = normalizedSet(PRICE.years);
 const MAX_WORDS = 8;
 /** Values of these fields can be data, so only known words are shown. */
 const FLAG_WORD = /^(?:on|off|yes|no|true|false|enabled|disabled|active|inactive|auto|manual|[yntf])$/i;

@@ -1,8 +1,8 @@
 /** Recognizes sandbox settings by their appearance: which settings could have produced a value, a set of field names or a word. */
 import { OPEN_POINTS, type ShapeSettings } from "../sandbox/open-points.js";
-import { WrittenNumber } from "../upstream/written-json.js";
+import { isFields, WrittenNumber } from "../upstream/written-json.js";
 import type { RawRecord, Role } from "./records.js";
-import { isFields, leavesOf } from "./shapes.js";
+import { leavesOf } from "./shapes.js";
 
 type Forms<Name extends keyof ShapeSettings> = readonly ShapeSettings[Name][];
 

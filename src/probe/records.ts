@@ -1,16 +1,36 @@
-/** Finds domain records in an answer by common field names, independently of the service's decoder. */
-import { isFields, pathTo } from "./shapes.js";
+/**
+ * Finds domain records in an answer: by the spellings that the service reads, and by names that resemble them, which show what the service
+ * misses.
+ */
+import { normalized, normalizedSet, RECORD } from "../upstream/vocabulary.js";
+import { isFields } from "../upstream/written-json.js";
+import { pathTo } from "./shapes.js";
 
-/** A field gets the first role that matches its name. */
-const ROLES = {
+export type Role = keyof typeof RECORD;
+
+/** A field gets the first role that its name matches. */
+const ROLES: readonly Role[] = ["expiry", "autoRenew", "registered", "nameservers", "status", "name"];
+
+const SPELLINGS: Readonly<Record<Role, ReadonlySet<string>>> = {
+  expiry: normalizedSet(RECORD.expiry),
+  autoRenew: normalizedSet(RECORD.autoRenew),
+  registered: normalizedSet(RECORD.registered),
+  nameservers: normalizedSet(RECORD.nameservers),
+  status: normalizedSet(RECORD.status),
+  name: normalizedSet(RECORD.name),
+};
+
+/** Names that clearly mean the same, although the service may not read them. */
+const SIMILAR: Partial<Readonly<Record<Role, RegExp>>> = {
   expiry: /expir|valid_?until/i,
   autoRenew: /auto.?renew|renew.?auto/i,
   registered: /regist(?:ered|ration)|creat/i,
-  nameservers: /^(?:name_?servers?|ns|dns|hosts)$/i,
-  status: /^(?:domain_?)?(?:status|state)$/i,
-  name: /^(?:domain_?)?name$|^domain$|^fqdn$/i,
-} as const;
-export type Role = keyof typeof ROLES;
+  nameservers: /^name_?server$/i,
+};
+
+function isLike(role: Role, key: string): boolean {
+  return SPELLINGS[role].has(normalized(key)) || SIMILAR[role]?.test(key) === true;
+}
 
 export interface RawField {
   readonly key: string;
@@ -21,10 +41,6 @@ export interface RawRecord {
   /** The field that contains the record, or null. */
   readonly wrapper: string | null;
   readonly fields: ReadonlyMap<Role, RawField>;
-}
-
-function isRole(name: string): name is Role {
-  return Object.hasOwn(ROLES, name);
 }
 
 /** The record in a value, directly or one level deep, or null. */
@@ -43,9 +59,7 @@ function fieldsIn(value: unknown): Map<Role, RawField> {
   const found = new Map<Role, RawField>();
   if (!isFields(value)) return found;
   for (const [key, inner] of Object.entries(value)) {
-    const role = Object.keys(ROLES)
-      .filter(isRole)
-      .find((one) => !found.has(one) && ROLES[one].test(key));
+    const role = ROLES.find((one) => !found.has(one) && isLike(one, key));
     if (role === undefined || (role === "name" && typeof inner !== "string")) continue;
     found.set(role, { key, value: inner });
   }
@@ -54,7 +68,7 @@ function fieldsIn(value: unknown): Map<Role, RawField> {
 
 /** Whether the record has every field that the document promises. */
 export function isWhole({ fields }: RawRecord): boolean {
-  return fields.size === Object.keys(ROLES).length;
+  return fields.size === ROLES.length;
 }
 
 export interface RawList {

@@ -2,15 +2,7 @@
  * Describes answers without revealing their values: types, formats, field names and machine-readable words. Everything that the probe prints
  * about an answer comes from here.
  */
-import { WrittenNumber } from "../upstream/written-json.js";
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-export function isFields(value: unknown): value is Fields {
-  return (
-    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof WrittenNumber)
-  );
-}
+import { isFields, WrittenNumber } from "../upstream/written-json.js";
 
 export function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);

@@ -10,7 +10,7 @@ import type { Ask, Quota } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
-import { type Operation, OPERATIONS } from "./operation.js";
+import { type Operation, OPERATIONS } from "./vocabulary.js";
 import type { Reply, ReplyReader } from "./reply.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
 

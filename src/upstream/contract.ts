@@ -1,11 +1,26 @@
 /**
- * What the upstream sends, made ours: what its document gives is taken exactly (sections 2 and 4), what it leaves open under any usual
- * spelling. Anything else is refused as `upstream_contract`, so no doubtful answer ever becomes a price, "available" or "taken".
+ * Decodes the upstream's answers into our types: what its document shows exactly as written (sections 2 and 4), what it leaves open under every
+ * spelling of the vocabulary. Anything else is rejected as `upstream_contract`, so an uncertain answer never becomes a price, "available" or "taken".
  */
 import { canonicalHost, type DomainName } from "../domain-name.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
-import { unwritten, WrittenNumber } from "./written-json.js";
+import { documented, fieldsOf, found, type Layers, layersOf, pick } from "./fields.js";
+import { countOf, decimalOf, flagOf, hostsOf, instantOf } from "./values.js";
+import {
+  BALANCE,
+  CHECK,
+  DOMAIN,
+  ENVELOPE,
+  LIST,
+  PRICE,
+  QUOTE,
+  RECORD,
+  type Spelling,
+  TIER,
+  UNDECIDED,
+} from "./vocabulary.js";
+import { type Fields, isFields, unwritten } from "./written-json.js";
 
 /** What a price can be quoted for (section 2). */
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
@@ -17,10 +32,10 @@ export interface Term {
   readonly years: number;
 }
 
-/** A check's result; `wholesale` is there exactly when the name is available. */
+/** The result of a check. An available name always has a price. */
 export type Check =
   | { readonly status: "available"; readonly wholesale: Wholesale }
-  /** With the price that some upstreams name beside a taken name. */
+  /** Some upstreams state a price for a taken name, too. */
   | { readonly status: "taken"; readonly wholesale?: Wholesale };
 
 export interface DomainRecord {
@@ -48,32 +63,18 @@ export interface Tier {
   readonly domainsNeeded: number | null;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Words that say the registry could not tell, whatever `available` claims. */
-const UNDECIDED_WORDS = new Set([
-  "",
-  "unknown",
-  "error",
-  "timeout",
-  "pending",
-  "invalid",
-  "failed",
-  "unavailable_check",
-]);
-
 /** `data` of a successful envelope (section 2). */
 export function decodeEnvelope(body: unknown): unknown {
   const envelope = fieldsOf(body, "the envelope");
-  const success = documented(envelope, "success");
+  const success = documented(envelope, ENVELOPE.success);
   if (success === false) throw upstreamFailed("refused the request");
   if (success !== true) throw notUnderstood("the envelope's success flag");
-  return documented(envelope, "data");
+  return documented(envelope, ENVELOPE.data);
 }
 
 /**
- * The price is the document's `pricing` for all of `years`; an answer that says it is for another term, or that has its price in none of
- * `currencies` (default: any), is refused.
+ * The price is `pricing`, for all of `years`. An answer for another term, or with a price in none of `currencies` (default: any), is
+ * rejected.
  */
 export function decodeCheck(
   data: unknown,
@@ -82,35 +83,40 @@ export function decodeCheck(
   currencies?: ReadonlySet<string>,
 ): Check {
   const fields = fieldsOf(data, "the check");
-  const domain = documented(fields, "domain");
+  const domain = documented(fields, CHECK.domain);
   if (typeof domain !== "string" || canonicalHost(domain) !== asked.ascii) {
     throw notUnderstood("the check's domain");
   }
-  const available = documented(fields, "available");
-  const word = documented(fields, "status");
+  const available = documented(fields, CHECK.available);
+  const word = documented(fields, CHECK.status);
   const status = typeof word === "string" ? word.trim().toLowerCase() : "";
   if (available === true) {
     if (status !== "available") throw notUnderstood("the check's status");
-    const pricing = fieldsOf(documented(fields, "pricing"), "the check's pricing");
-    const wholesale = priceOf(documented(pricing, "amount"), documented(pricing, "currency"), currencies);
+    const pricing = fieldsOf(documented(fields, CHECK.pricing), "the check's pricing");
+    const wholesale = priceOf(
+      documented(pricing, PRICE.amount),
+      documented(pricing, PRICE.currency),
+      currencies,
+    );
     if (wholesale === null || !coversTerm([pricing], years)) throw notUnderstood("the check's price");
-    for (const echo of found([fields, pricing], TERMS)) {
+    for (const echo of found([fields, pricing], PRICE.years)) {
       if (!sameTerm(echo, years)) throw notUnderstood("the check's years");
     }
     return { status: "available", wholesale };
   }
   if (available !== false) throw notUnderstood("the check's available flag");
-  if (status === "available" || UNDECIDED_WORDS.has(status)) throw notUnderstood("the check's status");
-  const beside = fields["pricing"];
+  if (["", "available", ...UNDECIDED].includes(status)) throw notUnderstood("the check's status");
+  const [key] = CHECK.pricing;
+  const pricing = fields[key];
   const wholesale =
-    isFields(beside) && coversTerm([beside], years)
-      ? parseWholesale(pick([beside], ["amount"]), pick([beside], ["currency"]))
+    isFields(pricing) && coversTerm([pricing], years)
+      ? parseWholesale(pick([pricing], PRICE.amount), pick([pricing], PRICE.currency))
       : null;
   const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
   return { status: "taken", ...(isExpected && { wholesale }) };
 }
 
-/** A check as it was kept as JSON; undefined for anything that a check never is. */
+/** A check that was saved as JSON, or undefined if it isn't one. */
 export function decodeKeptCheck(data: unknown): Check | undefined {
   if (!isFields(data)) return undefined;
   const kept = isFields(data["wholesale"]) ? data["wholesale"] : {};
@@ -122,37 +128,35 @@ export function decodeKeptCheck(data: unknown): Check | undefined {
 }
 
 /**
- * The quote's shape is open: nested or flat, string or number. A price per year is taken only where it is the whole price, and one whose
- * unit is not certain, or that is in none of `currencies` (default: any), is refused.
+ * The quote's shape is open: nested or flat, text or number. A price per year is accepted only if it is the whole price. A price whose unit is
+ * uncertain, or that is in none of `currencies` (default: any), is rejected.
  */
 export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet<string>): Wholesale {
-  const layers = layersOf(data, ["quote", "result", "price_quote"], "the quote");
+  const layers = layersOf(data, QUOTE.wrappers, "the quote");
   const [quote] = layers;
-  const nested = ["pricing", "price", "total", "cost", "amount"].map((key) => pick([quote], [key]));
+  const nested = QUOTE.prices.map((key) => pick([quote], [key]));
   const amounts = [quote, ...nested.filter(isFields)];
   for (const place of [...layers, ...amounts]) {
     const echoes: [unknown, string | number][] = [
-      [pick([place], ["tld"]), asked.tld],
-      [pick([place], ["action", "operation"]), asked.action],
-      [pick([place], TERMS), asked.years],
+      [pick([place], QUOTE.tld), asked.tld],
+      [pick([place], QUOTE.action), asked.action],
+      [pick([place], PRICE.years), asked.years],
     ];
     for (const [echo, expected] of echoes) {
       if (echo !== undefined && !sameTerm(echo, expected)) throw notUnderstood("the quote's subject");
     }
   }
-  const pricesUnder = (spellings: readonly string[]): (Wholesale | null)[] =>
+  const pricesUnder = (spellings: readonly Spelling[]): (Wholesale | null)[] =>
     amounts.flatMap((place) =>
       [...found([place], spellings)]
         .filter((value) => !isFields(value) && !Array.isArray(value))
-        .map((value) =>
-          priceOf(decimalOf(value), pick([place, ...layers], ["currency", "currency_code"]), currencies),
-        ),
+        .map((value) => priceOf(decimalOf(value), pick([place, ...layers], QUOTE.currency), currencies)),
     );
-  const totals = pricesUnder(TOTALS);
-  const units = pricesUnder(UNITS);
+  const totals = pricesUnder(QUOTE.totals);
+  const units = pricesUnder(QUOTE.unitPrices);
   const [price, ...others] = totals.length === 0 && asked.years === 1 ? units : totals;
   if (price === undefined) throw notUnderstood("the quote");
-  // Two amounts for one term, or a total that is no more than a year of it: nobody can say which one will be charged.
+  // With two amounts for one term, or a total that equals the price of one year, it is unclear which will be charged.
   const isDoubtful =
     others.some((other) => !isSamePrice(price, other)) ||
     (asked.years > 1 && units.some((unit) => isSamePrice(price, unit))) ||
@@ -160,10 +164,6 @@ export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet
   if (price === null || isDoubtful) throw notUnderstood("the quote's price");
   return price;
 }
-
-const TERMS = ["years", "period", "term"];
-const TOTALS = ["total", "total_amount", "total_price", "amount", "price", "value", "cost"];
-const UNITS = ["unit_price", "unit_amount", "price_per_year", "per_year", "unit"];
 
 function priceOf(
   amount: unknown,
@@ -180,219 +180,100 @@ function isSamePrice(a: Wholesale | null, b: Wholesale | null): boolean {
   return a !== null && b !== null && a.amount === b.amount && a.currency === b.currency;
 }
 
-/** Whether no word beside the amount says that it is for a part of the term only. */
+/** Whether the amount is for the whole term: no word next to it says that it is for a part. */
 function coversTerm(places: readonly Fields[], years: number): boolean {
-  const spellings = ["per", "unit", "interval", "basis", "price_basis", "price_per", "billing_period"];
-  const words = [...found(places, spellings)].filter((word) => typeof word === "string");
+  const words = [...found(places, PRICE.per)].filter((word) => typeof word === "string");
   if (words.some((word) => /month|quarter|week|day/i.test(word))) return false;
   const isPerYear =
     words.some((word) => /year|annual|annum/i.test(word)) ||
-    [...found(places, ["per_year", "yearly", "annual"])].includes(true);
+    [...found(places, PRICE.isPerYear)].includes(true);
   return years === 1 || !isPerYear;
 }
 
-/** The document says at most 100; a later version may say more, a hostile answer must not keep us busy. */
-const LONGEST_LIST = 1000;
+/** The document says at most 100. A later version may allow more, but a hostile answer must not keep the process busy. */
+const MAX_LIST_LENGTH = 1000;
 
-/** The list, bare or wrapped, of records or of names. */
+/** A list of records or of names, perhaps wrapped. */
 export function decodeDomainList(data: unknown): DomainRecord[] {
   const list = Array.isArray(data) ? data : listIn(fieldsOf(data, "the domain list"));
-  if (list.length > LONGEST_LIST) throw notUnderstood("the domain list");
+  if (list.length > MAX_LIST_LENGTH) throw notUnderstood("the domain list");
   return list.map((item: unknown) => {
     const record = typeof item === "string" ? { domain: item } : item;
-    return decodeRecord(layersOf(record, ["domain"], "a listed domain"), null);
+    return decodeRecord(layersOf(record, LIST.itemWrappers, "a listed domain"), null);
   });
 }
 
-/** One record, or null where the upstream has none. */
+/** One record, or null if the upstream has none. */
 export function decodeDomain(data: unknown, asked: DomainName): DomainRecord | null {
   if (data === null || data === undefined) return null;
-  const layers = layersOf(data, ["domain", "record", "details"], "the domain");
+  const layers = layersOf(data, DOMAIN.wrappers, "the domain");
   if (Object.keys(layers[0]).length === 0) return null;
   const record = decodeRecord(layers, asked.ascii);
   if (record.domain !== asked.ascii) throw notUnderstood("the domain's name");
   return record;
 }
 
-/** An amount of the account: two fraction digits, maybe negative, in the one way in which it is written. */
+/** An amount of the account, perhaps negative, in its only canonical form. */
 const AMOUNT = /^(?!-0\.00$)-?(?:0|[1-9]\d{0,14})\.\d{2}$/;
-/** Words that people will read: nothing that moves a cursor, ends a line, turns the reading direction or is half a character. */
+/** Text that people will read, without control characters, line ends, changes of direction or unpaired surrogates. */
 const FREE_TEXT = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]{1,64}$/u;
 
 export function decodeBalance(data: unknown): Balance {
   const fields = fieldsOf(data, "the balance");
-  const text = (key: string, grammar: RegExp): string =>
-    textOf(documented(fields, key), grammar, `the balance's ${key}`);
-  const activeDomains = unwritten(documented(fields, "active_domains"));
+  const text = (key: keyof typeof BALANCE, grammar: RegExp): string =>
+    textOf(documented(fields, BALANCE[key]), grammar, `the balance's ${BALANCE[key][0]}`);
+  const activeDomains = unwritten(documented(fields, BALANCE.activeDomains));
   if (typeof activeDomains !== "number" || !Number.isSafeInteger(activeDomains) || activeDomains < 0) {
     throw notUnderstood("the balance's active_domains");
   }
   return {
-    accountNumber: text("account_number", FREE_TEXT),
+    accountNumber: text("accountNumber", FREE_TEXT),
     balance: text("balance", AMOUNT),
     currency: text("currency", /^[A-Z]{3}$/),
-    creditLimit: text("credit_limit", AMOUNT),
+    creditLimit: text("creditLimit", AMOUNT),
     activeDomains,
   };
 }
 
 export function decodeTier(data: unknown): Tier {
-  const layers = layersOf(data, ["tier"], "the tier");
-  const current = pick(layers, ["current_tier", "current"]);
-  const next = pick(layers, ["next_tier", "next", "next_tier_name"]);
-  const currentTier = nameIn(
-    current ??
-      pick(layers, ["tier", "name", "tier_name", "current_tier_name", "label", "title", "code", "slug"]),
-  );
+  const layers = layersOf(data, TIER.wrappers, "the tier");
+  const current = pick(layers, TIER.current);
+  const next = pick(layers, TIER.next);
+  const currentTier = nameIn(current ?? pick(layers, TIER.names));
   if (currentTier === null) throw notUnderstood("the tier");
-  const needed = [
-    "domains_needed",
-    "domains_to_next",
-    "domains_to_next_tier",
-    "domains_needed_to_advance",
-    "domains_to_advance",
-    "needed",
-    "remaining",
-    "domains_remaining",
-    "domains_required",
-  ];
   return {
     currentTier,
     nextTier: nameIn(next),
-    domainsNeeded: countOf(pick([...layers, ...[next, current].filter(isFields)], needed)),
+    domainsNeeded: countOf(pick([...layers, ...[next, current].filter(isFields)], TIER.domainsNeeded)),
   };
 }
 
-function decodeRecord(fields: Layers, name: string | null): DomainRecord {
-  const spelled = pick(fields, ["domain", "name", "domain_name", "fqdn"]) ?? name;
-  const domain = typeof spelled === "string" ? canonicalHost(spelled) : null;
+function decodeRecord(layers: Layers, asked: string | null): DomainRecord {
+  const name = pick(layers, RECORD.name) ?? asked;
+  const domain = typeof name === "string" ? canonicalHost(name) : null;
   if (domain === null) throw notUnderstood("a domain record's name");
-  const told = pick(fields, ["status", "state", "domain_status"]);
-  const status: unknown = Array.isArray(told) ? told[0] : told;
+  const statuses = pick(layers, RECORD.status);
+  const status: unknown = Array.isArray(statuses) ? statuses[0] : statuses;
   return {
     domain,
     status: typeof status === "string" && FREE_TEXT.test(status) ? status : null,
-    registeredAt: instantOf(
-      pick(fields, [
-        "registered_at",
-        "registration_date",
-        "registered",
-        "registered_on",
-        "created_at",
-        "creation_date",
-        "created",
-        "created_on",
-        "create_date",
-        "registration",
-      ]),
-    ),
-    expiresAt: instantOf(
-      pick(fields, [
-        "expires_at",
-        "expiry_date",
-        "expiry",
-        "expires",
-        "expires_on",
-        "expiration_date",
-        "expiration",
-        "expire_date",
-        "expiry_at",
-        "valid_until",
-      ]),
-    ),
-    autoRenew: flagOf(
-      pick(fields, ["auto_renew", "autorenew", "auto_renewal", "auto_renew_enabled", "renew_automatically"]),
-    ),
-    nameservers: hostsOf(pick(fields, ["nameservers", "name_servers", "ns", "dns", "hosts"])),
+    registeredAt: instantOf(pick(layers, RECORD.registered)),
+    expiresAt: instantOf(pick(layers, RECORD.expiry)),
+    autoRenew: flagOf(pick(layers, RECORD.autoRenew)),
+    nameservers: hostsOf(pick(layers, RECORD.nameservers)),
   };
 }
 
-/** How many wrappers a list may stand in. */
-const DEEPEST_LIST = 4;
+/** How many wrappers may contain the list. */
+const MAX_LIST_DEPTH = 4;
 
 function listIn(fields: Fields, wrappers = 1): unknown[] {
-  for (const key of ["domains", "items", "results", "result", "records", "list", "data", "rows", "entries"]) {
+  for (const key of LIST.wrappers) {
     const value = pick([fields], [key]);
     if (Array.isArray(value)) return value;
-    if (isFields(value) && wrappers < DEEPEST_LIST) return listIn(value, wrappers + 1);
+    if (isFields(value) && wrappers < MAX_LIST_DEPTH) return listIn(value, wrappers + 1);
   }
   throw notUnderstood("the domain list");
-}
-
-/** An object, and what stands beside it in its wrapper: nearest first. */
-type Layers = readonly [Fields, ...Fields[]];
-
-/** The object under the first of `keys` that holds one, and what stands beside it; else the object itself. */
-function layersOf(data: unknown, keys: readonly string[], what: string): Layers {
-  const outer = fieldsOf(data, what);
-  const inner = keys.map((key) => pick([outer], [key])).find(isFields);
-  if (inner === undefined) return [outer];
-  return [inner, Object.fromEntries(Object.entries(outer).filter(([, value]) => value !== inner))];
-}
-
-/** The first present field under any of the spellings. */
-function pick(layers: readonly Fields[], spellings: readonly string[]): unknown {
-  for (const value of found(layers, spellings)) return value;
-  return undefined;
-}
-
-/** The present fields under the spellings, layer by layer. */
-function* found(layers: readonly Fields[], spellings: readonly string[]): Generator<unknown, void> {
-  for (const fields of layers) {
-    for (const spelling of spellings) {
-      const value = valueUnder(fields, spelling);
-      if (value !== null && value !== undefined) yield value;
-    }
-  }
-}
-
-/** A field that the document names, as it is written there. */
-function documented(fields: Fields, key: string): unknown {
-  valueUnder(fields, key);
-  return fields[key];
-}
-
-/** The value under a spelling; what stands there twice, with two values, is refused: nobody can say which one is meant. */
-function valueUnder(fields: Fields, spelling: string): unknown {
-  const value = byPlainKey(fields).get(plain(spelling));
-  if (value === TWO_VALUES) throw notUnderstood("a field that stands twice");
-  return value;
-}
-
-const TWO_VALUES = Symbol("two values under one key");
-const plainKeys = new WeakMap<Fields, ReadonlyMap<string, unknown>>();
-
-/** An object is searched under dozens of spellings, so its keys are made plain once. */
-function byPlainKey(fields: Fields): ReadonlyMap<string, unknown> {
-  const known = plainKeys.get(fields);
-  if (known !== undefined) return known;
-  const values = new Map<string, unknown>();
-  for (const [key, value] of Object.entries(fields)) {
-    const name = plain(key);
-    values.set(name, values.has(name) && !isSame(values.get(name), value) ? TWO_VALUES : value);
-  }
-  plainKeys.set(fields, values);
-  return values;
-}
-
-/** Case, `_`, `-` and spaces do not count. */
-function plain(key: string): string {
-  return key.toLowerCase().replaceAll(/[_\- ]/g, "");
-}
-
-function isSame(a: unknown, b: unknown): boolean {
-  return a instanceof WrittenNumber && b instanceof WrittenNumber ? a.text === b.text : a === b;
-}
-
-function isFields(value: unknown): value is Fields {
-  return (
-    typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof WrittenNumber)
-  );
-}
-
-function fieldsOf(value: unknown, what: string): Fields {
-  if (!isFields(value)) throw notUnderstood(what);
-  return value;
 }
 
 function textOf(value: unknown, grammar: RegExp, what: string): string {
@@ -401,89 +282,11 @@ function textOf(value: unknown, grammar: RegExp, what: string): string {
 }
 
 function nameIn(value: unknown): string | null {
-  const name = isFields(value) ? pick([value], ["name", "tier", "label", "title", "code", "slug"]) : value;
+  const name = isFields(value) ? pick([value], TIER.objectNames) : value;
   return typeof name === "string" && name !== "" ? textOf(name, FREE_TEXT, "the tier's name") : null;
-}
-
-function countOf(value: unknown): number | null {
-  const count = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : unwritten(value);
-  return typeof count === "number" && Number.isSafeInteger(count) && count >= 0 ? count : null;
 }
 
 function sameTerm(echo: unknown, expected: string | number): boolean {
   if (typeof expected === "number") return unwritten(echo) === expected || echo === String(expected);
   return typeof echo === "string" && echo.toLowerCase().replace(/^\./, "") === expected.replace(/^\./, "");
-}
-
-/**
- * A JSON number of one or two fraction digits as a decimal of two; text as it is. A whole number is none: it may be cents as well as
- * dollars.
- */
-function decimalOf(amount: unknown): unknown {
-  if (typeof amount !== "number" && !(amount instanceof WrittenNumber)) return amount;
-  const text = amount instanceof WrittenNumber ? amount.text : String(amount);
-  return /^\d+\.\d{1,2}$/.test(text) ? text.padEnd(text.indexOf(".") + 3, "0") : null;
-}
-
-const MS_FROM = 100_000_000_000;
-const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-
-/** Seconds or ms since the epoch, a date (also as 01-Mar-2027), or a date with a time (UTC unless it says otherwise), as RFC 3339 UTC. */
-function instantOf(value: unknown): string | null {
-  if (value instanceof WrittenNumber) return instantOf(unwritten(value));
-  if (typeof value === "number" && Number.isFinite(value) && value > 0) {
-    return rfc3339(new Date(value < MS_FROM ? value * 1000 : value));
-  }
-  if (typeof value !== "string") return null;
-  const text = value.trim();
-  if (/^\d{9,13}$/.test(text)) return instantOf(Number(text));
-  const named = /^(\d{2})-([A-Za-z]{3})-(\d{4})$/.exec(text);
-  if (named) {
-    const [, day, month = "", year] = named;
-    const index = MONTHS.indexOf(month.toLowerCase());
-    return index < 0 ? null : instantOf(`${year}-${String(index + 1).padStart(2, "0")}-${day}`);
-  }
-  const parts =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?$/i.exec(
-      text,
-    );
-  if (!parts) return null;
-  const [, day, time = "00:00:00", zone = "Z"] = parts;
-  // The language's own parser shifts a day that does not exist into the next month.
-  if (rfc3339(new Date(`${day}T00:00:00Z`))?.startsWith(`${day}T`) !== true) return null;
-  const offset = /^[+-]/.test(zone) ? zone.replace(/^(...):?/, "$1:") : "Z";
-  return rfc3339(new Date(`${day}T${time}${offset}`));
-}
-
-function rfc3339(date: Date): string | null {
-  const text = Number.isNaN(date.getTime()) ? "" : date.toISOString();
-  // RFC 3339 ends with the year 9999.
-  return /^\d{4}-/.test(text) ? text : null;
-}
-
-function flagOf(value: unknown): boolean | null {
-  if (typeof value === "boolean") return value;
-  const word = typeof value === "string" || typeof value === "number" ? String(value).toLowerCase() : "";
-  if (["1", "true", "yes", "on", "enabled", "y"].includes(word)) return true;
-  if (["0", "false", "no", "off", "disabled", "n"].includes(word)) return false;
-  return null;
-}
-
-/** What fits into one DNS answer; more is noise that only costs time to read. */
-const MOST_NAMESERVERS = 13;
-
-function hostsOf(value: unknown): string[] {
-  const items: unknown[] =
-    typeof value === "string"
-      ? value.split(/[\s,;]+/)
-      : Array.isArray(value)
-        ? value
-        : isFields(value)
-          ? Object.values(value)
-          : [];
-  return items.slice(0, MOST_NAMESERVERS).flatMap((item) => {
-    const host = isFields(item) ? pick([item], ["host", "hostname", "name", "nameserver", "server"]) : item;
-    const name = typeof host === "string" ? canonicalHost(host) : null;
-    return name === null ? [] : [name];
-  });
 }

@@ -17,7 +17,7 @@ import {
   type Tier,
 } from "./contract.js";
 import { createReplyReader, type RawAnswer } from "./reply.js";
-import { createSurprises, type Surprises } from "./surprises.js";
+import { createUnexpected, type Unexpected } from "./unexpected.js";
 import { createTransport } from "./transport.js";
 
 export interface Upstream {
@@ -32,7 +32,7 @@ export interface Upstream {
   balance(ask: Ask): Promise<Answered<Balance>>;
   tier(ask: Ask): Promise<Answered<Tier>>;
   health(): CallHealth;
-  readonly surprises: Pick<Surprises, "list" | "totals">;
+  readonly unexpected: Pick<Unexpected, "list" | "totals">;
 }
 
 export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "readReply"> {
@@ -45,11 +45,11 @@ export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "re
 
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { currencies, clock, onAnswer } = settings;
-  const surprises = createSurprises(clock, settings.log);
+  const unexpected = createUnexpected(clock, settings.log);
   const { call, health } = createCaller({
     ...settings,
     transport: createTransport(settings),
-    readReply: createReplyReader({ surprises, nowMs: () => clock.now(), onAnswer }),
+    readReply: createReplyReader({ unexpected, nowMs: () => clock.now(), onAnswer }),
   });
 
   return {
@@ -91,6 +91,6 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     tier: (ask) =>
       call(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier", decode: decodeTier }),
     health,
-    surprises,
+    unexpected,
   };
 }

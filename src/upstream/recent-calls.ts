@@ -1,6 +1,6 @@
 /** How the upstream has answered of late: the calls of the last ten minutes by operation, in bounded memory; no names, no amounts. */
 import type { Clock } from "../clock.js";
-import { type Operation, OPERATIONS } from "./operation.js";
+import { type Operation, OPERATIONS } from "./vocabulary.js";
 
 export interface OperationFigures {
   readonly operation: Operation;

@@ -10,10 +10,10 @@ import { decodeEnvelope } from "./contract.js";
 import { echoes } from "./credential-echo.js";
 import type { Credential } from "./credentials.js";
 import { notUnderstood, upstreamFailed } from "./failures.js";
-import type { Operation } from "./operation.js";
+import type { Operation } from "./vocabulary.js";
 import { meaningOf } from "./refusal.js";
 import { retryAfterMs } from "./retry-after.js";
-import type { Surprises } from "./surprises.js";
+import type { Unexpected } from "./unexpected.js";
 import { MAX_BODY_BYTES, type UpstreamResponse } from "./transport.js";
 import { parseWrittenJson, RepeatedFieldError } from "./written-json.js";
 
@@ -43,7 +43,7 @@ export interface Question {
 }
 
 export interface ReplyReaderSettings {
-  readonly surprises: Pick<Surprises, "inAnswer" | "inError">;
+  readonly unexpected: Pick<Unexpected, "inAnswer" | "inError">;
   /** Now, for a Retry-After date from an upstream that sends no date of its own. */
   readonly nowMs: () => number;
   readonly onAnswer?: ((answer: RawAnswer) => void) | undefined;
@@ -51,7 +51,7 @@ export interface ReplyReaderSettings {
 
 export type ReplyReader = (response: UpstreamResponse, question: Question) => Promise<Reply>;
 
-export function createReplyReader({ surprises, nowMs, onAnswer }: ReplyReaderSettings): ReplyReader {
+export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSettings): ReplyReader {
   return async ({ status, headers, data }, { operation, name, credential: { key, secret } }) => {
     const hidden = [key, secret, ...(name ? [name.ascii, name.unicode, name.label] : [])];
     const bytes = await inflated(data, headers["content-encoding"]).catch((error: unknown) => {
@@ -64,7 +64,7 @@ export function createReplyReader({ surprises, nowMs, onAnswer }: ReplyReaderSet
       // A name that was asked for is known to the visitor; refusing it would confirm a guess.
       if (echoes(bytes, [key, secret], { asked: name?.ascii }))
         throw notUnderstood("it repeats the credential");
-      surprises.inAnswer(operation, body.json, hidden);
+      unexpected.inAnswer(operation, body.json, hidden);
       return { kind: "answer", data: decodeEnvelope(body.json) };
     }
     const retryAfter: unknown = headers["retry-after"];
@@ -83,7 +83,7 @@ export function createReplyReader({ surprises, nowMs, onAnswer }: ReplyReaderSet
       case "absent":
         return { kind: "absent", status };
       case "failure":
-        if ("json" in body) surprises.inError(operation, body.json, hidden);
+        if ("json" in body) unexpected.inError(operation, body.json, hidden);
         if (status >= 400 && status < 500) return { kind: "rejected", how: "answered with an error" };
         if (status !== 200) throw upstreamFailed("answered with an error");
         if (!("json" in body)) throw body.fault;

@@ -101,3 +101,10 @@ function written(value: unknown, quoted: unknown): unknown {
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a parsed value is a JSON object. */
+export function isFields(value: unknown): value is Fields {
+  return isObject(value) && !Array.isArray(value) && !(value instanceof WrittenNumber);
+}

@@ -118,10 +118,10 @@ export function createBench({
   return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
 }
 
-type Operations = Omit<Upstream, "health" | "surprises">;
+type Operations = Omit<Upstream, "health" | "unexpected">;
 
 /** The upstream with what each operation answered, without when. */
-export type Values = Pick<Upstream, "health" | "surprises"> & {
+export type Values = Pick<Upstream, "health" | "unexpected"> & {
   readonly [Name in keyof Operations]: (
     ...args: Parameters<Operations[Name]>
   ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
@@ -137,7 +137,7 @@ function withoutTimes(upstream: Upstream): Values {
     balance: (...args) => value(upstream.balance(...args)),
     tier: (...args) => value(upstream.tier(...args)),
     health: upstream.health,
-    surprises: upstream.surprises,
+    unexpected: upstream.unexpected,
   };
 }
 

@@ -1,0 +1,175 @@
+/** Every spelling of the vocabulary is read by the decoder and is not reported as unexpected. */
+import { describe, expect, test } from "@jest/globals";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog } from "../support/service.js";
+import {
+  decodeCheck,
+  decodeDomain,
+  decodeDomainList,
+  decodeQuote,
+  decodeTier,
+} from "../../src/upstream/contract.js";
+import { createUnexpected } from "../../src/upstream/unexpected.js";
+import {
+  DOMAIN,
+  LIST,
+  NAMESERVER,
+  type Operation,
+  PRICE,
+  QUOTE,
+  RECORD,
+  TIER,
+  UNDECIDED,
+} from "../../src/upstream/vocabulary.js";
+import { parseWrittenJson } from "../../src/upstream/written-json.js";
+import { AVAILABLE, KABUL } from "./support/bench.js";
+
+type Spellings = Readonly<Record<string, readonly string[]>>;
+
+function shapes(operation: Operation, data: unknown): string[] {
+  const unexpected = createUnexpected(new FakeClock(), recordingLog([]));
+  unexpected.inAnswer(operation, parseWrittenJson(JSON.stringify({ success: true, data })), []);
+  return unexpected.list().map(({ what }) => what);
+}
+
+/** The spelling, and other ways to write the same name. */
+function written(spelling: string): string[] {
+  const camel = spelling.replaceAll(/_(.)/g, (_match, letter: string) => letter.toUpperCase());
+  return [
+    spelling,
+    camel,
+    spelling.toUpperCase(),
+    spelling.replaceAll("_", "-"),
+    spelling.replaceAll("_", " "),
+  ];
+}
+
+const each = (spellings: Spellings): [string, string][] =>
+  Object.entries(spellings).flatMap(([what, names]) =>
+    names.flatMap(written).map((name): [string, string] => [what, name]),
+  );
+
+const REGISTRATION = { tld: ".af", action: "registration", years: 1 } as const;
+const USD_1234 = { amount: "12.34", currency: "USD" };
+
+describe("of a record", () => {
+  const SENT: Readonly<Record<keyof typeof RECORD, unknown>> = {
+    name: "kabul.af",
+    status: "active",
+    registered: "2025-03-01",
+    expiry: "2027-03-01",
+    autoRenew: "on",
+    nameservers: ["ns1.kabul.af"],
+  };
+  const READ: Readonly<Record<keyof typeof RECORD, object>> = {
+    name: { domain: "kabul.af" },
+    status: { status: "active" },
+    registered: { registeredAt: "2025-03-01T00:00:00.000Z" },
+    expiry: { expiresAt: "2027-03-01T00:00:00.000Z" },
+    autoRenew: { autoRenew: true },
+    nameservers: { nameservers: ["ns1.kabul.af"] },
+  };
+  const roles: readonly (keyof typeof RECORD)[] = [
+    "name",
+    "status",
+    "registered",
+    "expiry",
+    "autoRenew",
+    "nameservers",
+  ];
+
+  test.each(roles)("each spelling of its %s is read and expected", (role) => {
+    for (const name of RECORD[role].flatMap(written)) {
+      const data = { ...(role !== "name" && { domain: "kabul.af" }), [name]: SENT[role] };
+      expect([name, decodeDomain(data, KABUL)]).toEqual([name, expect.objectContaining(READ[role])]);
+      expect(decodeDomainList([data])).toEqual([expect.objectContaining(READ[role])]);
+      expect([shapes("domain", data), shapes("domains", [data])]).toEqual([[], []]);
+    }
+  });
+
+  test("each name of a nameserver and each wrapper is read and expected", () => {
+    const record = { name: "kabul.af", status: "active" };
+    for (const name of NAMESERVER.flatMap(written)) {
+      const data = { ...record, ns: [{ [name]: "ns1.kabul.af", ttl: 60 }] };
+      expect(decodeDomain(data, KABUL)).toMatchObject({ nameservers: ["ns1.kabul.af"] });
+      expect(shapes("domain", data)).toEqual([]);
+    }
+    for (const wrapper of DOMAIN.wrappers) {
+      const data = { [wrapper]: record };
+      expect(decodeDomain(data, KABUL)).toMatchObject({ status: "active" });
+      expect(shapes("domain", data)).toEqual([]);
+    }
+    for (const [wrapper, item] of LIST.wrappers.flatMap((one) =>
+      LIST.itemWrappers.map((two) => [one, two]),
+    )) {
+      const data = { [String(wrapper)]: [record, { [String(item)]: record }] };
+      expect(decodeDomainList(data).map(({ domain }) => domain)).toEqual(["kabul.af", "kabul.af"]);
+      expect(shapes("domains", data)).toEqual([]);
+    }
+  });
+});
+
+describe("of a price", () => {
+  const { totals, unitPrices } = QUOTE;
+  test.each(each({ totals, unitPrices }))("the quote's %s %j is read and expected", (_what, name) => {
+    const data = { [name]: "12.34", currency: "USD" };
+    expect(decodeQuote(data, REGISTRATION)).toMatchObject(USD_1234);
+    expect(shapes("quote", data)).toEqual([]);
+  });
+
+  test("each object around the quote's amount is read and expected", () => {
+    for (const wrapper of [...QUOTE.wrappers, ...QUOTE.prices].flatMap(written)) {
+      const data = { [wrapper]: USD_1234 };
+      expect(decodeQuote(data, REGISTRATION)).toMatchObject(USD_1234);
+      expect(shapes("quote", data)).toEqual([]);
+    }
+    for (const currency of QUOTE.currency.flatMap(written))
+      expect(decodeQuote({ amount: "12.34", [currency]: "USD" }, REGISTRATION)).toMatchObject(USD_1234);
+  });
+
+  test.each(each({ tld: QUOTE.tld, action: QUOTE.action, years: PRICE.years }))(
+    "of another %s, under %j, is rejected",
+    (what, name) => {
+      const other = { tld: ".com.af", action: "transfer", years: 2 }[what];
+      expect(() => decodeQuote({ ...USD_1234, [name]: other }, REGISTRATION)).toThrow("the quote's subject");
+      expect(shapes("quote", { ...USD_1234, [name]: other })).toEqual([]);
+    },
+  );
+
+  test.each(each({ per: PRICE.per, isPerYear: PRICE.isPerYear }))(
+    "of one year, by its %s %j, is no price of two",
+    (what, name) => {
+      const pricing = { ...USD_1234, [name]: what === "per" ? "year" : true };
+      expect(() => decodeCheck({ ...AVAILABLE, pricing }, KABUL, 2)).toThrow("the check's price");
+      expect(() => decodeQuote({ pricing }, { ...REGISTRATION, years: 2 })).toThrow("the quote's price");
+      expect([shapes("check", { ...AVAILABLE, pricing }), shapes("quote", { pricing })]).toEqual([[], []]);
+    },
+  );
+});
+
+test("each spelling of a tier is read and expected", () => {
+  const tier = { current_tier: "Silver", next_tier: "Gold", domains_needed: 3 };
+  const decoded = { currentTier: "Silver", nextTier: "Gold", domainsNeeded: 3 };
+  const { current_tier: _current, ...withoutCurrent } = tier;
+  const { next_tier: _next, ...withoutNext } = tier;
+  const { domains_needed: _needed, ...withoutNeeded } = tier;
+  const answers = [
+    ...[...TIER.current, ...TIER.names]
+      .flatMap(written)
+      .map((name) => ({ ...withoutCurrent, [name]: "Silver" })),
+    ...TIER.next.flatMap(written).map((name) => ({ ...withoutNext, [name]: "Gold" })),
+    ...TIER.domainsNeeded.flatMap(written).map((name) => ({ ...withoutNeeded, [name]: 3 })),
+    ...TIER.objectNames.flatMap(written).map((name) => ({ ...tier, current_tier: { [name]: "Silver" } })),
+    ...TIER.wrappers.map((wrapper) => ({ [wrapper]: tier })),
+  ];
+  for (const data of answers) {
+    expect([data, decodeTier(data)]).toEqual([data, decoded]);
+    expect([data, shapes("tier", data)]).toEqual([data, []]);
+  }
+});
+
+test.each(UNDECIDED)("a check with status %j is rejected, but the word is expected", (status) => {
+  const data = { domain: "kabul.af", status, available: false };
+  expect(() => decodeCheck(data, KABUL, 1)).toThrow("the check's status");
+  expect(shapes("check", data)).toEqual([]);
+});
