@@ -8,7 +8,7 @@ import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "../storefront/availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
 import { namesFor, search, type SearchResult } from "../storefront/search.js";
 import { type ParsedQuery, readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentAvailability, presentPrices } from "./presenters.js";
@@ -19,7 +19,7 @@ import type { SearchStream } from "./search-stream.js";
 export interface QuestionParts {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
-  readonly availability: AvailabilityDesk;
+  readonly availability: AvailabilityService;
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly now: () => number;
@@ -60,7 +60,7 @@ export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, Ques
 function availabilityQuestions({ policy, availability, ask }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
-    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE });
+    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
   return (given) => {
     const query = readQuery(given, ["domain", "years"]);
     const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
