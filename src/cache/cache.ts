@@ -188,7 +188,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
 
   /** Weighs the facts against what is known; remembered unless the pool was purged since `startedIn`. */
   function weighed(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
-    const before = startedIn === generation ? usable(key) : undefined;
+    const before = usable(key);
     let evidence = before?.evidence;
     for (const fact of facts) evidence = weigh(evidence, fact, caution);
     if (evidence === undefined || evidence === before?.evidence) return before;

@@ -35,8 +35,8 @@ export function weigh<V>(before: Evidence<V> | undefined, fact: Fact<V>, compare
   const agrees = compare(before.held.value, fact.value) === 0;
   // A late answer that differs from what was said around it breaks the run that it falls into.
   const breaksRun = !agrees && fact.answeredMs >= before.unchangedSinceMs;
-  const isReplaced = agrees ? false : standing.includes(fact);
-  return evidence(standing, compare, breaksRun || isReplaced ? undefined : before.unchangedSinceMs);
+  if (!breaksRun && !standing.includes(fact)) return before;
+  return evidence(standing, compare, breaksRun ? undefined : before.unchangedSinceMs);
 }
 
 function evidence<V>(

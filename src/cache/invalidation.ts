@@ -11,7 +11,7 @@ export interface Channel {
   mark(): string | null;
   /** Names the mark to begin with, should Redis have none yet. */
   offer(mark: string): void;
-  /** Sets a new mark, by default one of its own: in force here at once, and for the others as soon as they can be reached. */
+  /** Sets a new mark without spaces, by default one of its own: in force here at once, and for the others as soon as they can be reached. */
   publish(mark?: string): void;
   /** Calls `act` for every mark that was set elsewhere. */
   subscribe(act: () => void): void;
@@ -40,6 +40,8 @@ const CHANNEL = "af-storefront:invalidation";
 const MARK_TTL_MS = 60 * 24 * 3_600_000;
 /** A subscription can be dead without a sign, so nobody relies on messages alone. */
 const CHECK_EVERY_MS = 5_000;
+/** Messages older than so many marks do not come any more. */
+const MARKS_SEEN = 50;
 
 export function createInvalidation(link: RedisLink, clock: Clock): Invalidation {
   const lines = new Map<string, Line>();
@@ -52,12 +54,17 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
     let mark: string | null = null;
     let isUnpublished = false;
     let offered: string = randomUUID();
-    /** Own messages come back, maybe after a newer mark has been set. */
-    const own = new Set<string>();
+    /** Messages come back to their sender and from several replicas, maybe after a newer mark has been set. */
+    let seen: readonly string[] = [];
+
+    function set(next: string): void {
+      mark = next;
+      seen = [next, ...seen].slice(0, MARKS_SEEN);
+    }
 
     function receive(next: string): void {
       if (next === mark) return;
-      mark = next;
+      set(next);
       // A replica that receives it acts from now on, which covers what was still to be published here.
       isUnpublished = false;
       for (const act of acts) act();
@@ -65,7 +72,6 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
 
     async function send(sent: string): Promise<void> {
       await link.set(key, sent, MARK_TTL_MS);
-      own.add(sent);
       await link.publish(CHANNEL, `${name} ${sent}`);
       if (mark === sent) isUnpublished = false;
     }
@@ -88,9 +94,9 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
         offered = first;
       },
       publish(next = randomUUID()) {
-        mark = next;
+        set(next);
         isUnpublished = true;
-        const done = send(mark)
+        const done = send(next)
           .catch(() => undefined)
           .finally(() => publishing.delete(done));
         publishing.add(done);
@@ -98,7 +104,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
       subscribe: (act) => void acts.push(act),
     };
     const hear = (sent: string): void => {
-      if (!own.delete(sent)) receive(sent);
+      if (!seen.includes(sent)) receive(sent);
     };
     return { channel, hear, catchUp };
   }

@@ -67,6 +67,8 @@ const storedFacts = z.array(
     askedAtMs: z.number().positive(),
     answeredAtMs: z.number().positive(),
     by: z.string(),
+    /** The writer's own times, exact but of no use to others. */
+    stamps: z.tuple([z.number(), z.number()]).optional(),
   }),
 );
 
@@ -77,14 +79,15 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
 
   function factsIn(text: unknown, key: string): readonly Fact<V>[] {
     const stored = storedFacts.safeParse(parseJson(text)).data ?? [];
-    return stored.flatMap(({ value, askedAtMs, answeredAtMs, by }) => {
+    return stored.flatMap(({ value, askedAtMs, answeredAtMs, by, stamps }) => {
       const decoded = settings.decode(parseJson(value), key);
       // From a clock that is ahead of ours by more than clocks may differ.
       if (decoded === undefined || askedAtMs > clock.now() + 2 * CLOCKS_DIFFER_MS) return [];
-      const doubtMs = by === own ? 0 : CLOCKS_DIFFER_MS;
+      if (by === own && stamps !== undefined)
+        return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
       const sinceStartMs = clock.monotonic() - clock.now();
-      const askedMs = Math.min(sinceStartMs + askedAtMs, clock.monotonic()) - doubtMs;
-      return [{ value: decoded, askedMs, answeredMs: sinceStartMs + answeredAtMs + doubtMs }];
+      const askedMs = Math.min(sinceStartMs + askedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
+      return [{ value: decoded, askedMs, answeredMs: sinceStartMs + answeredAtMs + CLOCKS_DIFFER_MS }];
     });
   }
 
@@ -126,6 +129,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
             askedAtMs: Math.floor(startedAtMs + askedMs),
             answeredAtMs: Math.ceil(startedAtMs + answeredMs),
             by: own,
+            stamps: [askedMs, answeredMs],
           };
           const args = [JSON.stringify(fact), Math.max(1, Math.ceil(ttlMs)), CLOCKS_DIFFER_MS];
           return factsIn(await link.run(ADD, at, args), key);

@@ -47,6 +47,12 @@ export function readYears(value: string | undefined): number | undefined {
   return Number(value);
 }
 
+/** Whether the answer may come from memory alone: `only=known`. */
+export function readOnlyKnown(value: string | undefined): boolean {
+  if (value !== undefined && value !== "known") throw invalidField("only", "must be known");
+  return value === "known";
+}
+
 /** A TLD sold, with its leading dot, in any case. */
 export function readTld(value: string, policy: RetailPolicy, field: string): string {
   const tld = /^[\x21-\x7e]{1,64}$/.test(value) ? value.toLowerCase() : "";

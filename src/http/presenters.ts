@@ -16,38 +16,43 @@ import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Availability } from "../storefront/availability.js";
 import type { Cart, TermQuote } from "../storefront/quotes.js";
-import type { Unknown } from "../storefront/search.js";
+import type { SearchedName, Unknown } from "../storefront/search.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import { retryAfterSeconds } from "./problems.js";
 
 export function presentAvailability(found: Availability | Unknown) {
-  const { name, years } = found;
-  const subject = { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
-  if (found.status === "unknown") {
-    return {
-      ...subject,
-      status: "unknown",
-      available: false,
-      premium: false,
-      years,
-      price: null,
-      renewal: null,
-      asOf: null,
-      stale: false,
-      retryAfter: retryAfterSeconds(found.retryAfterMs),
-    };
-  }
+  if (found.status === "unknown")
+    return { ...presentUnknown(found), retryAfter: retryAfterSeconds(found.retryAfterMs) };
   return {
-    ...subject,
+    ...presentName(found),
     status: found.status,
     available: found.status === "available",
     premium: found.premium,
-    years,
+    years: found.years,
     price: found.price && presentRetail(found.price),
     renewal: found.renewal && presentRetail(found.renewal),
     asOf: minute(found.asOfMs),
     stale: found.stale,
   };
+}
+
+/** A name of which nothing is known and nothing was asked. */
+export function presentUnknown(asked: SearchedName) {
+  return {
+    ...presentName(asked),
+    status: "unknown" as const,
+    available: false,
+    premium: false,
+    years: asked.years,
+    price: null,
+    renewal: null,
+    asOf: null,
+    stale: false,
+  };
+}
+
+function presentName({ name }: SearchedName) {
+  return { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
 }
 
 /** The retail prices of what is known; a price that cannot be formed is left out. */
@@ -83,7 +88,7 @@ export function presentCart({ lines, promise }: Cart) {
       price: price && presentRetail(price),
       status,
       premium,
-      asOf: asOfMs === null ? null : minute(asOfMs),
+      asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
     total: sumRetail(lines.flatMap(({ price }) => price ?? [])),

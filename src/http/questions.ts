@@ -9,9 +9,18 @@ import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
-import { namesFor, search, type SearchResult } from "../storefront/search.js";
-import { type ParsedQuery, readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
-import { presentAvailability, presentPrices } from "./presenters.js";
+import { namesFor, search } from "../storefront/search.js";
+import {
+  type ParsedQuery,
+  readAction,
+  readOnlyKnown,
+  readQuery,
+  readTld,
+  readYears,
+  required,
+  termOf,
+} from "./parse.js";
+import { presentAvailability, presentPrices, presentUnknown } from "./presenters.js";
 import { render, type Rendered } from "./rendered.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
@@ -33,8 +42,10 @@ export interface Question {
   /** The answer, if it can be had without asking anybody. */
   known(): Rendered | undefined;
   readonly cacheControl: string;
-  /** The answer, had from the upstream if need be; null where nobody is ever asked. */
-  readonly find: ((request: Request) => Promise<Rendered>) | null;
+  /** Whether a HEAD must not tell that the answer is known: what people search is confidential. */
+  readonly confidential: boolean;
+  /** Finds the answer, asking the upstream if needed; absent where memory is all that is asked. */
+  readonly find?: (request: Request) => Promise<Rendered>;
   /** The answer as events, where it can be had so. */
   readonly stream?: (request: Request, response: Response) => Promise<void>;
 }
@@ -62,16 +73,22 @@ function availabilityQuestions({ policy, availability, ask }: QuestionParts): Re
   const made = (found: Availability): Rendered =>
     render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
   return (given) => {
-    const query = readQuery(given, ["domain", "years"]);
+    const query = readQuery(given, ["domain", "years", "only"]);
     const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
     const fields = { subject: "domain", years: "years" };
     const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
+    const unknown = readOnlyKnown(query.only)
+      ? render(presentUnknown({ name, years }), { cacheControl: AVAILABILITY_CACHE, tagged: true })
+      : undefined;
+    const known = (): Rendered | undefined => {
+      const found = availability.known(name, years);
+      return found === undefined ? unknown : remembered(rendered, found, made);
+    };
+    if (unknown !== undefined) return { cacheControl: AVAILABILITY_CACHE, confidential: true, known };
     return {
       cacheControl: AVAILABILITY_CACHE,
-      known() {
-        const found = availability.known(name, years);
-        return found && remembered(rendered, found, made);
-      },
+      confidential: true,
+      known,
       find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
     };
   };
@@ -79,7 +96,7 @@ function availabilityQuestions({ policy, availability, ask }: QuestionParts): Re
 
 function searchQuestions({ policy, availability, searchStream, ask }: QuestionParts): ReadQuestion {
   return (given) => {
-    const query = readQuery(given, ["q", "tlds", "years"]);
+    const query = readQuery(given, ["q", "tlds", "years", "only"]);
     const text = required(query.q, "q");
     const term = parseSearchTerm(text, policy.soldTlds, "q");
     const years = readYears(query.years);
@@ -87,26 +104,37 @@ function searchQuestions({ policy, availability, searchStream, ask }: QuestionPa
     const [exact, ...others] = names;
     if (exact === undefined)
       throw invalidField(years === undefined ? "q" : "years", "no name of this label is sold for this term");
-    const made = ({ results, complete }: SearchResult): Rendered =>
-      render(
-        { query: text, label: term.label, results: results.map(presentAvailability), complete },
-        { cacheControl: "no-store" },
-      );
-    let last: { readonly results: readonly Availability[]; readonly rendered: Rendered } | null = null;
+    const onlyKnown = readOnlyKnown(query.only);
+    const made = (results: readonly object[], complete: boolean): Rendered =>
+      render({ query: text, label: term.label, results, complete }, { cacheControl: "no-store" });
+    let last: { readonly facts: readonly unknown[]; readonly rendered: Rendered } | null = null;
+    const known = (): Rendered | undefined => {
+      const facts = names.map(({ name, years }) => availability.known(name, years));
+      const complete = !facts.includes(undefined);
+      if (!complete && !onlyKnown) return undefined;
+      if (last === null || facts.some((fact, at) => fact !== last?.facts[at])) {
+        const results = names.map((asked, at) => {
+          const fact = facts[at];
+          return fact === undefined ? presentUnknown(asked) : presentAvailability(fact);
+        });
+        last = { facts, rendered: made(results, complete) };
+      }
+      return last.rendered;
+    };
+    const stream = (request: Request, response: Response): Promise<void> =>
+      searchStream(request, response, { exact, others, onlyKnown });
+    if (onlyKnown) return { cacheControl: "no-store", confidential: true, known, stream };
     return {
       cacheControl: "no-store",
-      known() {
-        const results = names.flatMap(({ name, years }) => availability.known(name, years) ?? []);
-        if (results.length < names.length) return undefined;
-        if (last === null || !results.every((found, at) => found === last?.results[at]))
-          last = { results, rendered: made({ results, complete: true }) };
-        return last.rendered;
+      confidential: true,
+      known,
+      stream,
+      async find(request) {
+        const { results, complete } = await search(names, availability, (position) =>
+          ask(request, position === 0 ? "exact" : "search"),
+        );
+        return made(results.map(presentAvailability), complete);
       },
-      find: async (request) =>
-        made(
-          await search(names, availability, (position) => ask(request, position === 0 ? "exact" : "search")),
-        ),
-      stream: (request, response) => searchStream(request, response, exact, others),
     };
   };
 }
@@ -131,6 +159,7 @@ function priceQuestions({ policy, prices, now }: QuestionParts): ReadQuestion {
     };
     return {
       cacheControl: PRICES_CACHE,
+      confidential: false,
       known() {
         const facts = prices.facts();
         if (facts.length === 0) {
@@ -142,7 +171,6 @@ function priceQuestions({ policy, prices, now }: QuestionParts): ReadQuestion {
         const key = `${policy.season(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
         return remembered(lists, key, () => made(facts));
       },
-      find: null,
     };
   };
 }

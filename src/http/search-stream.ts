@@ -20,13 +20,15 @@ export interface SearchStreamParts {
   readonly clock: Clock;
 }
 
-/** Answers with the events of a search for these names, the exact one first. */
-export type SearchStream = (
-  request: Request,
-  response: Response,
-  exact: SearchedName,
-  others: readonly SearchedName[],
-) => Promise<void>;
+export interface StreamedSearch {
+  readonly exact: SearchedName;
+  readonly others: readonly SearchedName[];
+  /** Send what memory holds and end; ask nobody. */
+  readonly onlyKnown: boolean;
+}
+
+/** Answers with the events of a search, the exact name first. */
+export type SearchStream = (request: Request, response: Response, search: StreamedSearch) => Promise<void>;
 
 /** How long a stream waits for quota. People wait longer when they see that something is under way. */
 export const SEARCH_PATIENCE_MS = 30_000;
@@ -34,7 +36,7 @@ export const SEARCH_PATIENCE_MS = 30_000;
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
   const { availability, suggestions, streams, clock } = parts;
 
-  return async (request, response, exact, others) => {
+  return async (request, response, { exact, others, onlyKnown }) => {
     const names = [exact, ...others];
     const variants = suggestions.variantsOf(exact);
     const told = new Told([...names, ...variants]);
@@ -55,6 +57,15 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
       await suggestions.suggest(variants.filter(isLeft), askIn("suggestion"), (found) => {
         tell(found, { suggested: true });
       });
+    }
+
+    if (onlyKnown) {
+      for (const { name, years } of names.filter(isLeft)) {
+        const found = availability.known(name, years);
+        if (found !== undefined) tell(found);
+      }
+      stream.send({ event: "done", data: { complete: !names.some(isLeft) } });
+      return stream.end();
     }
 
     let complete = true;

@@ -24,11 +24,11 @@ export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts):
     route(router, path, {
       before: [accepts],
       GET: async (request, response) => {
-        const { cacheControl, stream, find, known } = read(request.query);
+        const { cacheControl, confidential, stream, find, known } = read(request.query);
         response.set("Cache-Control", cacheControl);
         const asEvents = stream !== undefined && prefersEvents(request);
-        // A HEAD must not tell by its length whether somebody has asked for the name just now.
-        if (find !== null && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
+        // The length of the body would tell whether somebody has asked for the name just now.
+        if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
         if (asEvents) return stream(request, response);
         const answer = known() ?? (await find?.(request));
         if (answer !== undefined) sendRendered(response, answer);

@@ -47,7 +47,7 @@ export interface PriceEpochs {
    * learned under (null: unknown, so until they have been asked again).
    */
   resume(saved: { readonly tier: string | null } | null): void;
-  /** Whether saved prices are waiting for the tier. */
+  /** Whether saved prices have yet to prove good. */
   awaitsTier(): boolean;
   /** The epochs ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];

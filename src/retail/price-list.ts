@@ -53,7 +53,7 @@ export interface PriceFact extends Combination {
 export interface PriceList {
   /**
    * The quote for one combination: from memory if it is fresh and not doubtful, else asked for; the old one, marked, when that fails.
-   * With `askedSinceMs` only a quote asked since then will do.
+   * With `askedSinceMs` only a quote asked since then, and since all evidence against it, will do.
    */
   quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
   /** The quote in memory, if it has not passed its freshness: the same object until something about it changes. */
@@ -194,10 +194,12 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   }
 
   async function quote(by: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice> {
-    if (askedSinceMs !== undefined) return ask(by, what, askedSinceMs);
     const before = peek(what);
-    if (before === undefined || before.isTrusted) return ask(by, what, null);
-    return ask(by, what, newerThan(what, before)).catch((error: unknown) => {
+    const isDoubtful = before !== undefined && !before.isTrusted;
+    const sinceMs = isDoubtful ? newerThan(what, before) : -Infinity;
+    if (askedSinceMs !== undefined) return ask(by, what, Math.max(askedSinceMs, sinceMs));
+    if (!isDoubtful) return ask(by, what, null);
+    return ask(by, what, sinceMs).catch((error: unknown) => {
       if (error instanceof ServiceError && error.code !== "internal") return before;
       throw error;
     });

@@ -22,8 +22,8 @@ export interface CartLine extends QuoteItem {
   readonly price: Retail | null;
   readonly status: "available" | "taken" | "not_checked";
   readonly premium: boolean;
-  /** When the oldest fact behind it was asked, wall clock, ms; null without an answer. */
-  readonly asOfMs: number | null;
+  /** When the oldest fact behind it was asked, or the line itself where it has a problem; wall clock, ms. */
+  readonly asOfMs: number;
   /** Why there is no price, unless the name is taken. */
   readonly problem: ServiceError | null;
 }
@@ -99,7 +99,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
   async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
     const { name, action, years } = item;
     const what: Combination = { tld: name.tld, action, years };
-    if (await availability.isPremium(ask, name)) return premiumWithoutPrice(item);
+    if (await availability.isPremium(ask, name)) return unanswered(item, premiumWithoutPrice(), true);
     const quote = await quoteToSign(ask, what);
     const { price } = ordinaryPrice(quote.wholesale, what);
     const line: CartLine = {
@@ -117,9 +117,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     const known = prices.peek(what);
     if (known && isSignable(known, known)) return known;
     ask.spend();
-    // A doubtful quote is asked again whatever its age.
-    const sinceMs = known?.isTrusted === false ? clock.monotonic() : demands().quotedSinceMs;
-    const quote = await prices.quote(ask, what, sinceMs);
+    const quote = await prices.quote(ask, what, demands().quotedSinceMs);
     if (isSignable(quote, quote)) return quote;
     throw changing();
   }
@@ -130,6 +128,20 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       sameWholesale(now.wholesale, quote.wholesale) &&
       now.askedMs >= demands().quotedSinceMs
     );
+  }
+
+  function unanswered({ name, action, years }: QuoteItem, problem: ServiceError, premium = false): Ready {
+    const line: CartLine = {
+      name,
+      action,
+      years,
+      price: null,
+      status: "not_checked",
+      premium,
+      asOfMs: clock.now(),
+      problem,
+    };
+    return { line, wholesale: null, isCurrent: () => true };
   }
 
   async function ready(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
@@ -163,21 +175,11 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
   };
 }
 
-function unanswered({ name, action, years }: QuoteItem, problem: ServiceError): Ready {
-  return {
-    line: { name, action, years, price: null, status: "not_checked", premium: false, asOfMs: null, problem },
-    wholesale: null,
-    isCurrent: () => true,
-  };
-}
-
-function premiumWithoutPrice(item: QuoteItem): Ready {
-  const problem = new ServiceError(
+function premiumWithoutPrice(): ServiceError {
+  return new ServiceError(
     "upstream_contract",
     "This is a premium name, and the registry service names no price for this action on it.",
   );
-  const { line, ...rest } = unanswered(item, problem);
-  return { ...rest, line: { ...line, premium: true } };
 }
 
 function changing(): ServiceError {

@@ -44,6 +44,11 @@ const TLD: JsonObject = { type: "string" };
 const YEARS: JsonObject = { type: "integer", minimum: 1, maximum: 10 };
 const ACTION: JsonObject = { type: "string", enum: ACTIONS };
 const yearsWanted = query("years", "The term. The shortest one sold, unless given.", YEARS, { example: 1 });
+const onlyKnown = query(
+  "only",
+  "`known`: answer from memory alone. This is free and immediate; a name that is not in memory is `unknown`.",
+  { type: "string", enum: ["known"] },
+);
 const required = { required: true };
 
 const LOCAL = ["InvalidRequest", "NotAcceptable", "RateLimited", "Internal"] as const;
@@ -58,6 +63,7 @@ const availability = operation({
   parameters: [
     query("domain", "The name.", { type: "string", minLength: 1 }, { ...required, example: "kabul.af" }),
     yearsWanted,
+    onlyKnown,
   ],
   answers: {
     200: countedAnswer({
@@ -72,8 +78,8 @@ const availability = operation({
 const STREAM = [
   "An event stream (WHATWG HTML). Each `result` is an Availability in the order in which they become known, with an `id`; then `done` is",
   '`{"complete": true}`, or false where a status stayed unknown. A name that has to wait for the upstream is waited for, for half of a',
-  "minute. When the exact name is taken, other names that are available may follow it, with `suggested`. Lines that begin with a colon keep",
-  "the connection open. Close it at `done`.",
+  "minute. With `only=known` the stream has the results in memory alone and ends at once. When the exact name is taken, other names that",
+  "are available may follow it, with `suggested`. Lines that begin with a colon keep the connection open. Close it at `done`.",
 ].join(" ");
 const STREAMED = [
   `id: Zk3vQ0a9x1bT7cLw.01000`,
@@ -104,6 +110,7 @@ const search = operation({
       { style: "form", explode: false, example: [".af", ".com.af"] },
     ),
     yearsWanted,
+    onlyKnown,
     {
       name: "Last-Event-ID",
       in: "header",
@@ -218,7 +225,7 @@ const quotes = operation({
               price: null,
               status: "not_checked",
               premium: true,
-              asOf: null,
+              asOf: AS_OF,
               problem: {
                 code: "upstream_contract",
                 detail:

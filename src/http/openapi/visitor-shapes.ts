@@ -39,7 +39,11 @@ export const availabilityShape = z
       description:
         "Past its freshness and shown because no newer answer can be had, or at a price that is doubtful.",
     }),
-    retryAfter: z.int().min(1).optional().meta({ description: "In a search, for unknown: whole seconds." }),
+    retryAfter: z
+      .int()
+      .min(1)
+      .optional()
+      .meta({ description: "In a search, for unknown: whole seconds. Absent with `only=known`." }),
     suggested: z
       .literal(true)
       .optional()
@@ -94,8 +98,8 @@ export const quoteLineShape = z
       .enum(["available", "taken", "not_checked"])
       .meta({ description: "Only what is to be registered is checked." }),
     premium: z.boolean(),
-    asOf: minute.nullable().meta({
-      description: "The minute in which the oldest fact behind the line was asked; null without an answer.",
+    asOf: minute.meta({
+      description: "When the oldest fact behind the line was asked, or the line itself if it has a problem.",
     }),
     problem: z
       .strictObject({ code: z.string(), detail: z.string(), retryAfter: z.int().min(1).optional() })

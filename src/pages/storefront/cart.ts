@@ -1,254 +1,202 @@
 /**
- * The cart: what is wanted, for how long, and on request the confirmed price with its promise and the time that it holds. Amounts come
- * from the service alone; nothing is added up here.
+ * The cart: at most twenty names, each for a term, kept from one view to the next; on request their prices, confirmed by the service and
+ * held for a while. Any change to the names ends what was confirmed.
  */
 import {
+  type Money,
   type QuoteLine,
   type Quotes,
   StorefrontProblem,
   type StorefrontClient,
 } from "../../../client/src/client.js";
-import { Countdown } from "../countdown.js";
-import { byId, element } from "../element.js";
-import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
+import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
-import type { Basket, Wanted } from "./search.js";
-import type { Texts } from "./texts/texts.js";
+import type { Basket, Wanted } from "./results.js";
+import { keep, kept, onKeptElsewhere } from "./session.js";
 
-type Quoted =
+export const MOST_NAMES = 20;
+
+export type Confirmed =
   | { readonly kind: "none" }
   | { readonly kind: "asking" }
-  | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly left: number }
-  | { readonly kind: "refused"; readonly problem: StorefrontProblem; readonly left: number }
-  | {
-      readonly kind: "told";
-      readonly quotes: Quotes;
-      readonly promise: PricePromise | null;
-      readonly left: number;
-    };
+  | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
+  | { readonly kind: "refused"; readonly problem: StorefrontProblem }
+  | { readonly kind: "told"; readonly quotes: Quotes };
 
-interface PricePromise {
-  readonly text: string;
-  readonly validUntil: string;
+/** In the schema as soon as the service sends it. */
+export type Line = Omit<QuoteLine, "status"> & {
+  readonly status: string;
+  readonly problem?: { readonly code: string; readonly detail: string; readonly retryAfter?: number };
+};
+
+/** What has happened to the cart. `names`: other terms, or another tab. `prices`: news of what was asked. */
+export type Change =
+  { readonly kind: "added" | "removed"; readonly item: Wanted } | { readonly kind: "names" | "prices" };
+
+interface Removed {
+  readonly item: Wanted;
+  readonly at: number;
 }
 
 export class Cart implements Basket {
   readonly #client: StorefrontClient;
   readonly #prices: Prices;
-  readonly #say: (text: string) => void;
-  readonly #changed: () => void;
-  #texts: Texts;
-  #items: Wanted[] = [];
-  #quoted: Quoted = { kind: "none" };
-  #current = new AbortController();
-  readonly #list = byId("cart-list", HTMLElement);
-  readonly #empty = byId("cart-empty", HTMLElement);
-  readonly #order = byId("cart-order", HTMLElement);
-  readonly #total = byId("cart-total", HTMLElement);
-  readonly #statusLine = byId("cart-status", HTMLElement);
-  readonly #confirm = byId("cart-confirm", HTMLButtonElement);
-  readonly #promise = byId("cart-promise", HTMLDetailsElement);
-  readonly #promiseText = byId("cart-promise-text", HTMLElement);
-  readonly #heading = byId("cart-heading", HTMLElement);
-  readonly #count = byId("cart-count", HTMLElement);
+  readonly #changed: (change: Change) => void;
+  #items: readonly Wanted[] = [];
+  #confirmed: Confirmed = { kind: "none" };
+  #removed: Removed | null = null;
+  #asking = new AbortController();
 
   constructor(parts: {
     readonly client: StorefrontClient;
     readonly prices: Prices;
-    readonly say: (text: string) => void;
-    /** Told when something came in or went out. */
-    readonly changed: () => void;
-    readonly texts: Texts;
+    readonly changed: (change: Change) => void;
   }) {
     this.#client = parts.client;
     this.#prices = parts.prices;
-    this.#say = parts.say;
     this.#changed = parts.changed;
-    this.#texts = parts.texts;
-    this.#confirm.addEventListener("click", () => void this.#ask());
+    this.#restore();
+    onKeptElsewhere("cart", () => {
+      this.#asking.abort();
+      this.#restore();
+      this.#changed({ kind: "names" });
+    });
+  }
+
+  get items(): readonly Wanted[] {
+    return this.#items;
+  }
+
+  get confirmed(): Confirmed {
+    return this.#confirmed;
+  }
+
+  /** The name that was removed last and can be put back. */
+  get removed(): Wanted | null {
+    return this.#removed?.item ?? null;
   }
 
   has(domain: string): boolean {
     return this.#items.some((item) => item.domain === domain);
   }
 
-  add({ domain, unicodeName, tld, years, price }: Wanted): void {
-    this.#become([...this.#items, { domain, unicodeName, tld, years, price }]);
-    this.#say(this.#texts.added(unicodeName));
+  isFull(): boolean {
+    return this.#items.length >= MOST_NAMES;
   }
 
-  render(texts: Texts): void {
-    this.#texts = texts;
-    this.#draw();
+  add(wanted: Wanted): void {
+    if (this.has(wanted.domain) || this.isFull()) return;
+    this.#become([...this.#items, wanted], { kind: "added", item: wanted });
   }
 
-  /** Another cart has another price. */
-  #become(items: Wanted[]): void {
-    this.#current.abort();
-    this.#items = items;
-    this.#quoted = { kind: "none" };
-    this.#draw();
-    this.#changed();
+  remove(domain: string): void {
+    const at = this.#items.findIndex((item) => item.domain === domain);
+    const item = this.#items[at];
+    if (item === undefined) return;
+    const rest = this.#items.filter((other) => other !== item);
+    this.#become(rest, { kind: "removed", item }, { item, at });
   }
 
-  #remove(item: Wanted): void {
-    this.#become(this.#items.filter(({ domain }) => domain !== item.domain));
-    this.#say(this.#texts.removed(item.unicodeName));
-    this.#heading.focus();
+  /** Puts the name that was removed last back into its place. */
+  undo(): void {
+    if (this.#removed === null || this.isFull() || this.has(this.#removed.item.domain)) return;
+    const { item, at } = this.#removed;
+    this.#become([...this.#items.slice(0, at), item, ...this.#items.slice(at)], { kind: "added", item });
   }
 
-  async #ask(): Promise<void> {
-    this.#current.abort();
-    const { signal } = (this.#current = new AbortController());
-    const wait = new Countdown(signal);
-    const show = (quoted: Quoted): void => {
-      this.#quoted = quoted;
-      this.#drawQuoted();
-    };
-    show({ kind: "asking" });
-    this.#say(this.#texts.checking);
+  setTerm(domain: string, years: number): void {
+    this.#become(
+      this.#items.map((item) =>
+        item.domain === domain ? { ...item, years, price: this.#listed(item, years) } : item,
+      ),
+      { kind: "names" },
+    );
+  }
+
+  line(domain: string): Line | undefined {
+    if (this.#confirmed.kind !== "told") return undefined;
+    return this.#confirmed.quotes.items.find((line) => line.domain === domain);
+  }
+
+  /** Confirmed amounts; else the sum of what the list says, or nothing where a price is not known. */
+  total(): readonly Money[] {
+    if (this.#confirmed.kind === "told") return this.#confirmed.quotes.total;
+    const prices = this.#items.flatMap(({ price }) => price ?? []);
+    return prices.length === this.#items.length ? sumOf(prices) : [];
+  }
+
+  /** The signed prices and until when they hold; null before they are confirmed and afterwards. */
+  promise(): { readonly text: string; readonly untilMs: number } | null {
+    if (this.#confirmed.kind !== "told") return null;
+    const { promise, validUntil } = this.#confirmed.quotes;
+    return promise === null || validUntil === null
+      ? null
+      : { text: promise, untilMs: Date.parse(validUntil) };
+  }
+
+  async confirm(): Promise<void> {
+    this.#asking.abort();
+    const { signal } = (this.#asking = new AbortController());
+    this.#learn({ kind: "asking" });
+    const items = this.#items.map(({ domain, years }) => ({
+      domain,
+      action: "registration" as const,
+      years,
+    }));
     try {
-      const quotes = await this.#client.cart(
-        this.#items.map(({ domain, years }) => ({ domain, action: "registration", years })),
-        {
-          signal,
-          onWait: (problem, waitMs) => {
-            wait.start(Date.now() + waitMs, (left) => {
-              show(left > 0 ? { kind: "waiting", problem, left } : { kind: "asking" });
-            });
-            this.#say(this.#statusText());
-          },
+      const quotes = await this.#client.cart(items, {
+        signal,
+        onWait: (problem, waitMs) => {
+          this.#learn({ kind: "waiting", problem, untilMs: Date.now() + waitMs });
         },
-      );
-      wait.stop();
-      const promise = promiseIn(quotes);
-      if (promise === null) show({ kind: "told", quotes, promise, left: 0 });
-      else {
-        wait.start(Date.parse(promise.validUntil), (left) => {
-          show({ kind: "told", quotes, promise, left });
-          if (left === 0) this.#say(this.#texts.runOut);
-        });
-      }
-      this.#draw();
-      this.#say(`${this.#total.textContent} ${this.#statusText()}`);
+      });
+      if (!signal.aborted) this.#learn({ kind: "told", quotes });
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
-      wait.start(Date.now() + 1000 * (problem.retryAfter ?? 0), (left) => {
-        show({ kind: "refused", problem, left });
-      });
-      this.#say(this.#statusText());
+      this.#learn({ kind: "refused", problem });
     }
   }
 
-  #statusText(): string {
-    const texts = this.#texts;
-    const quoted = this.#quoted;
-    if (quoted.kind === "none") return texts.notAsked;
-    if (quoted.kind === "asking") return texts.checking;
-    if (quoted.kind === "refused") return this.#words(quoted.problem);
-    if (quoted.kind === "waiting")
-      return `${this.#words(quoted.problem)} ${texts.again(seconds(texts, quoted.left))}`;
-    if (quoted.promise === null) return texts.notHeld;
-    if (quoted.left === 0) return texts.runOut;
-    const until = timeOfDay(texts, quoted.promise.validUntil);
-    return `${texts.heldUntil(until)} (${texts.left(clock(texts, quoted.left))})`;
+  #learn(confirmed: Confirmed): void {
+    this.#confirmed = confirmed;
+    this.#keep();
+    this.#changed({ kind: "prices" });
   }
 
-  #words({ code }: StorefrontProblem): string {
-    return this.#texts.problems[code] ?? this.#texts.problems.other;
+  #become(items: readonly Wanted[], change: Change, removed: Removed | null = null): void {
+    this.#asking.abort();
+    this.#items = items;
+    this.#removed = removed;
+    this.#confirmed = { kind: "none" };
+    this.#keep();
+    this.#changed(change);
   }
 
-  #drawQuoted(): void {
-    const texts = this.#texts;
-    const quoted = this.#quoted;
-    this.#statusLine.textContent = this.#statusText();
-    this.#statusLine.dataset["kind"] =
-      quoted.kind === "told" && quoted.promise && quoted.left === 0 ? "refused" : quoted.kind;
-    const total =
-      quoted.kind === "told" ? quoted.quotes.total.map((money) => amount(texts, money)).join(" + ") : "";
-    this.#total.textContent = texts.total(total === "" ? "–" : total);
-    const left = quoted.kind === "refused" ? quoted.left : 0;
-    const word = texts.page.confirm;
-    this.#confirm.textContent = left > 0 ? `${word} (${seconds(texts, left)})` : word;
-    this.#confirm.disabled = left > 0 || quoted.kind === "asking" || quoted.kind === "waiting";
-    const promise = quoted.kind === "told" && quoted.left > 0 ? quoted.promise : null;
-    this.#promise.hidden = promise === null;
-    this.#promiseText.textContent = promise?.text ?? "";
+  #keep(): void {
+    const quotes = this.#confirmed.kind === "told" ? this.#confirmed.quotes : null;
+    keep("cart", this.#items.length === 0 ? null : { items: this.#items, quotes });
   }
 
-  #draw(): void {
-    const focused = document.activeElement?.id;
-    const lines = this.#quoted.kind === "told" ? this.#quoted.quotes.items : [];
-    this.#list.replaceChildren(
-      ...this.#items.map((item) =>
-        this.#drawnItem(
-          item,
-          lines.find(({ domain }) => domain === item.domain),
-        ),
-      ),
-    );
-    this.#empty.hidden = this.#items.length > 0;
-    this.#order.hidden = this.#items.length === 0;
-    this.#count.textContent = count(this.#texts, this.#items.length);
-    this.#drawQuoted();
-    if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
+  #restore(): void {
+    const before = kept("cart");
+    const { items, quotes } = isKept(before) ? before : { items: [], quotes: null };
+    this.#items = items;
+    this.#removed = null;
+    this.#confirmed = quotes === null ? { kind: "none" } : { kind: "told", quotes };
   }
 
-  #drawnItem(item: Wanted, line: QuoteLine | undefined): HTMLElement {
-    const texts = this.#texts;
-    const isGone = line?.status === "taken";
-    const remove = element(
-      "button",
-      { type: "button", class: "remove", "aria-label": texts.removeNamed(item.unicodeName) },
-      "×",
-    );
-    remove.addEventListener("click", () => {
-      this.#remove(item);
-    });
-    const price = line === undefined ? item.price : line.price;
-    return element(
-      "li",
-      { class: "item", "data-domain": item.domain, "data-state": isGone ? "taken" : "wanted" },
-      element("p", { class: "domain" }, element("bdi", { dir: "ltr" }, item.unicodeName)),
-      remove,
-      this.#termChoice(item),
-      element("p", { class: "price" }, isGone ? texts.justTaken : price ? amount(texts, price) : "–"),
-    );
-  }
-
-  #termChoice(item: Wanted): HTMLElement {
-    const texts = this.#texts;
-    const choice = element("select", {
-      id: `term-${item.domain}`,
-      "aria-label": texts.termOf(item.unicodeName),
-    });
-    for (const term of this.#prices.terms(item.tld))
-      choice.append(
-        element("option", { value: String(term), selected: term === item.years }, years(texts, term)),
-      );
-    choice.addEventListener("change", () => {
-      const term = Number(choice.value);
-      this.#become(
-        this.#items.map((other) =>
-          other === item ? { ...item, years: term, price: this.#listed(item, term) } : other,
-        ),
-      );
-    });
-    return choice;
-  }
-
-  /** The list has no prices of premium names, whose price for the term is learned when the cart is confirmed. */
-  #listed(item: Wanted, term: number): Wanted["price"] {
-    const before = this.#prices.price(item.tld, "registration", item.years)?.price.amount;
-    if (before !== item.price?.amount) return null;
-    return this.#prices.price(item.tld, "registration", term)?.price ?? null;
+  /** The list has no price of a premium name, which is learned for the term when the cart is confirmed. */
+  #listed({ tld, premium }: Wanted, years: number): Money | null {
+    return premium ? null : (this.#prices.price(tld, "registration", years)?.price ?? null);
   }
 }
 
-/** Null from a service that gives no promises. */
-function promiseIn(quotes: object): PricePromise | null {
-  if (!("promise" in quotes && "validUntil" in quotes)) return null;
-  const { promise, validUntil } = quotes;
-  return typeof promise === "string" && typeof validUntil === "string" ? { text: promise, validUntil } : null;
+/** What this page wrote; a release with another form forgets it. */
+function isKept(value: unknown): value is { items: readonly Wanted[]; quotes: Quotes | null } {
+  if (typeof value !== "object" || value === null || !("items" in value && "quotes" in value)) return false;
+  return (
+    Array.isArray(value.items) &&
+    value.items.every((item: unknown) => typeof item === "object" && item !== null && "premium" in item)
+  );
 }

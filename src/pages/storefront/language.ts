@@ -1,14 +1,14 @@
-/** The language of the page: from its address, else as chosen before, else the browser's; and how it writes numbers, amounts and times. */
+/** The language of the page: from a link, else as chosen before, else the browser's; and how it writes numbers, amounts and times. */
 import type { Money } from "../../../client/src/client.js";
 import { en } from "./texts/en.js";
 import { fa } from "./texts/fa.js";
 import { ps } from "./texts/ps.js";
+import { kept } from "./session.js";
 import type { Language, Texts } from "./texts/texts.js";
 
 const TEXTS: Readonly<Record<Language, Texts>> = { en, fa, ps };
-const KEPT_AS = "language";
 
-function isLanguage(text: string | null | undefined): text is Language {
+function isLanguage(text: unknown): text is Language {
   return typeof text === "string" && Object.hasOwn(TEXTS, text);
 }
 
@@ -16,31 +16,31 @@ export function textsIn(language: Language): Texts {
   return TEXTS[language];
 }
 
-export function chosenLanguage(): Language {
-  const asked = new URL(location.href).searchParams.get("lang");
-  if (isLanguage(asked)) return asked;
-  const kept = keeper()?.getItem(KEPT_AS);
-  if (isLanguage(kept)) return kept;
+/** `linked`: what the link to the page asked for. */
+export function chosenLanguage(linked: string | null): Language {
+  const before = kept("language");
+  const chosen = [linked, before].find(isLanguage);
+  if (chosen !== undefined) return chosen;
   // Dari has a code of its own beside that of Persian in Afghanistan.
   const known = navigator.languages.map((tag) => tag.slice(0, 2)).map((tag) => (tag === "pr" ? "fa" : tag));
   return known.find(isLanguage) ?? "en";
 }
 
-/** Keeps the choice for the next visit, and in the address for whoever it is sent to. */
-export function keepLanguage(language: Language): void {
-  keeper()?.setItem(KEPT_AS, language);
-  const address = new URL(location.href);
-  address.searchParams.set("lang", language);
-  history.replaceState(null, "", address);
+/** Writes the page's texts into an element and its descendants that name one, and sets the language of the document. */
+export function speakIn(texts: Texts): void {
+  const root = document.documentElement;
+  root.lang = texts.language === "fa" ? texts.locale : texts.language;
+  root.dir = texts.direction;
+  for (const at of document.querySelectorAll<HTMLElement>("[data-text]"))
+    at.textContent = pageText(texts, at.dataset["text"]);
+  for (const at of document.querySelectorAll<HTMLElement>("[data-label]"))
+    at.setAttribute("aria-label", pageText(texts, at.dataset["label"]));
 }
 
-/** Browsers that keep nothing throw. */
-function keeper(): Storage | null {
-  try {
-    return localStorage;
-  } catch {
-    return null;
-  }
+function pageText({ page }: Texts, key: string | undefined): string {
+  const text = Object.entries(page).find(([name]) => name === key)?.[1];
+  if (text === undefined) throw new Error(`the page names a text that does not exist: ${String(key)}`);
+  return text;
 }
 
 export function count({ locale }: Texts, value: number): string {
@@ -72,7 +72,7 @@ function isDecimal(text: string): text is `${number}` {
   return /^\d+(?:\.\d+)?$/.test(text);
 }
 
-export function timeOfDay({ locale }: Texts, at: string): string {
+export function timeOfDay({ locale }: Texts, at: string | number): string {
   return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(new Date(at));
 }
 

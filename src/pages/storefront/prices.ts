@@ -1,7 +1,8 @@
-/** The price list: a row for each ending, for one term at a time; also what the other parts need to know of it. */
+/** The price list: a row for each ending, for the term that is chosen on the page; also what the other parts need to know of it. */
 import type { Price, PriceList, StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, day, years } from "./language.js";
+import { keep, kept } from "./session.js";
 import type { Texts } from "./texts/texts.js";
 
 const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
@@ -13,22 +14,26 @@ const AGAIN_MS = 5_000;
 export class Prices {
   #list: PriceList | null = null;
   #texts: Texts;
-  #term = 1;
+  #term: number;
+  readonly #changed: () => void;
   readonly #table = byId("prices-table", HTMLTableElement);
-  readonly #terms = byId("prices-terms", HTMLElement);
+  readonly #choices = byId("terms", HTMLElement);
   readonly #coming = byId("prices-coming", HTMLElement);
 
-  constructor(texts: Texts) {
+  /** `changed` is called when the list has come and when another term is chosen. */
+  constructor(texts: Texts, changed: () => void) {
     this.#texts = texts;
+    this.#changed = changed;
+    const before = kept("term");
+    this.#term = typeof before === "number" ? before : 1;
   }
 
-  /** Reads the list, again and again until it is there, then calls `read`. */
-  async load(client: StorefrontClient, read: () => void): Promise<void> {
+  /** Reads the list, again and again until it is there. */
+  async load(client: StorefrontClient): Promise<void> {
     for (;;) {
       try {
         this.#list = await client.prices();
-        this.render(this.#texts);
-        read();
+        this.#changed();
         return;
       } catch {
         await new Promise((later) => setTimeout(later, AGAIN_MS));
@@ -49,15 +54,27 @@ export class Prices {
       .sort((a, b) => a - b);
   }
 
+  /** The term chosen, or the longest below it under which this ending is sold. */
+  termFor(tld: string): number {
+    const terms = this.terms(tld);
+    return [...terms].reverse().find((term) => term <= this.#term) ?? terms[0] ?? this.#term;
+  }
+
   price(tld: string, action: Action, term: number): Price | undefined {
     return this.#of(action).find((price) => price.tld === tld && price.years === term);
+  }
+
+  shortest(tld: string, action: Action): Price | undefined {
+    return this.#of(action)
+      .filter((price) => price.tld === tld)
+      .sort((a, b) => a.years - b.years)[0];
   }
 
   render(texts: Texts): void {
     this.#texts = texts;
     if (this.#list === null) return;
     const terms = [...new Set(this.#of("registration").map((price) => price.years))].sort((a, b) => a - b);
-    this.#terms.replaceChildren(...terms.map((term) => this.#choice(term)));
+    this.#choices.replaceChildren(...terms.map((term) => this.#choice(term)));
     const head = element("tr", {}, heading("col", texts.page.ending));
     for (const action of ACTIONS) head.append(heading("col", texts.page[action]));
     const rows = this.tlds.map((tld) => {
@@ -66,7 +83,7 @@ export class Prices {
       return element("tr", {}, ending, ...ACTIONS.map((action) => this.#cell(tld, action)));
     });
     this.#table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-    this.#coming.hidden = true;
+    this.#coming.textContent = texts.pricesFor(years(texts, this.#term));
   }
 
   #of(action: Action): Price[] {
@@ -78,8 +95,9 @@ export class Prices {
     choice.checked = term === this.#term;
     choice.addEventListener("change", () => {
       this.#term = term;
-      this.render(this.#texts);
-      this.#terms.querySelector<HTMLInputElement>("input:checked")?.focus();
+      keep("term", term);
+      this.#changed();
+      this.#choices.querySelector<HTMLInputElement>("input:checked")?.focus();
     });
     return element("label", {}, choice, element("span", {}, years(this.#texts, term)));
   }

@@ -81,8 +81,11 @@ export async function visit(
   await page.addInitScript(WATCH);
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
   page.on("console", (message) => {
-    // A refusal is an answer that the page copes with; Chromium writes a line for each.
-    const isRefusal = message.text().startsWith("Failed to load resource: the server responded");
+    // A refusal and a lost connection are things that the page copes with; Chromium writes a line for each.
+    const isRefusal =
+      /^Failed to load resource: (?:the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(
+        message.text(),
+      );
     if (["error", "warning"].includes(message.type()) && !isRefusal)
       faults.push(`console: ${message.text()}`);
   });
@@ -111,7 +114,9 @@ export async function visit(
       await page.screenshot({ path: `${PICTURES}${name}.png`, fullPage: true });
     },
     async close() {
-      const violations = z.array(z.string()).parse(await page.evaluate("watched.violations"));
+      const violations = z
+        .array(z.string())
+        .parse(page.isClosed() ? [] : await page.evaluate("watched.violations"));
       faults.push(...violations.map((what) => `policy: ${what}`));
       await context.close();
     },

@@ -1,5 +1,5 @@
 /** What the page has to say, in a file for each language; a number arrives written in the digits of the language. */
-import type { ProblemCode } from "../../../../client/src/client.js";
+import type { ProblemCode, StorefrontProblem } from "../../../../client/src/client.js";
 
 export interface Texts {
   readonly language: Language;
@@ -9,40 +9,108 @@ export interface Texts {
   /** Words that stand in the page, by their `data-text`. */
   readonly page: Readonly<Record<PageText, string>>;
   readonly yourName: string;
+
+  // The search
+  readonly typing: string;
+  readonly typingShort: string;
+  readonly lookingFor: (query: string) => string;
+  readonly list: (names: string) => string;
+  readonly listTooLong: (names: string) => string;
+  readonly checkedOf: (checked: string, all: string) => string;
+  readonly availableOf: (available: string, all: string) => string;
+  readonly notAll: string;
+  readonly again: (duration: string) => string;
+  readonly orElse: string;
+
+  // A result
   readonly looking: string;
   readonly available: string;
   readonly taken: string;
   readonly unknown: string;
   readonly premium: string;
   readonly asOf: (time: string) => string;
+  readonly noPrice: string;
+  readonly aYear: (amount: string) => string;
+  readonly renewsAt: (amount: string, term: string) => string;
+  readonly renewalUnknown: string;
+  readonly spoken: (name: string, status: string, price: string) => string;
   readonly inCart: string;
-  readonly addNamed: (name: string) => string;
-  readonly removeNamed: (name: string) => string;
-  readonly termOf: (name: string) => string;
-  readonly years: (digits: string, count: number) => string;
-  readonly seconds: (digits: string, count: number) => string;
-  readonly again: (duration: string) => string;
-  readonly lookingFor: (query: string) => string;
-  readonly freeOf: (free: string, all: string) => string;
-  readonly notAll: string;
-  readonly heard: (name: string, status: string, price: string) => string;
+  readonly cartFull: string;
+
+  // The cart
+  readonly cartFullWhy: (most: string) => string;
   readonly added: (name: string) => string;
   readonly removed: (name: string) => string;
-  readonly checking: string;
+  readonly removeNamed: (name: string) => string;
+  readonly termOf: (name: string) => string;
   readonly total: (amount: string) => string;
   readonly notAsked: string;
+  readonly checking: string;
+  readonly partly: (priced: string, all: string) => string;
+  readonly nonePriced: string;
   readonly notHeld: string;
   readonly heldUntil: (time: string) => string;
   readonly left: (clock: string) => string;
   readonly runOut: string;
   readonly justTaken: string;
+  readonly priceLater: string;
+
+  // The price list
+  readonly pricesFor: (term: string) => string;
   readonly regular: (amount: string) => string;
   readonly until: (date: string) => string;
   readonly notOffered: string;
+
+  readonly years: (digits: string, count: number) => string;
+  readonly seconds: (digits: string, count: number) => string;
+  readonly offline: string;
+  /** The cause, and what to do. */
   readonly problems: Readonly<Partial<Record<ProblemCode, string>>> & { readonly other: string };
+  readonly reasons: Reasons;
 }
 
 export type Language = "en" | "fa" | "ps";
+
+/** Why the service refuses a name, by how its message begins; a list of endings follows some. */
+export type Reasons = Readonly<Record<Reason, string | ((endings: string) => string)>> & {
+  /** For a message that is not known here. */
+  readonly other: (message: string) => string;
+};
+export type Reason = (typeof REASONS)[number];
+export const REASONS = [
+  "is missing",
+  "is empty",
+  "is too long",
+  "is not a valid domain name",
+  "has an empty part",
+  "has a hyphen where none may stand",
+  "is only an ending",
+  "has an ending that is not sold here",
+  "needs an ending",
+  "must be one name directly before its ending",
+  "must be a domain name, not an e-mail address",
+  "no name of this label",
+] as const;
+
+/** What is wrong and what to do about it. */
+export function wordsFor(texts: Texts, problem: StorefrontProblem): string {
+  const [field] = problem.errors;
+  if (problem.code === "invalid_request" && field) return reasonFor(texts, field.message);
+  return texts.problems[problem.code] ?? texts.problems.other;
+}
+
+/** Whether the language has words of its own for a code. */
+export function isProblemCode(texts: Texts, code: string): code is ProblemCode {
+  return code !== "other" && Object.hasOwn(texts.problems, code);
+}
+
+function reasonFor({ reasons }: Texts, message: string): string {
+  const known = REASONS.find((reason) => message.startsWith(reason));
+  if (known === undefined) return reasons.other(message);
+  const words = reasons[known];
+  return typeof words === "string" ? words : words(message.split("sold under ")[1] ?? "");
+}
+
 export type PageText =
   | "title"
   | "brand"
@@ -54,20 +122,21 @@ export type PageText =
   | "search"
   | "examples"
   | "hint"
+  | "term"
   | "results"
+  | "hideTaken"
   | "ideas"
-  | "ideasNone"
+  | "tryNow"
+  | "tryAgain"
+  | "add"
   | "cart"
   | "cartEmpty"
   | "confirm"
-  | "tryAgain"
-  | "add"
-  | "promise"
-  | "promiseWhy"
+  | "confirmAgain"
+  | "checkout"
+  | "undo"
+  | "remove"
   | "prices"
-  | "pricesLead"
-  | "pricesComing"
-  | "term"
   | "ending"
   | "registration"
   | "renewal"

@@ -1,0 +1,212 @@
+/** The cart as it is seen: its lines with their terms and problems, the total, the time that the price holds, and the one next step. */
+import { Countdown } from "../countdown.js";
+import { byId, element } from "../element.js";
+import { type Cart, type Change, type Line, MOST_NAMES } from "./cart.js";
+import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
+import type { Prices } from "./prices.js";
+import type { Wanted } from "./results.js";
+import { isProblemCode, type Texts, wordsFor } from "./texts/texts.js";
+
+export class CartView {
+  readonly #cart: Cart;
+  readonly #prices: Prices;
+  readonly #say: (text: string) => void;
+  #texts: Texts;
+  #left = 0;
+  readonly #countdown = new Countdown(new AbortController().signal);
+  readonly #section = byId("cart", HTMLElement);
+  readonly #list = byId("cart-list", HTMLElement);
+  readonly #order = byId("cart-order", HTMLElement);
+  readonly #empty = byId("cart-empty", HTMLElement);
+  readonly #note = byId("cart-note", HTMLElement);
+  readonly #undo = byId("cart-undo", HTMLButtonElement);
+  readonly #total = byId("cart-total", HTMLElement);
+  readonly #statusLine = byId("cart-status", HTMLElement);
+  readonly #confirm = byId("cart-confirm", HTMLButtonElement);
+  readonly #checkout = byId("cart-checkout", HTMLFormElement);
+  readonly #promise = byId("cart-promise", HTMLInputElement);
+  readonly #bar = byId("cart-bar", HTMLElement);
+  readonly #barTotal = byId("cart-bar-total", HTMLElement);
+
+  constructor(parts: {
+    readonly cart: Cart;
+    readonly prices: Prices;
+    /** Tells a screen reader. */
+    readonly say: (text: string) => void;
+    readonly texts: Texts;
+  }) {
+    this.#cart = parts.cart;
+    this.#prices = parts.prices;
+    this.#say = parts.say;
+    this.#texts = parts.texts;
+    this.#confirm.addEventListener("click", () => {
+      void this.#cart.confirm();
+    });
+    this.#undo.addEventListener("click", () => {
+      const item = this.#cart.removed;
+      this.#cart.undo();
+      this.#list.querySelector<HTMLElement>(`[data-remove="${CSS.escape(item?.domain ?? "")}"]`)?.focus();
+    });
+  }
+
+  render(texts: Texts): void {
+    this.#texts = texts;
+    this.#watch();
+    this.#draw();
+  }
+
+  /** Draws what is new and tells a screen reader. */
+  changed(change: Change): void {
+    this.#watch();
+    this.#draw();
+    if (change.kind === "added") this.#say(this.#texts.added(change.item.unicodeName));
+    if (change.kind === "removed") {
+      this.#say(this.#texts.removed(change.item.unicodeName));
+      this.#undo.focus();
+    }
+    if (change.kind === "prices") {
+      const total = this.#cart.confirmed.kind === "told" ? `${this.#total.textContent} ` : "";
+      this.#say(total + this.#statusText());
+    }
+  }
+
+  /** Counts down to the end of the promise, or of a wait. */
+  #watch(): void {
+    const { confirmed } = this.#cart;
+    const untilMs = confirmed.kind === "waiting" ? confirmed.untilMs : this.#cart.promise()?.untilMs;
+    this.#countdown.stop();
+    this.#left = 0;
+    if (untilMs === undefined) return;
+    let isFirst = true;
+    this.#countdown.start(untilMs, (left) => {
+      this.#left = left;
+      this.#drawOrder();
+      if (left === 0 && !isFirst && this.#cart.promise()) this.#say(this.#texts.runOut);
+      isFirst = false;
+    });
+  }
+
+  #statusText(): string {
+    const texts = this.#texts;
+    const { confirmed, items } = this.#cart;
+    if (confirmed.kind === "none") return texts.notAsked;
+    if (confirmed.kind === "asking") return texts.checking;
+    if (confirmed.kind === "refused")
+      return navigator.onLine ? wordsFor(texts, confirmed.problem) : texts.offline;
+    if (confirmed.kind === "waiting") {
+      const again = texts.again(seconds(texts, Math.max(1, this.#left)));
+      return `${wordsFor(texts, confirmed.problem)} ${again}`;
+    }
+    const promise = this.#cart.promise();
+    if (promise !== null && this.#left === 0) return texts.runOut;
+    const priced = confirmed.quotes.items.filter(({ price }) => price !== null).length;
+    if (priced === 0) return texts.nonePriced;
+    const held =
+      promise === null
+        ? texts.notHeld
+        : `${texts.heldUntil(timeOfDay(texts, promise.untilMs))} (${texts.left(clock(texts, this.#left))}).`;
+    if (priced === items.length) return held;
+    return `${texts.partly(count(texts, priced), count(texts, items.length))} ${held}`;
+  }
+
+  #drawOrder(): void {
+    const texts = this.#texts;
+    const { confirmed } = this.#cart;
+    const promise = this.#cart.promise();
+    const isHeld = promise !== null && this.#left > 0;
+    const isOver = promise !== null && !isHeld;
+    const total = this.#cart
+      .total()
+      .map((money) => amount(texts, money))
+      .join(" + ");
+    this.#total.textContent = texts.total(total === "" ? "–" : total);
+    this.#barTotal.textContent = total;
+    this.#statusLine.textContent = this.#statusText();
+    this.#statusLine.dataset["kind"] = isOver ? "over" : confirmed.kind;
+    const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
+    this.#checkout.hidden = !goesOn;
+    this.#promise.value = isHeld ? promise.text : "";
+    this.#confirm.hidden = goesOn;
+    this.#confirm.textContent = confirmed.kind === "told" ? texts.page.confirmAgain : texts.page.confirm;
+    this.#confirm.disabled = confirmed.kind === "asking";
+  }
+
+  #draw(): void {
+    const { items, removed } = this.#cart;
+    const focused = document.activeElement?.id;
+    this.#section.dataset["state"] = items.length === 0 ? "empty" : "full";
+    this.#list.replaceChildren(...items.map((item) => this.#item(item)));
+    this.#empty.hidden = items.length > 0;
+    this.#order.hidden = items.length === 0;
+    this.#bar.hidden = items.length === 0;
+    for (const at of document.querySelectorAll(".count")) at.textContent = count(this.#texts, items.length);
+    const removal = removed === null ? "" : this.#texts.removed(removed.unicodeName);
+    this.#note.textContent = this.#cart.isFull()
+      ? this.#texts.cartFullWhy(count(this.#texts, MOST_NAMES))
+      : removal;
+    this.#undo.hidden = removed === null;
+    this.#drawOrder();
+    if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
+  }
+
+  #item(item: Wanted): HTMLElement {
+    const texts = this.#texts;
+    const line = this.#cart.line(item.domain);
+    const problem = line === undefined ? "" : this.#problem(line);
+    const remove = element(
+      "button",
+      {
+        type: "button",
+        class: "remove",
+        "data-remove": item.domain,
+        "aria-label": texts.removeNamed(item.unicodeName),
+      },
+      "×",
+    );
+    remove.addEventListener("click", () => {
+      this.#cart.remove(item.domain);
+    });
+    const price = line === undefined ? item.price : line.price;
+    const isPremium = item.premium && element("span", { class: "badge premium" }, texts.premium);
+    return element(
+      "li",
+      { class: "item", "data-domain": item.domain, "data-state": problem === "" ? "wanted" : "problem" },
+      element(
+        "p",
+        { class: "domain" },
+        element("bdi", { dir: "ltr" }, item.unicodeName),
+        ...(isPremium ? [" ", isPremium] : []),
+      ),
+      remove,
+      this.#termChoice(item),
+      element("p", { class: "price" }, price ? amount(texts, price) : line ? "–" : texts.priceLater),
+      ...(problem === "" ? [] : [element("p", { class: "problem" }, problem)]),
+    );
+  }
+
+  /** What is wrong with a line and what to do about it; empty where it has a price. */
+  #problem({ price, status, problem }: Line): string {
+    if (price !== null) return "";
+    if (status === "taken") return this.#texts.justTaken;
+    const { problems } = this.#texts;
+    const code = problem?.code ?? "";
+    return (isProblemCode(this.#texts, code) ? problems[code] : undefined) ?? this.#texts.noPrice;
+  }
+
+  #termChoice(item: Wanted): HTMLElement {
+    const texts = this.#texts;
+    const choice = element("select", {
+      id: `term-${item.domain}`,
+      "aria-label": texts.termOf(item.unicodeName),
+    });
+    const terms = this.#prices.terms(item.tld);
+    for (const term of terms.length === 0 ? [item.years] : terms)
+      choice.append(
+        element("option", { value: String(term), selected: term === item.years }, years(texts, term)),
+      );
+    choice.addEventListener("change", () => {
+      this.#cart.setTerm(item.domain, Number(choice.value));
+    });
+    return choice;
+  }
+}

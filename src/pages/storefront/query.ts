@@ -1,0 +1,69 @@
+/** What people mean by what they type: one name, a name with near alternatives, or a list. Pure; the service has the last word. */
+import { hostIn } from "../../../client/src/search-as-you-type.js";
+
+export type Meaning =
+  | { readonly kind: "none" }
+  /** `q` goes to the service; `offers` are other names to choose with a tap. */
+  | { readonly kind: "name"; readonly q: string; readonly offers: readonly string[] }
+  | { readonly kind: "list"; readonly names: readonly string[]; readonly leftOut: number };
+
+/** As many names as a cart takes. */
+export const LONGEST_LIST = 20;
+
+/** Line breaks, commas and semicolons of Latin and Arabic script, and tabs from a spreadsheet. */
+const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
+
+/** `sold` are the endings sold, the main one first. */
+export function meaningOf(text: string, sold: readonly string[]): Meaning {
+  const parts = text.split(BETWEEN_NAMES).flatMap((part) => part.trim() || []);
+  const [only] = parts;
+  if (only === undefined) return { kind: "none" };
+  if (parts.length > 1) return listOf(parts, sold);
+  const words = only.split(/\s+/);
+  if (words.length === 1) return { kind: "name", q: only, offers: offersFor(only, sold) };
+  if (words.every((word) => word.includes("."))) return listOf(words, sold);
+  return { kind: "name", q: words.join(""), offers: [words.join("-")] };
+}
+
+/** Where the results of a query will stand, the exact name first. */
+export function rowsFor(
+  q: string,
+  sold: readonly string[],
+): { readonly label: string; readonly tlds: readonly string[] } {
+  const host = hostIn(q).toLowerCase();
+  const exact = endingOf(host, sold);
+  if (exact === "") return { label: host, tlds: sold };
+  return { label: host.slice(0, -exact.length), tlds: [exact, ...sold.filter((tld) => tld !== exact)] };
+}
+
+function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
+  const names = parts.map((part) => {
+    const host = hostIn(part.replace(/\s+/g, "")).toLowerCase();
+    return endingOf(host, sold) === "" ? `${labelOf(host)}${sold[0] ?? ""}` : host;
+  });
+  const each = [...new Set(names)];
+  return {
+    kind: "list",
+    names: each.slice(0, LONGEST_LIST),
+    leftOut: Math.max(0, each.length - LONGEST_LIST),
+  };
+}
+
+/** The same name under our own ending, for one with an ending that is not sold here. */
+function offersFor(text: string, sold: readonly string[]): string[] {
+  const host = hostIn(text).toLowerCase();
+  const [main] = sold;
+  const isForeign =
+    main !== undefined && /.\../.test(host) && !host.includes("@") && endingOf(host, sold) === "";
+  return isForeign ? [`${labelOf(host)}${main}`] : [];
+}
+
+function labelOf(host: string): string {
+  return host.split(".")[0] ?? host;
+}
+
+function endingOf(host: string, sold: readonly string[]): string {
+  return sold
+    .filter((tld) => host.endsWith(tld))
+    .reduce((longest, tld) => (tld.length > longest.length ? tld : longest), "");
+}

@@ -1,0 +1,222 @@
+/** Draws the names of a search: the exact one large, the others below it, and similar names. Decides nothing. */
+import type { Availability, Money } from "../../../client/src/client.js";
+import { byId, element } from "../element.js";
+import { amount, timeOfDay, years } from "./language.js";
+import { perYear } from "./money.js";
+import type { Prices } from "./prices.js";
+import type { Texts } from "./texts/texts.js";
+
+export interface Wanted {
+  readonly domain: string;
+  readonly unicodeName: string;
+  readonly tld: string;
+  /** Not an ordinary name: its price is its own, for the term that was asked. */
+  readonly premium: boolean;
+  readonly years: number;
+  readonly price: Money | null;
+}
+
+/** What the results need of the cart. */
+export interface Basket {
+  has(domain: string): boolean;
+  /** Whether it takes no more names. */
+  isFull(): boolean;
+  add(wanted: Wanted): void;
+}
+
+export type Row = {
+  readonly label: string;
+  readonly tld: string;
+  readonly isExact: boolean;
+} & (
+  | { readonly state: "idle" | "typing" | "looking" | "failed"; readonly why?: string }
+  | { readonly state: "known"; readonly result: Availability }
+);
+
+/** In the schema as soon as the service sends it. */
+type WithRenewal = Availability & { readonly renewal?: Money | null };
+
+/** A price for a term, as it is shown. */
+interface Offer {
+  readonly price: Money;
+  readonly years: number;
+}
+
+export class Results {
+  readonly #prices: Prices;
+  readonly #basket: Basket;
+  readonly #list = byId("results-list", HTMLElement);
+  readonly #ideas = byId("ideas", HTMLElement);
+  readonly #ideasList = byId("ideas-list", HTMLElement);
+
+  constructor(prices: Prices, basket: Basket) {
+    this.#prices = prices;
+    this.#basket = basket;
+  }
+
+  draw(
+    texts: Texts,
+    shown: {
+      readonly rows: readonly Row[];
+      readonly ideas: readonly Availability[];
+      readonly busy: boolean;
+    },
+  ): void {
+    const focused = document.activeElement?.id;
+    this.#list.setAttribute("aria-busy", String(shown.busy));
+    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row)));
+    this.#ideasList.replaceChildren(...shown.ideas.map((idea) => this.#idea(texts, idea)));
+    this.#ideas.hidden = shown.ideas.length === 0;
+    if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
+  }
+
+  /** As a screen reader hears one result. */
+  spoken(texts: Texts, result: Availability): string {
+    const offer = this.#offer(result);
+    const price = offer === null ? "" : `${amount(texts, offer.price)}, ${years(texts, offer.years)}`;
+    return texts.spoken(result.unicodeName, texts[result.status], price);
+  }
+
+  #row(texts: Texts, row: Row): HTMLElement {
+    const kind = `name${row.isExact ? " exact" : ""}`;
+    if (row.state !== "known" || row.result.status === "unknown") {
+      const state = row.state === "known" ? "unknown" : row.state;
+      return element(
+        "li",
+        { class: kind, "data-state": state, "data-domain": row.label + row.tld },
+        nameOf(row.label, row.tld),
+        element("p", { class: "state" }, ...this.#stateWithout(texts, row)),
+        this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
+      );
+    }
+    const { result } = row;
+    const label = result.unicodeName.slice(0, -result.tld.length);
+    return element(
+      "li",
+      { class: kind, "data-state": result.status, "data-domain": result.domain },
+      nameOf(label, result.tld),
+      this.#state(texts, result),
+      this.#price(texts, this.#offer(result), result),
+      ...this.#adder(texts, result),
+    );
+  }
+
+  #stateWithout(texts: Texts, row: Row): (Node | string)[] {
+    if (row.state === "looking") return [texts.looking];
+    if (row.state === "known") return [element("span", { class: "badge" }, texts.unknown)];
+    return row.state !== "typing" && row.why !== undefined ? [row.why] : [];
+  }
+
+  #state(texts: Texts, result: Availability): HTMLElement {
+    const state = element("p", { class: "state" }, element("span", { class: "badge" }, texts[result.status]));
+    if (result.premium) state.append(" ", element("span", { class: "badge premium" }, texts.premium));
+    if (result.stale && result.asOf !== null)
+      state.append(" ", element("small", {}, texts.asOf(timeOfDay(texts, result.asOf))));
+    if (!result.available) return state;
+    const renewal = this.#renewal(result);
+    const note =
+      result.price === null
+        ? texts.noPrice
+        : renewal === null
+          ? texts.renewalUnknown
+          : texts.renewsAt(amount(texts, renewal.price), years(texts, renewal.years));
+    state.append(" ", element("span", { class: "renewal" }, note));
+    return state;
+  }
+
+  #price(texts: Texts, offer: Offer | null, result?: Availability): HTMLElement {
+    if (offer === null) return element("p", { class: "price" });
+    const { price, years: term } = offer;
+    const note =
+      term === 1
+        ? years(texts, term)
+        : `${years(texts, term)} · ${texts.aYear(amount(texts, perYear(price, term)))}`;
+    const regular = result?.premium === true ? undefined : this.#regular(result?.tld, term);
+    return element(
+      "p",
+      { class: "price" },
+      ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
+      amount(texts, price),
+      element("small", {}, note),
+    );
+  }
+
+  /** What an ordinary name costs is in the list for every term; a premium name has its own price, for the term asked. */
+  #offer(result: Availability): Offer | null {
+    if (!result.available || result.price === null) return null;
+    const asked: Offer = { price: result.price, years: result.years };
+    const listed = result.premium ? null : this.#listed(result.tld);
+    // Where the two disagree the answer is the newer of them.
+    const sameTerm = this.#prices.price(result.tld, "registration", result.years)?.price.amount;
+    return listed !== null && sameTerm === result.price.amount ? listed : asked;
+  }
+
+  #listed(tld: string): Offer | null {
+    const found = this.#prices.price(tld, "registration", this.#prices.termFor(tld));
+    return found ? { price: found.price, years: found.years } : null;
+  }
+
+  #regular(tld: string | undefined, term: number): Money | undefined {
+    if (tld === undefined) return undefined;
+    return this.#prices.price(tld, "registration", term)?.promotion?.regular;
+  }
+
+  #renewal(result: WithRenewal): Offer | null {
+    const listed = this.#prices.shortest(result.tld, "renewal");
+    const price = result.renewal === undefined && !result.premium ? listed?.price : result.renewal;
+    return price && listed ? { price, years: listed.years } : null;
+  }
+
+  #idea(texts: Texts, idea: Availability): HTMLElement {
+    return element(
+      "li",
+      { class: "idea", "data-state": idea.status, "data-domain": idea.domain },
+      nameOf(idea.unicodeName.slice(0, -idea.tld.length), idea.tld),
+      this.#price(texts, this.#offer(idea), idea),
+      ...this.#adder(texts, idea),
+    );
+  }
+
+  #adder(texts: Texts, result: Availability): HTMLElement[] {
+    const offer = this.#offer(result);
+    if (offer === null) return [];
+    const isIn = this.#basket.has(result.domain);
+    const isFull = !isIn && this.#basket.isFull();
+    const word = isIn ? texts.inCart : isFull ? texts.cartFull : texts.page.add;
+    const button = element(
+      "button",
+      {
+        type: "button",
+        class: "button second",
+        id: `add-${result.domain}`,
+        "aria-label": `${word}: ${result.unicodeName}`,
+        "aria-disabled": String(isIn || isFull),
+        "data-in": isIn,
+      },
+      word,
+    );
+    button.addEventListener("click", () => {
+      if (isIn || isFull) return;
+      const { domain, unicodeName, tld, premium } = result;
+      this.#basket.add({ domain, unicodeName, tld, premium, ...offer });
+    });
+    return [button];
+  }
+}
+
+/** The row of an answer. */
+export function rowOf(result: Availability): Row {
+  const label = result.unicodeName.slice(0, -result.tld.length);
+  return { label, tld: result.tld, isExact: false, state: "known", result };
+}
+
+/** A name is written from left to right in every language, its own script notwithstanding. */
+export function nameOf(label: string, tld: string): HTMLElement {
+  const whole = element(
+    "bdi",
+    { dir: "ltr" },
+    element("bdi", {}, label),
+    element("span", { class: "tld" }, tld),
+  );
+  return element("p", { class: "domain", title: label + tld }, whole);
+}

@@ -1,0 +1,189 @@
+/** What a search shows and says: its rows, its state in words with a countdown, and what is wrong with the name at the field itself. */
+import type { Availability, StorefrontProblem } from "../../../client/src/client.js";
+import { canBeName } from "../../../client/src/search-as-you-type.js";
+import { Countdown } from "../countdown.js";
+import { byId, element } from "../element.js";
+import { count, seconds } from "./language.js";
+import type { Meaning } from "./query.js";
+import type { Results, Row } from "./results.js";
+import { type Texts, wordsFor } from "./texts/texts.js";
+
+export type Phase = "idle" | "typing" | "searching" | "waiting" | "done" | "failed";
+
+/** What is on the screen, whether it comes from one search or from a list. */
+export interface View {
+  readonly phase: Phase;
+  readonly text: string;
+  readonly meaning: Meaning;
+  readonly rows: readonly Row[];
+  readonly ideas: readonly Availability[];
+  readonly problem: StorefrontProblem | null;
+  readonly untilMs: number | null;
+}
+
+const NOTHING: View = {
+  phase: "idle",
+  text: "",
+  meaning: { kind: "none" },
+  rows: [],
+  ideas: [],
+  problem: null,
+  untilMs: null,
+};
+
+/** As many letters of a query fit into two lines on a phone. */
+const LONG = 32;
+
+export class SearchView {
+  readonly #results: Results;
+  readonly #say: (text: string) => void;
+  readonly #choose: (name: string) => void;
+  #texts: Texts;
+  #view = NOTHING;
+  #hidesTaken = false;
+  readonly #countdown = new Countdown(new AbortController().signal);
+  #secondsLeft = 0;
+  readonly #query = byId("query", HTMLInputElement);
+  readonly #offers = byId("offers", HTMLElement);
+  readonly #examples = byId("examples", HTMLElement);
+  readonly #main = byId("main", HTMLElement);
+  readonly #statusLine = byId("search-status", HTMLElement);
+  readonly #again = byId("search-again", HTMLButtonElement);
+
+  constructor(parts: {
+    readonly results: Results;
+    /** Tells a screen reader. */
+    readonly say: (text: string) => void;
+    /** Searches another name. */
+    readonly choose: (name: string) => void;
+    readonly texts: Texts;
+  }) {
+    this.#results = parts.results;
+    this.#say = parts.say;
+    this.#choose = parts.choose;
+    this.#texts = parts.texts;
+  }
+
+  hideTaken(hides: boolean): void {
+    this.#hidesTaken = hides;
+    this.#draw();
+  }
+
+  /** Shows a new state, or the same again in other words. */
+  show(texts: Texts, view: View = this.#view): void {
+    const before = this.#view;
+    this.#texts = texts;
+    this.#view = view;
+    const isNews = view.phase !== before.phase || view.untilMs !== before.untilMs;
+    if (isNews) this.#count(view.phase === "waiting" ? view.untilMs : null);
+    this.#draw();
+    const exact = knownExact(view);
+    if (view.phase === "done" && isNews) this.#say(this.#statusText());
+    else if (isNews && (view.phase === "waiting" || view.phase === "failed")) this.#say(this.#statusText());
+    else if (view.phase === "searching" && exact && !knownExact(before))
+      this.#say(this.#results.spoken(texts, exact));
+  }
+
+  #count(untilMs: number | null): void {
+    this.#countdown.stop();
+    if (untilMs === null) return;
+    this.#countdown.start(untilMs, (left) => {
+      this.#secondsLeft = left;
+      this.#drawStatus();
+    });
+  }
+
+  #statusText(): string {
+    const texts = this.#texts;
+    const { phase, text, meaning, problem } = this.#view;
+    if (!navigator.onLine && phase !== "idle" && phase !== "done") return texts.offline;
+    if (phase === "idle" && text.trim() === "") return texts.page.hint;
+    if (phase === "idle" || phase === "typing") return this.#typingText(meaning, text);
+    if (phase === "searching")
+      return meaning.kind === "list" ? this.#progress() : texts.lookingFor(isolated(shortened(text.trim())));
+    if (phase === "waiting") {
+      const why = problem === null ? texts.notAll : wordsFor(texts, problem);
+      return `${why} ${texts.again(seconds(texts, Math.max(1, this.#secondsLeft)))}`;
+    }
+    if (problem !== null) return wordsFor(texts, problem);
+    return this.#sum();
+  }
+
+  #typingText(meaning: Meaning, text: string): string {
+    const texts = this.#texts;
+    if (meaning.kind !== "list") return canBeName(text) ? texts.typing : texts.typingShort;
+    const names = count(texts, meaning.names.length);
+    return meaning.leftOut > 0 ? texts.listTooLong(names) : texts.list(names);
+  }
+
+  #progress(): string {
+    const { rows } = this.#view;
+    const checked = rows.filter(({ state }) => state !== "looking").length;
+    return this.#texts.checkedOf(count(this.#texts, checked), count(this.#texts, rows.length));
+  }
+
+  #sum(): string {
+    const { rows } = this.#view;
+    const available = rows.filter((row) => row.state === "known" && row.result.available).length;
+    const sum = this.#texts.availableOf(count(this.#texts, available), count(this.#texts, rows.length));
+    return hasUnknown(rows) ? `${sum} ${this.#texts.notAll}` : sum;
+  }
+
+  #drawStatus(): void {
+    const { phase, problem, rows } = this.#view;
+    const isRefused = problem?.code === "invalid_request";
+    this.#statusLine.textContent = this.#statusText();
+    this.#statusLine.dataset["kind"] = isRefused ? "refused" : phase;
+    this.#query.setAttribute("aria-invalid", String(isRefused));
+    const { tryNow, tryAgain } = this.#texts.page;
+    this.#again.textContent = phase === "waiting" ? tryNow : tryAgain;
+    const isOpen = phase === "failed" ? !isRefused : phase === "done" && hasUnknown(rows);
+    this.#again.hidden = phase !== "waiting" && !isOpen;
+  }
+
+  #draw(): void {
+    const { rows, ideas, phase, text, meaning } = this.#view;
+    this.#main.dataset["phase"] = phase;
+    this.#examples.hidden = text.trim() !== "";
+    this.#drawStatus();
+    this.#drawOffers(meaning.kind === "name" ? meaning.offers : []);
+    const isShown = (row: Row): boolean =>
+      !this.#hidesTaken || row.isExact || row.state !== "known" || row.result.status !== "taken";
+    this.#results.draw(this.#texts, {
+      rows: rows.filter(isShown),
+      ideas,
+      busy: phase === "searching" || phase === "waiting",
+    });
+  }
+
+  #drawOffers(offers: readonly string[]): void {
+    this.#offers.hidden = offers.length === 0;
+    const buttons = offers.map((offer) => {
+      const button = element("button", { type: "button", dir: "ltr" }, offer);
+      button.addEventListener("click", () => {
+        this.#choose(offer);
+      });
+      return button;
+    });
+    this.#offers.replaceChildren(element("span", {}, this.#texts.orElse), ...buttons);
+  }
+}
+
+function knownExact({ rows }: View): Availability | null {
+  const [exact] = rows;
+  return exact?.state === "known" && exact.isExact && exact.result.status !== "unknown" ? exact.result : null;
+}
+
+function hasUnknown(rows: readonly Row[]): boolean {
+  return rows.some((row) => row.state === "known" && row.result.status === "unknown");
+}
+
+/** Text of the visitor's own within a sentence of either direction. */
+function isolated(text: string): string {
+  return `\u2068${text}\u2069`;
+}
+
+/** So that a long name does not push the results down. */
+function shortened(text: string): string {
+  return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
+}

@@ -1,0 +1,233 @@
+/** Searching while somebody types: keystrokes cost nothing, a decision asks once, and a wait ends by itself or by hand. */
+import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { z } from "zod";
+import { createClient, searchAsYouType, type SearchState, type TypedSearch } from "../../client/src/index.js";
+import { canBeName } from "../../client/src/search-as-you-type.js";
+
+interface Asked {
+  readonly query: Readonly<Record<string, string>>;
+  readonly isKnownOnly: boolean;
+  readonly signal: AbortSignal | null | undefined;
+}
+
+let asked: Asked[];
+let answers: ((asked: Asked) => Response | Promise<Response>)[];
+let states: SearchState[];
+let box: TypedSearch;
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  asked = [];
+  answers = [];
+  states = [];
+  const client = createClient({
+    fetch: async (url, init) => {
+      const query = Object.fromEntries(new URL(z.string().parse(url), "http://shop.example").searchParams);
+      const one = { query, isKnownOnly: query["only"] === "known", signal: init?.signal };
+      asked.push(one);
+      if (one.isKnownOnly) return searched([named(".af", "unknown")]);
+      return (answers.shift() ?? (() => searched([named(".af"), named(".com.af")])))(one);
+    },
+  });
+  box = searchAsYouType(client, { onChange: (state) => states.push(state) });
+});
+afterEach(() => {
+  box.stop();
+  jest.useRealTimers();
+});
+
+function named(tld: string, status: "available" | "taken" | "unknown" = "available", retryAfter?: number) {
+  return { domain: `kabul${tld}`, tld, status, ...(retryAfter !== undefined && { retryAfter }) };
+}
+
+function searched(results: readonly object[]): Response {
+  return Response.json({ results, complete: true });
+}
+
+function refused(code: string, status: number, retryAfter?: number): () => Response {
+  const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
+  return () => Response.json({ code, detail: "No." }, { status, headers });
+}
+
+/** A word, key by key, with a rest after each key. */
+async function type(word: string, restMs: number): Promise<void> {
+  for (let length = 1; length <= word.length; length += 1) {
+    box.type({ q: word.slice(0, length) });
+    await pass(restMs);
+  }
+}
+
+const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+const searches = (): string[] =>
+  asked.flatMap(({ isKnownOnly, query }) => (isKnownOnly ? [] : [query["q"] ?? ""]));
+const last = (): SearchState => box.state;
+
+describe("typing", () => {
+  test.each([40, 120, 250, 400, 990])(
+    "searches nothing at %i ms a key, and the whole word once after a pause",
+    async (restMs) => {
+      await type("saffronmarket", restMs);
+      expect(searches()).toEqual([]);
+      expect(last().phase).toBe("typing");
+      await pass(1_000 - restMs);
+      expect(searches()).toEqual(["saffronmarket"]);
+      await pass(60_000);
+      expect(searches()).toEqual(["saffronmarket"]);
+      expect(last()).toMatchObject({ phase: "done", results: [{ tld: ".af" }, { tld: ".com.af" }] });
+    },
+  );
+
+  test("shows what is known meanwhile, with at most one question a second", async () => {
+    await type("saffronmarket", 250);
+    const looks = asked.filter(({ isKnownOnly }) => isKnownOnly).length;
+    expect(looks).toBeGreaterThan(0);
+    expect(looks).toBeLessThanOrEqual(4);
+    expect(last()).toMatchObject({ phase: "typing", results: [{ status: "unknown" }] });
+  });
+
+  test.each(["ka", "a.af", "--", "-kabul", "kabul-.af", "kab ul", "😀😀😀", "@@@@"])(
+    "never searches %j by itself, only when told to",
+    async (q) => {
+      box.type({ q });
+      await pass(60_000);
+      expect(searches()).toEqual([]);
+      box.search({ q });
+      await pass(0);
+      expect(searches()).toEqual([q]);
+    },
+  );
+
+  test("of something else ends the search before and forgets what it found", async () => {
+    answers = [() => new Promise(() => {})];
+    box.search({ q: "herat" });
+    await pass(0);
+    box.type({ q: "kabul" });
+    expect(asked[0]?.signal?.aborted).toBe(true);
+    expect(last()).toMatchObject({ phase: "typing", query: { q: "kabul" }, results: [] });
+    await pass(1_000);
+    expect(searches()).toEqual(["herat", "kabul"]);
+  });
+
+  test("of white space around the same words, or emptying the box, searches nothing", async () => {
+    box.search({ q: "kabul" });
+    await pass(0);
+    box.type({ q: "kabul " });
+    await pass(2_000);
+    expect(searches()).toEqual(["kabul"]);
+    box.type({ q: " " });
+    await pass(2_000);
+    expect(last()).toMatchObject({ phase: "idle", query: null, results: [] });
+    expect(searches()).toEqual(["kabul"]);
+  });
+});
+
+describe("a search", () => {
+  test("starts at once, and only once while it runs", async () => {
+    answers = [() => new Promise(() => {})];
+    box.type({ q: "kabul" });
+    box.search({ q: "kabul" });
+    box.search({ q: "kabul" });
+    await pass(5_000);
+    expect(searches()).toEqual(["kabul"]);
+    expect(last().phase).toBe("searching");
+  });
+
+  test("of another term is another search", async () => {
+    box.search({ q: "kabul" });
+    box.search({ q: "kabul", years: 2 });
+    await pass(0);
+    expect(asked.map(({ query }) => query["years"])).toEqual([undefined, "2"]);
+    expect(asked[0]?.signal?.aborted).toBe(true);
+  });
+
+  test("asks again for what was unknown, when it is due, and for nothing else", async () => {
+    answers = [
+      () => searched([named(".af"), named(".com.af", "unknown", 7), named(".net.af", "unknown", 20)]),
+      () => searched([named(".com.af", "taken")]),
+      () => searched([named(".net.af")]),
+    ];
+    box.search({ q: "kabul" });
+    await pass(6_999);
+    expect(last()).toMatchObject({ phase: "waiting", problem: null });
+    expect(last().untilMs).toBe(Date.now() + 1);
+    await pass(1);
+    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af"]);
+    await pass(13_000);
+    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af", ".net.af"]);
+    expect(last()).toMatchObject({
+      phase: "done",
+      results: [{ status: "available" }, { status: "taken" }, { status: "available" }],
+    });
+  });
+
+  test("that is refused says why and until when, and goes on by itself", async () => {
+    answers = [refused("quota_exhausted", 503, 30)];
+    box.search({ q: "kabul" });
+    await pass(29_999);
+    expect(last()).toMatchObject({ phase: "waiting", problem: { code: "quota_exhausted" } });
+    expect(last().untilMs).toBe(Date.now() + 1);
+    await pass(1);
+    expect(last().phase).toBe("done");
+  });
+
+  test("is tried at once when somebody does not want to wait", async () => {
+    answers = [refused("quota_exhausted", 503, 30), refused("quota_exhausted", 503, 20)];
+    box.search({ q: "kabul" });
+    await pass(10_000);
+    box.retry();
+    await pass(0);
+    expect(last()).toMatchObject({ phase: "waiting", untilMs: Date.now() + 20_000 });
+    await pass(20_000);
+    expect(last().phase).toBe("done");
+    expect(searches()).toHaveLength(3);
+  });
+
+  test("that fails says so, and is tried again by hand for what is missing", async () => {
+    answers = [
+      refused("upstream_failed", 502),
+      () => searched([named(".af"), named(".com.af", "unknown", 90)]),
+    ];
+    box.search({ q: "kabul" });
+    await pass(0);
+    expect(last()).toMatchObject({ phase: "failed", problem: { code: "upstream_failed" }, untilMs: null });
+    box.retry();
+    await pass(0);
+    expect(last()).toMatchObject({ phase: "waiting", problem: null, untilMs: Date.now() + 90_000 });
+    box.retry();
+    await pass(0);
+    expect(asked.at(-1)?.query).toMatchObject({ q: "kabul", tlds: ".com.af" });
+    expect(last().phase).toBe("done");
+  });
+
+  test("gives up after a few rounds and leaves the decision to the visitor", async () => {
+    answers = Array.from({ length: 9 }, () => () => searched([named(".af", "unknown", 10)]));
+    box.search({ q: "kabul" });
+    await pass(600_000);
+    expect(searches()).toHaveLength(4);
+    expect(last()).toMatchObject({ phase: "done", results: [{ status: "unknown" }] });
+  });
+
+  test("leaves nothing behind when it is stopped", async () => {
+    answers = [refused("quota_exhausted", 503, 30)];
+    box.search({ q: "kabul" });
+    await pass(0);
+    box.stop();
+    const told = states.length;
+    await pass(120_000);
+    expect([searches().length, states.length, jest.getTimerCount()]).toEqual([1, told, 0]);
+  });
+});
+
+test.each([
+  ["kabul", true],
+  ["https://www.kabul.af/shop?x=1", true],
+  ["www.a.af", false],
+  ["کابل", true],
+  ["xn--mgba3a4f", true],
+  ["a-b", true],
+  ["ab", false],
+  ["", false],
+  [".af", false],
+])("%j can be a name: %s", (text, expected) => {
+  expect(canBeName(text)).toBe(expected);
+});

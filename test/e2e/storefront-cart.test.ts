@@ -1,0 +1,216 @@
+/** The cart in a real browser: by keyboard alone, its terms, its problems, undo, the time that a price holds, and what survives. */
+import { expect, test } from "@jest/globals";
+import type { Page } from "playwright-core";
+import { refusal } from "./support/answers.js";
+import { describeWithBrowser } from "./support/browser.js";
+import { done, look, openShop, row, searchFor, texts } from "./support/storefront.js";
+
+describeWithBrowser("the cart", () => {
+  const shop = openShop();
+  const status = (page: Page) => page.locator("#cart-status");
+  const total = (page: Page) => page.locator("#cart-total");
+  const told = (page: Page) => page.locator('#cart-status[data-kind="told"]').waitFor();
+  const focused = (page: Page): Promise<unknown> =>
+    page.evaluate("document.activeElement.id || document.activeElement.className");
+
+  test("is kept by keyboard alone: a term, the confirmed total, and a name that is removed and put back", async () => {
+    const { page, axe, picture } = await shop.visitor();
+    await page.keyboard.press("Tab");
+    expect(await focused(page)).toBe("skip");
+    await page.keyboard.press("Enter");
+    expect(await focused(page)).toBe("query");
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await done(page);
+    for (let tabs = 0; (await focused(page)) !== "add-kabul.af" && tabs < 20; tabs += 1)
+      await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    expect(await focused(page)).toBe("add-kabul.af");
+    expect(await page.locator("#live").textContent()).toBe("kabul.af is in your cart.");
+    await row(page, "kabul.com.af").locator("button").press("Enter");
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
+    expect(await total(page).textContent()).toBe("Total: $38.98");
+
+    await page.locator('[id="term-kabul.af"]').selectOption("2");
+    expect(await texts(page, ".item .price")).toEqual(["$48.99", "$11.99"]);
+    expect(await total(page).textContent()).toBe("Total: $60.98");
+    await page.locator("#cart-confirm").press("Enter");
+    await told(page);
+    expect(await total(page).textContent()).toBe("Total: $60.98");
+    await picture("storefront-cart");
+    expect(await axe()).toEqual([]);
+
+    await page.getByRole("button", { name: "Remove kabul.com.af" }).press("Enter");
+    expect(await focused(page)).toBe("cart-undo");
+    expect(await page.locator("#live").textContent()).toBe("kabul.com.af was removed.");
+    expect(await total(page).textContent()).toBe("Total: $48.99");
+    await page.keyboard.press("Enter");
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
+    expect(await page.locator("#cart-undo").isVisible()).toBe(false);
+  });
+
+  test("says at each line what is wrong and what to do, while the others stand", async () => {
+    const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
+    const price = { amount: "26.99", currency: "USD" };
+    const { page, axe, picture } = await shop.visitor({
+      before: (page) =>
+        page.route("/v1/quotes", (route) =>
+          route.fulfill({
+            json: {
+              items: [
+                { ...line, domain: "kabul.af", price, status: "available" },
+                { ...line, domain: "kabul.com.af", price: null, status: "taken" },
+                {
+                  ...line,
+                  domain: "kabul.net.af",
+                  price: null,
+                  status: "unknown",
+                  problem: { code: "upstream_timeout", detail: "x", retryAfter: 5 },
+                },
+              ],
+              total: [price],
+              promise: "aaaa.bbbb.cccc",
+              validUntil: new Date(shop.clock.now() + 600_000).toISOString(),
+            },
+          }),
+        ),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
+      await row(page, domain).locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await told(page);
+    expect(await texts(page, ".item .problem")).toEqual([
+      "Someone else has just registered it. Remove it to go on.",
+      "The registry is very slow right now. Try again in a minute.",
+    ]);
+    expect(await status(page).textContent()).toMatch(/^1 of 3 names can be ordered\. .* held for you/);
+    expect(await total(page).textContent()).toBe("Total: $26.99");
+    await picture("storefront-cart-problems");
+    expect(await axe()).toEqual([]);
+  });
+
+  test("holds twenty names, and says so before the twenty-first", async () => {
+    const { page, axe, picture } = await shop.visitor();
+    const names = Array.from({ length: 20 }, (_, at) => `cart-${String.fromCodePoint(97 + at)}.af`);
+    await page.evaluate(
+      `localStorage.setItem("storefront.cart", ${JSON.stringify(
+        JSON.stringify({
+          items: names.map((domain) => ({
+            domain,
+            unicodeName: domain,
+            tld: ".af",
+            premium: false,
+            years: 1,
+            price: { amount: "26.99", currency: "USD" },
+          })),
+          quotes: null,
+        }),
+      )})`,
+    );
+    await page.reload();
+    await page.getByText("Your cart holds 20 names and is full.").waitFor();
+    expect(await total(page).textContent()).toBe("Total: $539.80");
+    await searchFor(page, "kabul");
+    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Cart is full");
+    await row(page, "kabul.af").locator("button").click({ force: true });
+    expect(await texts(page, ".item")).toHaveLength(20);
+    await picture("storefront-cart-full");
+    expect(await axe()).toEqual([]);
+    await page.getByRole("button", { name: "Remove cart-a.af" }).click();
+    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
+  });
+
+  test("counts down while a price holds, and takes one click to have it again", async () => {
+    const { page, axe, picture } = await shop.visitor({ stopped: true });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await told(page);
+    expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(15:00\sleft\)\.$/);
+    await look(page, 60_000, async () => {
+      await picture("storefront-held");
+      expect(await axe()).toEqual([]);
+    });
+    expect(await status(page).textContent()).toMatch(/\(14:00\sleft\)\.$/);
+    expect(await page.locator("#live").textContent()).toMatch(/15:00/);
+    await page.clock.runFor(15 * 60_000);
+    expect(await status(page).textContent()).toBe("This price is no longer held.");
+    expect(await page.locator("#live").textContent()).toBe("This price is no longer held.");
+    await look(page, 1_000, () => picture("storefront-no-longer-held"));
+    await shop.clock.advance(17 * 60_000);
+    await page.clock.pauseAt(shop.clock.now());
+    await page.getByRole("button", { name: "Confirm again" }).click();
+    await told(page);
+    expect(await status(page).textContent()).toMatch(/\(15:00\sleft\)\.$/);
+  });
+
+  test("says why it must wait, and goes on by itself", async () => {
+    const answers = [refusal("quota_exhausted", 503, 12)];
+    const { page, picture } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/quotes", (route) => {
+          const next = answers.shift();
+          return next === undefined ? route.continue() : route.fulfill(next);
+        }),
+    });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="waiting"]').waitFor();
+    expect(await status(page).textContent()).toBe(
+      "Many people are searching right now. We will try again in 12 seconds.",
+    );
+    await look(page, 5_000, () => picture("storefront-cart-waits"));
+    await page.clock.runFor(8_000);
+    await told(page);
+  });
+
+  test("survives a reload, Back and a closed tab, with the search, the term and the language, and not in the address", async () => {
+    const { page } = await shop.visitor({ language: "fa" });
+    expect(new URL(page.url()).search).toBe("");
+    await page.locator("#terms label").nth(1).click();
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await told(page);
+    const held = await total(page).textContent();
+    const isAsBefore = async (view: Page): Promise<void> => {
+      await done(view);
+      expect(await view.locator("html").getAttribute("lang")).toBe("fa-AF");
+      expect(await view.locator("#query").inputValue()).toBe("kabul");
+      expect(await view.locator("#terms input:checked").inputValue()).toBe("2");
+      expect(await texts(view, ".item .domain")).toEqual(["kabul.af"]);
+      expect(await total(view).textContent()).toBe(held);
+      await told(view);
+      expect(new URL(view.url()).search).toBe("");
+    };
+    await page.reload();
+    await isAsBefore(page);
+    await page.goto("/livez");
+    await page.goBack();
+    await isAsBefore(page);
+    const other = await page.context().newPage();
+    await other.clock.setSystemTime(shop.clock.now());
+    await page.close();
+    await other.goto("/");
+    await isAsBefore(other);
+  });
+
+  test("a link to a search searches once and leaves the address clean", async () => {
+    const asked: string[] = [];
+    const { page } = await shop.visitor({
+      path: "/?q=kabul",
+      before: (page) =>
+        page.route("/v1/search?*", (route) => {
+          asked.push(new URL(route.request().url()).searchParams.get("q") ?? "");
+          return route.continue();
+        }),
+    });
+    await done(page);
+    expect(new URL(page.url()).href).toBe(`${shop.service.url}/`);
+    expect(asked).toEqual(["kabul"]);
+    expect(await texts(page, ".name.exact .domain")).toEqual(["kabul.af"]);
+  });
+});

@@ -1,0 +1,136 @@
+/** How the storefront looks: in three languages, on a phone and a desk, light and dark, without moving, cutting or breaking a rule of axe. */
+import { expect, test } from "@jest/globals";
+import type { Route } from "playwright-core";
+import { refusal } from "./support/answers.js";
+import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
+
+/** What is wider than the place it has. */
+const CUT = `[...document.querySelectorAll(".state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
+  .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)`;
+
+/** What a finger has to meet, with its size, where that is less than 44 px. */
+const SMALL = `[...document.querySelectorAll("main :is(button, a, select, input, label), .languages a, .cart-bar")]
+  .filter((one) => one.checkVisibility() && !one.closest("label:has(input)")?.contains(one.closest("input")))
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([{ width, height }]) => width > 1 && (height < 44 || width < 44))
+  .map(([{ width, height }, one]) => Math.round(width) + "x" + Math.round(height) + " " + one.outerHTML.slice(0, 60))`;
+
+describeWithBrowser("the storefront", () => {
+  const shop = openShop();
+
+  test.each([
+    ["fa", "fa-AF", "نام‌ها", /^۳ از ۴ نام قابل ثبت است/],
+    ["ps", "ps", "نومونه", /^له ۴ نومونو څخه ۳/],
+  ])(
+    "speaks %s from right to left, in its own digits, and remembers it",
+    async (language, tag, heading, found) => {
+      const { page, picture, axe } = await shop.visitor(PHONE);
+      await page.locator(`[data-language="${language}"]`).click();
+      const root = page.locator("html");
+      expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual([tag, "rtl"]);
+      await page.goto("/");
+      expect(await page.locator("#results-heading").textContent()).toBe(heading);
+      await searchFor(page, "کابل");
+      expect(await page.locator("#search-status").textContent()).toMatch(found);
+      expect((await texts(page, ".names .domain"))[0]).toBe("کابل.af");
+      expect((await texts(page, "tbody td"))[0]).toMatch(/۲۶٫۹۹/);
+      await page.locator(".name button").first().click();
+      await picture(`storefront-rtl-${language}`);
+      expect(await axe()).toEqual([]);
+      await page.locator('[data-language="en"]').click();
+      expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual(["en", "ltr"]);
+    },
+  );
+
+  test.each([
+    ["phone", "en", PHONE, "kabul"],
+    ["phone", "fa", PHONE, "google"],
+    ["desk", "en", DESK, "google"],
+    ["desk", "ps", DESK, "kabul"],
+  ] as const)(
+    "moves nothing and is never wider than the screen: %s, %s",
+    async (name, language, size, word) => {
+      // Longer than the half second for which a browser blames the input.
+      const late = async (route: Route): Promise<void> => {
+        await new Promise((later) => setTimeout(later, 550));
+        await route.continue();
+      };
+      let refused = false;
+      const { page, moved, picture } = await shop.visitor({
+        ...size,
+        language,
+        before: async (page) => {
+          for (const path of ["/v1/prices", "/v1/quotes"]) await page.route(path, late);
+          await page.route("/v1/search?*", async (route) => {
+            if (route.request().url().includes("only=known") || refused) return late(route);
+            refused = true;
+            await new Promise((later) => setTimeout(later, 550));
+            return route.fulfill(refusal("upstream_failed", 502));
+          });
+        },
+      });
+      await page.locator("#query").focus();
+      await page.keyboard.type("a-rather-long-name-that-somebody-may-want-to-have-for-the-shop");
+      await page.keyboard.press("Enter");
+      await page.locator('#search-status[data-kind="failed"]').waitFor();
+      await searchFor(page, word);
+      if (word === "google") await page.locator("#ideas").waitFor();
+      await row(page, `${word}.net.af`).locator("button").click();
+      await page.locator("#cart-confirm").click();
+      await page.locator('#cart-status[data-kind="told"]').waitFor();
+      await picture(`storefront-${name}-${language}`);
+      expect(await moved()).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+    },
+  );
+
+  test.each([
+    ["light", "en", "desk"],
+    ["dark", "en", "phone"],
+    ["light", "fa", "phone"],
+    ["dark", "ps", "phone"],
+    ["dark", "fa", "desk"],
+    ["light", "ps", "desk"],
+  ] as const)(
+    "breaks no rule of axe before a search and after it, and cuts no text: %s, %s, %s",
+    async (colorScheme, language, size) => {
+      const { page, axe, picture } = await shop.visitor({
+        colorScheme,
+        language,
+        ...(size === "desk" ? DESK : PHONE),
+      });
+      expect(await axe()).toEqual([]);
+      await searchFor(page, "gold");
+      await page.locator(".name .button").first().click();
+      await picture(`storefront-${colorScheme}-${language}-${size}`);
+      expect(await axe()).toEqual([]);
+      expect(await page.evaluate(CUT)).toEqual([]);
+    },
+  );
+
+  test.each(["en", "fa", "ps"])("fits a phone: %s", async (language) => {
+    // As much as a keyboard leaves of the screen.
+    const viewport = { width: 360, height: 400 };
+    const { page, picture } = await shop.visitor({ ...PHONE, viewport, language });
+    await page.locator("#query").tap();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await done(page);
+    const seen = await page.evaluate(
+      `(() => { const { top } = document.querySelector(".name.exact .domain").getBoundingClientRect(); return top; })()`,
+    );
+    expect(Number(seen)).toBeGreaterThanOrEqual(0);
+    expect(Number(seen)).toBeLessThan(viewport.height - 40);
+    await page.locator(".name button").first().tap();
+    expect(await page.locator("#cart-bar-total").textContent()).toMatch(/26[.٫]99|۲۶٫۹۹/);
+    const bar = await page.locator("#cart-bar").boundingBox();
+    expect(Math.round((bar?.y ?? 0) + (bar?.height ?? 0))).toBe(viewport.height);
+    await page.screenshot({ path: `test-output/storefront-keyboard-${language}.png` });
+    await picture(`storefront-fits-${language}`);
+    expect(await page.evaluate(SMALL)).toEqual([]);
+    await page.locator("#cart-bar").tap();
+    await page.locator("#cart-confirm").tap();
+    await page.locator('#cart-status[data-kind="told"]').waitFor();
+  });
+});
