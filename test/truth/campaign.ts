@@ -116,5 +116,5 @@ async function runPart(campaign: Campaign, at: number, workers: number): Promise
 export function described({ seed, kind, history, violations }: Printed): string {
   const steps = JSON.stringify(history);
   const found = violations.map(({ atMs, what }) => `    at ${atMs} ms: ${what}`);
-  return [`${kind}`, ...found, `  npm run bench -- truth --seed ${seed} --history '${steps}'`].join("\n");
+  return [kind, ...found, `  npm run bench -- truth --seed ${seed} --history '${steps}'`].join("\n");
 }

@@ -86,7 +86,12 @@ export class Evidence {
       case "tier":
         this.#addTier({ ...when, tier: answer.fact.current });
         break;
+      case "domains":
+      case "domain":
+      case "balance":
+        break;
       default:
+        answer satisfies never;
     }
   }
 
@@ -105,8 +110,10 @@ export class Evidence {
     const isAgain = before.some(
       (known) => known.arrivedMs > this.#quotesSinceMs && quote.askedMs - known.askedMs <= freshMs,
     );
-    const last = before.filter((known) => isBefore(known, quote)).at(-1);
-    if (last !== undefined && last.cents !== quote.cents)
+    const last = before.findLast((known) => isBefore(known, quote));
+    // One that was doubtful and has changed confirms the evidence that there was.
+    const isNews = last !== undefined && this.doubtAboutQuote(last, quote.askedMs + 1) === undefined;
+    if (isNews && last.cents !== quote.cents)
       this.ends.push({ ...quote, why: `${quote.term} was ${last.cents} and is ${quote.cents}` });
     this.quotes.push({ ...quote, isAgain });
   }

@@ -93,7 +93,8 @@ export function historyOf(seed: number): History {
   const newPrices = (): WorldStep =>
     oneOf([
       { price: oneOf(TERMS), cents: 1_000 + below(6_000) },
-      { list: 80 + below(50) },
+      // Never what it was: nobody could tell a price that has come back from one that never changed.
+      { list: oneOf([80, 102]) + below(20) },
       { tier: below(10) },
     ]);
   const change = (): WorldStep => oneOf([taken, premium, newPrices, newPrices])();

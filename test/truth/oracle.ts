@@ -63,7 +63,8 @@ export function contradiction(
   // "Taken" may be believed although it overlaps; "available" may not.
   const beats = (other: CheckFact, own: CheckFact): boolean =>
     status === "available" ? other.arrivedMs > own.askedMs : other.askedMs > own.arrivedMs;
-  if (support.length === 0 || support.some((own) => !against.some((other) => beats(other, own)))) return;
+  if (support.length === 0 || support.some((own) => !against.some((other) => beats(other, own))))
+    return undefined;
   const last = against.at(-1);
   return `${status === "available" ? "taken" : "available"} had been answered at ${last?.arrivedMs} ms`;
 }
@@ -109,7 +110,11 @@ export class Oracle {
     const isPossible = (state: State): boolean =>
       [true, false].some((rule) => cents === retail(costs(state), rule));
     if (!claimed.some(stale ? isPossible : isRight))
-      return this.report("shown: a price that was not true", endedMs, `${what}, costs ${claimed.map(costs)}`);
+      return this.report(
+        "shown: a price that was not true",
+        endedMs,
+        `${what}, costs ${claimed.map(costs).join(", ")}`,
+      );
     if (!stale) this.#checkShownFresh(name, years, shown, endedMs, what);
   }
 

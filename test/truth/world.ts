@@ -160,6 +160,12 @@ export class World {
     return this.#states.filter((state) => state.fromMs <= toMs && state.toMs >= fromMs);
   }
 
+  /** How often what `of` reads has changed since then. */
+  changesSince(fromMs: number, of: (state: State) => string): number {
+    const seen = this.during(fromMs, this.#now()).map(of);
+    return seen.filter((value, at) => at > 0 && value !== seen[at - 1]).length;
+  }
+
   /** Now, or after so many calls more. */
   change(step: WorldStep, afterCalls = 0): void {
     if ("tier" in step) {
