@@ -107,7 +107,8 @@ export function decodeCheck(
     isFields(beside) && coversTerm([beside], years)
       ? parseWholesale(pick([beside], ["amount"]), pick([beside], ["currency"]))
       : null;
-  return { status: "taken", ...(wholesale && { wholesale }) };
+  const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
+  return { status: "taken", ...(isExpected && { wholesale }) };
 }
 
 /** A check as it was kept as JSON; undefined for anything that a check never is. */

@@ -197,7 +197,8 @@ function showCredentials({ credentials, upstream }: Overview): void {
   );
 }
 
-function alarmsOf({ credentials, quota, redis, upstream, unexpected }: Overview): Alarm[] {
+function alarmsOf(overview: Overview): Alarm[] {
+  const { credentials, quota, redis, upstream, unexpected, prices, promises } = overview;
   const alarms: Alarm[] = [];
   const add = (isOn: boolean, level: Alarm["level"], text: string): void => {
     if (isOn) alarms.push({ level, text });
@@ -218,6 +219,16 @@ function alarmsOf({ credentials, quota, redis, upstream, unexpected }: Overview)
     openCircuits.length > 0,
     "warn",
     `These operations keep failing; only trial requests are made: ${openCircuits.join(", ")}.`,
+  );
+  add(
+    prices.doubtful > 0,
+    "warn",
+    `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful: they are shown as stale and not signed until the registry has confirmed them.`,
+  );
+  add(
+    promises.belowFloor > 0,
+    "bad",
+    `${count.format(promises.belowFloor)} signed promises have fallen below their minimum price. Margin lost: ${promises.marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
   );
   for (const { operation, what, count: times } of unexpected.slice(0, 3))
     add(
