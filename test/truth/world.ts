@@ -132,6 +132,11 @@ function stateAfter(state: State, change: Change): State {
   return { ...state, set: new Map(state.set).set(termOf(action, years), amountCents) };
 }
 
+interface Later {
+  readonly changes: readonly Change[];
+  callsLeft: number;
+}
+
 /** The sandbox in its first state, which changes through here alone from now on. */
 export class World {
   readonly #control: Pick<Control, "schedule" | "scheduled">;
@@ -140,7 +145,7 @@ export class World {
     { fromMs: 0, toMs: Infinity, tier: 0, set: new Map(), taken: new Set(), premium: new Map() },
   ];
   readonly #tiersSeen = new Set([0]);
-  readonly #later = new Map<number, readonly Change[]>();
+  readonly #later = new Map<number, Later>();
 
   constructor(control: Pick<Control, "schedule" | "scheduled">, now: () => number) {
     this.#control = control;
@@ -174,8 +179,10 @@ export class World {
       this.#tiersSeen.add(step.tier);
     }
     const changes = changesOf(step, this.now);
-    if (afterCalls > 0) this.#later.set(this.#control.schedule({ afterCalls }, changes), changes);
-    else {
+    if (afterCalls > 0) {
+      const id = this.#control.schedule({ afterCalls }, changes);
+      this.#later.set(id, { changes, callsLeft: afterCalls });
+    } else {
       this.#control.schedule({ afterMs: 0 }, changes);
       this.#record(changes);
     }
@@ -184,12 +191,17 @@ export class World {
   /** Takes note of what has fallen due: at this very moment, because it is called before the clock moves on. */
   catchUp(): void {
     if (this.#later.size === 0) return;
-    const pending = new Set(this.#control.scheduled().map(({ id }) => id));
-    for (const [id, changes] of this.#later)
-      if (!pending.has(id)) {
-        this.#later.delete(id);
-        this.#record(changes);
-      }
+    const pending = new Map(this.#control.scheduled().map(({ id, due }) => [id, due]));
+    const due = [...this.#later].filter(([id]) => !pending.has(id));
+    // Several may have fallen due since the last look; all wait for the same calls.
+    for (const [id, { changes }] of due.toSorted(([, a], [, b]) => a.callsLeft - b.callsLeft)) {
+      this.#later.delete(id);
+      this.#record(changes);
+    }
+    for (const [id, later] of this.#later) {
+      const left = pending.get(id);
+      if (left !== undefined && "afterCalls" in left) later.callsLeft = left.afterCalls;
+    }
   }
 
   #record(changes: readonly Change[]): void {
