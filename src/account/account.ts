@@ -186,13 +186,13 @@ export function createAccount(settings: AccountSettings): Account {
     freshMs: number,
     consult: () => Promise<Known<unknown> | undefined>,
     renew: (ask: Ask) => Promise<unknown>,
-    firstInMs = 0,
+    { firstInMs = 0, isUrgent }: { readonly firstInMs?: number; readonly isUrgent?: () => boolean } = {},
   ): Background {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       // Another replica may have asked already: that costs nothing, so it needs no room.
       const known = await consult();
       if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
-      if (roomInMs() > 0) return "no room";
+      if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.renewal.failed", { what });
       });
@@ -243,7 +243,11 @@ export function createAccount(settings: AccountSettings): Account {
     keepWarm() {
       const kept = [
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
-        keepKnown("tier", settings.tierFreshMs, consultTier, tier, settings.awaitsTier() ? 0 : TIER_AFTER_MS),
+        keepKnown("tier", settings.tierFreshMs, consultTier, tier, {
+          firstInMs: settings.awaitsTier() ? 0 : TIER_AFTER_MS,
+          // Until then saved prices neither decide nor are signed.
+          isUrgent: settings.awaitsTier,
+        }),
       ];
       return () => {
         for (const { stop } of kept) stop();

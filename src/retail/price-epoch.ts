@@ -47,7 +47,7 @@ export interface PriceEpochs {
    * learned under (null: unknown, so until they have been asked again).
    */
   resume(saved: { readonly tier: string | null } | null): void;
-  /** Whether saved prices have yet to prove good. */
+  /** Whether saved prices are waiting for the first word of the tier. */
   awaitsTier(): boolean;
   /** The epochs ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
@@ -139,7 +139,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       saved = taken && { tier: taken.tier, untilMs: stamp() };
       changed();
     },
-    awaitsTier: () => saved !== null,
+    awaitsTier: () => saved !== null && tier === null,
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),
