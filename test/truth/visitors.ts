@@ -2,7 +2,8 @@
 import { z } from "zod";
 import type { Delivered } from "../../src/sandbox/sandbox.js";
 import { claimsOf } from "../support/promise.js";
-import { type TermName, TERMS } from "./history.js";
+import { doubtCalls, isOneDoubt } from "./doubts.js";
+import type { TermName } from "./history.js";
 import type { Exchange, Oracle } from "./oracle.js";
 import {
   availabilityReply,
@@ -15,7 +16,7 @@ import {
 } from "./replies.js";
 import { judgeSigned } from "./signing.js";
 import type { Question, Reply, SimulatedService } from "./simulation.js";
-import { costOf, NAMES, partsOf, registrationOf, type State, termOf } from "./world.js";
+import { NAMES, partsOf, termOf } from "./world.js";
 
 const DOUBT_CALLS = 2;
 
@@ -118,8 +119,8 @@ export class Visitors {
       );
       return;
     }
-    const callsBefore = this.#doubtCalls(name, years);
-    const isOneDoubt = this.#isOneDoubt(name, termOf("registration", years));
+    const callsBefore = doubtCalls(this.#oracle.evidence, name, years);
+    const isOneDoubt = isOneDoubt(this.#oracle, name, termOf("registration", years));
     this.#ask(`/v1/availability?domain=${domain}&years=${years}`, undefined, ({ status, body }, exchange) => {
       const what = `${domain} for ${years}`;
       const { isCalm, endedMs } = exchange;
@@ -136,7 +137,7 @@ export class Visitors {
       this.#oracle.availability(name, years, shown, exchange);
       if (shown.premium && !shown.stale && !this.#premiumSinceMs.has(name))
         this.#premiumSinceMs.set(name, endedMs);
-      const calls = this.#doubtCalls(name, years) - callsBefore;
+      const calls = doubtCalls(this.#oracle.evidence, name, years) - callsBefore;
       if (isCalm && (calls > DOUBT_CALLS || (isOneDoubt && shown.stale)))
         this.#oracle.report(
           "doubt: not resolved within two calls",
@@ -214,37 +215,8 @@ export class Visitors {
   #isPriceable(name: number, term: TermName): boolean {
     const { now } = this.#oracle.world;
     const domain = NAMES[name] ?? "";
-    if (!this.#isOneDoubt(name, term)) return false;
+    if (!isOneDoubt(this.#oracle, name, term)) return false;
     if (term.startsWith("registration")) return !now.taken.has(domain);
     return !now.premium.has(domain) && !this.#premiumSinceMs.has(name);
-  }
-
-  /**
-   * Whether what the service knew and what is true now differ by one change at most, in everything that decides a price of this name: each
-   * further change is a doubt of its own.
-   */
-  #isOneDoubt(name: number, term: TermName): boolean {
-    const domain = NAMES[name] ?? "";
-    const terms = TERMS.filter((one) => one === term || one.startsWith("registration"));
-    const { checks, quotes } = this.#oracle.evidence;
-    const lastMs = [
-      ...terms.map((one) => quotes.findLast((quote) => quote.term === one)),
-      ...[1, 2].map((years) => checks.findLast((check) => check.name === name && check.years === years)),
-    ].map((last) => last?.askedMs ?? Infinity);
-    const deciding = (state: State): string =>
-      JSON.stringify([
-        terms.map((one) => costOf(state, one)),
-        [1, 2].map((years) => registrationOf(state, domain, years)),
-        state.taken.has(domain),
-      ]);
-    return this.#oracle.world.changesSince(Math.min(...lastMs), deciding) <= 1;
-  }
-
-  /** Calls spent so far on doubts that a question for this name can have. */
-  #doubtCalls(name: number, years: number): number {
-    const { checks, quotes } = this.#oracle.evidence;
-    const ofName = checks.filter((check) => check.isAgain && check.name === name && check.years === years);
-    const ofTerm = quotes.filter(({ isAgain, term }) => isAgain && term === termOf("registration", years));
-    return ofName.length + ofTerm.length;
   }
 }
