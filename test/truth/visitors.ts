@@ -120,7 +120,7 @@ export class Visitors {
       return;
     }
     const callsBefore = doubtCalls(this.#oracle.evidence, name, years);
-    const isOneDoubt = isOneDoubt(this.#oracle, name, termOf("registration", years));
+    const isSingle = isOneDoubt(this.#oracle, name, termOf("registration", years));
     this.#ask(`/v1/availability?domain=${domain}&years=${years}`, undefined, ({ status, body }, exchange) => {
       const what = `${domain} for ${years}`;
       const { isCalm, endedMs } = exchange;
@@ -138,7 +138,7 @@ export class Visitors {
       if (shown.premium && !shown.stale && !this.#premiumSinceMs.has(name))
         this.#premiumSinceMs.set(name, endedMs);
       const calls = doubtCalls(this.#oracle.evidence, name, years) - callsBefore;
-      if (isCalm && (calls > DOUBT_CALLS || (isOneDoubt && shown.stale)))
+      if (isCalm && (calls > DOUBT_CALLS || (isSingle && shown.stale)))
         this.#oracle.report(
           "doubt: not resolved within two calls",
           endedMs,
