@@ -36,6 +36,8 @@ export interface PriceEpochs {
   of(askedMs: number): string;
   current(): string;
   isDoubtful(price: InEpoch): boolean;
+  /** Whether evidence has ended that epoch. */
+  isOver(epoch: string): boolean;
   /** Ends the epoch; prices asked up to now are doubtful, the evidence itself excepted, whose holder puts it into the new one. */
   end(evidence: PriceEvidence): void;
   /** The reseller's tier as the upstream names it now: another one than before ends the epoch. */
@@ -117,6 +119,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   return {
     of: (askedMs) => (askedMs > sinceMs ? current() : OVER),
     current,
+    isOver: (epochOf) => epochOf !== current(),
     isDoubtful: ({ epoch, askedMs }) => epoch !== current() || (saved !== null && askedMs <= saved.untilMs),
     end,
     noteTier(named) {

@@ -1,4 +1,5 @@
 /** The upstream as its document describes it, started as one thing: the API, the portal side, and handles on both. */
+import type { Server } from "node:http";
 import { fileURLToPath } from "node:url";
 import { ROOT } from "../root.js";
 import { createApi } from "./api.js";
@@ -58,6 +59,8 @@ export interface Sandbox {
   /** Host root of the API, without a trailing slash. */
   readonly url: string;
   readonly controlUrl: string | null;
+  /** Behind `url`: for callers in this process that bring their own connections. */
+  readonly server: Server;
   readonly control: Control;
   /** The first credential that the reseller had at the start; without an id, of the first reseller. */
   credential(resellerId?: string): Credential;
@@ -124,6 +127,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   return {
     url: api.url,
     controlUrl: portal?.url ?? null,
+    server: api.server,
     control,
     credential: (resellerId = config.resellers[0]?.id ?? "") => {
       const credential = first.get(resellerId);

@@ -119,6 +119,9 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     ask.spend();
     const quote = await prices.quote(ask, what, demands().quotedSinceMs);
     if (isSignable(quote, quote)) return quote;
+    // Evidence came while it was asked.
+    const again = await prices.quote(ask, what, demands().quotedSinceMs);
+    if (isSignable(again, again)) return again;
     throw changing();
   }
 

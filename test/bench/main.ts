@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything.
- * The settings are for `http` and, the rounds alone, for `start`.
+ * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything but `truth`.
+ * The settings are for `http` and, the rounds alone, for `start`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
@@ -11,8 +11,9 @@ import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
+import { benchTruth, type TruthOptions } from "./truth.js";
 
-interface Options {
+interface Options extends TruthOptions {
   readonly rounds?: number;
   readonly seconds?: number;
 }
@@ -25,30 +26,44 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   start: benchStart,
   memory: benchMemory,
 };
+const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth };
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: "string" }, seconds: { type: "string" } },
+  options: {
+    rounds: { type: "string" },
+    seconds: { type: "string" },
+    histories: { type: "string" },
+    seed: { type: "string" },
+    history: { type: "string" },
+  },
 });
-const options: Options = {
+const numbers = {
   ...(values.rounds !== undefined && { rounds: Number(values.rounds) }),
   ...(values.seconds !== undefined && { seconds: Number(values.seconds) }),
+  ...(values.histories !== undefined && { histories: Number(values.histories) }),
+  ...(values.seed !== undefined && { seed: Number(values.seed) }),
 };
-for (const [name, value] of Object.entries(options)) {
+const options: Options = {
+  ...numbers,
+  ...(values.history !== undefined && { history: values.history }),
+};
+for (const [name, value] of Object.entries(numbers)) {
   if (!Number.isInteger(value) || value < 1) {
     console.error(`--${name} must be a whole number from 1`);
     process.exit(1);
   }
 }
 const wanted = given.flatMap((name) => (name === "quota" ? Object.keys(QUOTA) : [name]));
-const unknown = wanted.filter((name) => !(name in BENCHES));
+const all = { ...BENCHES, ...BY_NAME_ALONE };
+const unknown = wanted.filter((name) => !(name in all));
 if (unknown.length > 0) {
-  const names = ["quota", ...Object.keys(BENCHES)].join(", ");
+  const names = ["quota", ...Object.keys(all)].join(", ");
   console.error(`there is no benchmark ${unknown.join(", ")}; there are: ${names}`);
   process.exit(1);
 }
 // What must be tidied up is tidied up at the exit, which a signal alone would skip.
 process.once("SIGINT", () => process.exit(130));
-for (const [name, run] of Object.entries(BENCHES)) {
+for (const [name, run] of Object.entries(wanted.length === 0 ? BENCHES : all)) {
   if (wanted.length === 0 || wanted.includes(name)) await run(options);
 }

@@ -11,8 +11,12 @@ export class FakeClock implements Clock {
   #monotonicMs = 0;
   readonly #timers = new Set<Timer>();
 
-  constructor(wallMs = Date.UTC(2026, 2, 20)) {
+  readonly #settle: () => Promise<void>;
+
+  /** `settle` lets everything run that a timer has set off; default: what only waits for promises. */
+  constructor(wallMs = Date.UTC(2026, 2, 20), settled = settle) {
     this.#wallMs = wallMs;
+    this.#settle = settled;
   }
 
   now(): number {
@@ -44,17 +48,17 @@ export class FakeClock implements Clock {
   /** Lets `ms` pass. */
   async advance(ms: number): Promise<void> {
     const until = this.#monotonicMs + ms;
-    await settle();
+    await this.#settle();
     for (;;) {
       const next = this.#first(until);
       if (next === undefined) break;
       this.#timers.delete(next);
       this.#jump(next.at);
       next.run();
-      await settle();
+      await this.#settle();
     }
     this.#jump(until);
-    await settle();
+    await this.#settle();
   }
 
   #first(until: number): Timer | undefined {

@@ -53,7 +53,7 @@ const cartShape = z.object({
       price: money.nullable(),
       status: z.string(),
       premium: z.boolean().default(false),
-      asOf: z.iso.datetime().optional(),
+      asOf: z.iso.datetime().nullable().optional(),
       problem: z
         .object({ code: z.string(), detail: z.string(), retryAfter: z.int().positive().optional() })
         .optional(),

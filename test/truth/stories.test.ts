@@ -1,74 +1,35 @@
 /** The stories of what may change between an answer and the next one: what is shown and signed never contradicts what the upstream has said since. */
-import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { newPromiseKey } from "../../src/retail/promise.js";
-import { type After, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { FakeClock } from "../support/fake-clock.js";
-import {
-  bearer,
-  CHECK,
-  PRICING,
-  problemOf,
-  type Service,
-  type ServiceOptions,
-  startService,
-  temporaryFolder,
-  until,
-} from "../support/service.js";
-import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import type { FakeClock } from "../support/fake-clock.js";
+import { bearer, CHECK, PRICING, problemOf, type Service, until } from "../support/service.js";
+import { aMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
+import { registration, renewal, shopAt, transfer, usd } from "./shop.js";
 
-const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const WIDE = { limit: 1000, windowMs: MINUTE_MS };
-const PROMISE_KEY = newPromiseKey();
 
 const of = (action: "registration" | "renewal" | "transfer", amountCents: number, years = 1) =>
   ({ tld: ".af", action, years, amountCents }) as const;
 
+let opened: OpenedShop;
 let clock: FakeClock;
 let sandbox: Sandbox;
 let service: Service;
-let folder: ReturnType<typeof temporaryFolder>;
-
-async function start(options: Partial<ServiceOptions> = {}): Promise<void> {
-  const { key, secret } = sandbox.credential();
-  const env = {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
-    PROMISE_PRIVATE_KEY: PROMISE_KEY,
-    QUOTA_COLD_START: "assume-free",
-    STATE_DIR: folder.path,
-  };
-  service = await startService({ clock, at: sandbox, retail: RETAIL, env, ...options });
-}
-
-const shop = () => shopAt(service);
-const staffPurge = (what: string) =>
-  service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
-
-/** Lets a minute pass second by second, and the background work with it. */
-async function aMinute(): Promise<void> {
-  for (let second = 0; second < 60; second += 1) {
-    await clock.advance(1_000);
-    await service.ask("/livez");
-  }
-}
-
 beforeEach(async () => {
-  clock = new FakeClock();
-  folder = temporaryFolder();
-  const configFile = `${folder.path}/world.yaml`;
-  writeFileSync(configFile, WORLD);
-  const after: After = (delayMs, run) => clock.after(delayMs, run);
-  sandbox = await startSandbox({ configFile, rateLimit: WIDE, now: () => clock.monotonic(), after });
-  await start();
+  opened = await openShop();
+  ({ clock, sandbox } = opened);
+  service = await opened.start();
 });
 afterEach(async () => {
   await service.close();
-  await sandbox.close();
-  folder.remove();
+  await opened.close();
 });
+
+const restart = async (): Promise<void> => {
+  service = await opened.start({ warm: false });
+};
+const shop = () => shopAt(service);
+const purge = () => staffPurge(service, "prices");
 
 describe("when the wholesale price rises", () => {
   beforeEach(async () => {
@@ -96,7 +57,7 @@ describe("when the wholesale price rises", () => {
     const before = await shop().availability("kabul.af");
     expect(before).toMatchObject({ premium: false, price: usd("26.97") });
     sandbox.control.setPrice("demo", of("registration", 2250));
-    await staffPurge("prices");
+    await purge();
     await until(async () => {
       await clock.advance(100);
       return (await shop().quote("registration")).price.amount === "34.75";
@@ -127,7 +88,7 @@ describe("when the wholesale price rises", () => {
     await service.close();
     sandbox.control.setPrice("demo", of("renewal", 3000));
     await clock.advance(30 * HOUR_MS);
-    await start({ warm: false });
+    await restart();
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
   });
 });
@@ -176,15 +137,15 @@ describe("when an answer comes late", () => {
   test("T4: a quote that was asked before the prices were purged is asked again, not kept for an hour", async () => {
     const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
     await clock.advance(1_000);
-    await staffPurge("prices");
+    await purge();
     await clock.advance(100);
     const late = await hold.caught();
     sandbox.control.setPrice("demo", of("renewal", 3000));
     await clock.advance(1_000);
-    await staffPurge("prices");
+    await purge();
     await clock.advance(500);
     late.release();
-    await aMinute();
+    await aMinute(service, clock);
     expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
   });
 });
@@ -232,27 +193,27 @@ describe("when the tier changes while the service is down", () => {
 
   test("T6: no price of the old tier is signed after the start, even one that is a few seconds old", async () => {
     await clock.advance(5_000);
-    await start({ warm: false });
+    await restart();
     const { signed } = await shop().cart(renewal("herat.af"), registration("kabul.af"));
     expect(signed).toEqual(["herat.af renewal 28.00", "kabul.af registration 24.37"]);
   });
 
   test("T6: once staff see the new tier, prices of the old one are doubtful, and soon they are gone", async () => {
     await clock.advance(2 * MINUTE_MS);
-    await start({ warm: false });
+    await restart();
     await service.ask("/v1/staff/tier", { headers: bearer("read") });
     const shown = await shop().quote("renewal");
     expect([`${shown.price.amount} stale`, "28.00"]).toContain(
       shown.price.amount + (shown.stale ? " stale" : ""),
     );
-    await aMinute();
+    await aMinute(service, clock);
     expect(await shop().quote("renewal")).toMatchObject({ price: usd("28.00"), stale: false });
     expect(await shop().quote("registration")).toMatchObject({ price: usd("24.37"), stale: false });
   });
 
   test("T6: an ordinary name is not taken for premium because its quote is of the old tier", async () => {
     await clock.advance(2 * MINUTE_MS);
-    await start({ warm: false });
+    await restart();
     const shown = await shop().availability("kabul.af");
     expect(shown).toMatchObject({ premium: false, price: usd("24.37") });
   });

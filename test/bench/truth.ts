@@ -1,0 +1,49 @@
+/** `npm run bench -- truth`: many random histories and what the oracle finds in them, or one history again with all that happened in it. */
+import { described, runCampaign } from "../truth/campaign.js";
+import { figure, table } from "./table.js";
+
+const HISTORIES = 100_000;
+
+export interface TruthOptions {
+  readonly histories?: number;
+  readonly seed?: number;
+  /** A history as JSON, as failures print it. */
+  readonly history?: string;
+}
+
+export async function benchTruth({ seed = 1, history, ...options }: TruthOptions): Promise<void> {
+  const histories = history === undefined ? (options.histories ?? HISTORIES) : 1;
+  console.log(`Truth over time: ${histories} histories from seed ${seed} on.\n`);
+  const startedMs = performance.now();
+  const { totals, trace } = await runCampaign({
+    seed,
+    histories,
+    history,
+    trace: history !== undefined,
+    onFailure: (failure) => {
+      console.log(`${described(failure)}\n`);
+    },
+  });
+  for (const line of trace) console.log(line);
+  const seconds = (performance.now() - startedMs) / 1000;
+  const share = (part: number, whole: number): string => `${figure((100 * part) / Math.max(1, whole))} %`;
+  console.log(
+    table(
+      ["", "histories", "share"],
+      [
+        ["played", String(totals.histories), ""],
+        ["with a violation", String(totals.failed), share(totals.failed, totals.histories)],
+        ...Object.entries(totals.kinds).map(([kind, count]) => [
+          kind,
+          String(count),
+          share(count, totals.histories),
+        ]),
+      ],
+    ),
+  );
+  console.log(
+    `\n${totals.calls} calls, of which ${totals.again} (${share(totals.again, totals.calls)}) were spent on doubts: ` +
+      `they asked for what was known and fresh. ${figure(seconds)} s, ${figure((1000 * seconds) / totals.histories)} ms a history.`,
+  );
+  if (totals.failed > 0) process.exitCode = 1;
+}

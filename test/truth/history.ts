@@ -1,0 +1,165 @@
+/** What can happen in one history, and how random histories are made: a history depends on its seed alone. */
+import { z } from "zod";
+
+const name = z.int().min(0).max(2);
+const years = z.int().min(1).max(2);
+const operation = z.enum(["check", "quote", "tier"]);
+
+/** One term of the catalogue. */
+const term = z.enum(["registration 1", "registration 2", "renewal 1", "transfer 1"]);
+export type TermName = z.infer<typeof term>;
+export const TERMS = term.options;
+
+const worldStep = z.union([
+  z.strictObject({ taken: name, is: z.boolean() }),
+  z.strictObject({ premium: name, cents: z.int().positive().nullable() }),
+  z.strictObject({ price: term, cents: z.int().positive() }),
+  /** Every price becomes this percentage of itself. */
+  z.strictObject({ list: z.int().positive() }),
+  z.strictObject({ tier: z.int().min(0).max(9) }),
+]);
+export type WorldStep = z.infer<typeof worldStep>;
+
+const step = z.union([
+  // Visitors: a question is put and its answer is judged whenever it comes.
+  z.strictObject({ look: name, years, known: z.boolean().optional() }),
+  z.strictObject({ quote: term }),
+  z.strictObject({ prices: z.literal(true) }),
+  z.strictObject({ cart: z.array(z.strictObject({ name, term })).min(1).max(3) }),
+  z.strictObject({ leave: z.int().min(0) }),
+  // The registry and the reseller's account: now, or after so many calls more.
+  worldStep,
+  z.strictObject({ after: z.int().positive(), change: worldStep }),
+  // The way to it.
+  z.strictObject({
+    hold: operation,
+    calls: z.int().positive(),
+    decided: z.enum(["on-arrival", "on-release"]),
+  }),
+  z.strictObject({ release: z.int().min(0) }),
+  z.strictObject({ releaseAll: z.literal(true) }),
+  z.strictObject({ upstream: z.enum(["down", "up"]) }),
+  // Staff, and time.
+  z.strictObject({ purge: z.enum(["prices", "availability", "account", "all"]) }),
+  z.strictObject({ staffTier: z.literal(true) }),
+  z.strictObject({ restart: z.int().min(0) }),
+  z.strictObject({ pass: z.int().positive() }),
+]);
+export type Step = z.infer<typeof step>;
+export type History = readonly Step[];
+export type Action = "registration" | "renewal" | "transfer";
+
+export const parseHistory = (text: string): History => z.array(step).parse(JSON.parse(text));
+
+/** Uniform in [0, 1), the same sequence for the same seed (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+const SHORT_MS = [5, 200, 900, 2_000, 4_000];
+const LONG_MS = [6_000, 12_000, 25_000, 35_000, 61_000, 90_000, 300_000];
+
+/**
+ * Ten to twenty steps; about half of them are questions, so that what changes is looked at. Most are single; some are short scenes, because
+ * what goes wrong often needs several steps about one name.
+ */
+export function historyOf(seed: number): History {
+  const random = randomOf(seed);
+  const below = (limit: number): number => Math.floor(random() * limit);
+  const oneOf = <T>(list: readonly T[]): T => {
+    const found = list[below(list.length)];
+    if (found === undefined) throw new RangeError("nothing to choose from");
+    return found;
+  };
+  // Most questions are about one name, because what is asked once contradicts nothing.
+  const aName = (): number => (random() < 0.7 ? 0 : below(3));
+  const someYears = (): number => (random() < 0.75 ? 1 : 2);
+  const look = (): Step => ({ look: aName(), years: someYears() });
+  const cart = (): Step => {
+    const names = random() < 0.5 ? [aName()] : [0, 1 + below(2)];
+    return { cart: names.map((one) => ({ name: one, term: oneOf(TERMS) })) };
+  };
+  const taken = (): WorldStep => ({ taken: aName(), is: random() < 0.6 });
+  const premium = (): WorldStep => ({
+    premium: aName(),
+    cents: random() < 0.65 ? 50_000 + below(500_000) : null,
+  });
+  const newPrices = (): WorldStep =>
+    oneOf([
+      { price: oneOf(TERMS), cents: 1_000 + below(6_000) },
+      // Never what it was: nobody could tell a price that has come back from one that never changed.
+      { list: oneOf([80, 102]) + below(20) },
+      { tier: below(10) },
+    ]);
+  const change = (): WorldStep => oneOf([taken, premium, newPrices, newPrices])();
+  const hold = (): Step => ({
+    hold: oneOf(["check", "check", "quote", "quote", "tier"]),
+    calls: 1 + below(3),
+    decided: random() < 0.8 ? "on-arrival" : "on-release",
+  });
+  const pass = (): Step => ({ pass: oneOf(SHORT_MS) });
+
+  const lateAnswer = (): Step[] => {
+    const [name, first, then] = [aName(), someYears(), someYears()];
+    const left: Step[] = random() < 0.5 ? [{ leave: 0 }] : [];
+    const late: Step = { hold: "check", calls: 1, decided: "on-arrival" };
+    const changed: Step = random() < 0.7 ? { taken: name, is: true } : newPrices();
+    const asked: Step[] = [late, { look: name, years: first }, pass(), ...left, changed];
+    return [...asked, { look: name, years: then }, pass(), { release: 0 }, { look: name, years: first }];
+  };
+  const boughtAfterLook = (): Step[] => {
+    const [name, years] = [aName(), someYears()];
+    const between = random() < 0.6 ? [change()] : [];
+    return [{ look: name, years }, ...between, pass(), { cart: [{ name, term: oneOf(TERMS) }] }];
+  };
+  const resolvedWhileItChanges = (): Step[] => [
+    newPrices(),
+    { after: 1 + below(3), change: change() },
+    look(),
+    cart(),
+  ];
+  const newPricesOverRestart = (): Step[] => [
+    { restart: oneOf([0, 1_000, 20_000]) },
+    newPrices(),
+    oneOf([look, cart])(),
+  ];
+
+  const kinds: readonly (readonly [weight: number, make: () => Step | Step[]])[] = [
+    [20, look],
+    [2, () => ({ look: aName(), years: someYears(), known: true })],
+    [7, () => ({ quote: oneOf(TERMS) })],
+    [2, () => ({ prices: true })],
+    [16, cart],
+    [3, () => ({ leave: below(4) })],
+    [16, change],
+    [5, () => ({ after: 1 + below(4), change: change() })],
+    [7, hold],
+    [8, () => ({ release: below(4) })],
+    [2, () => ({ releaseAll: true })],
+    [3, () => ({ upstream: random() < 0.5 ? "down" : "up" })],
+    [3, () => ({ purge: oneOf(["prices", "availability", "account", "all"]) })],
+    [2, () => ({ staffTier: true })],
+    [2, () => ({ restart: oneOf([0, 1_000, 20_000, 90_000]) })],
+    [13, pass],
+    [8, () => ({ pass: oneOf(LONG_MS) })],
+    [3, lateAnswer],
+    [4, boughtAfterLook],
+    [3, resolvedWhileItChanges],
+    [2, newPricesOverRestart],
+  ];
+  const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
+  const history: Step[] = [];
+  const length = 10 + below(9);
+  while (history.length < length) {
+    let at = random() * total;
+    const kind = kinds.find(([weight]) => (at -= weight) < 0);
+    history.push(...[kind?.[1]() ?? pass()].flat());
+  }
+  return history;
+}

@@ -1,0 +1,20 @@
+/** Random histories against an oracle that knows all of them. `npm run bench -- truth` plays many more, and any that failed again. */
+import { expect, test } from "@jest/globals";
+import { described, runCampaign } from "./campaign.js";
+
+const HISTORIES = 1_000;
+
+test("in 1,000 random histories nothing is shown or signed that was not true, or that the upstream had already contradicted", async () => {
+  const { totals, failures } = await runCampaign({ seed: 1, histories: HISTORIES });
+  const share = (100 * totals.again) / totals.calls;
+  process.stdout.write(
+    `${totals.histories} histories: ${totals.calls} calls, ${totals.again} of them (${share.toFixed(1)} %) spent on doubts\n`,
+  );
+  expect(failures.map(described).join("\n\n")).toBe("");
+  expect([totals.histories, totals.failed]).toEqual([HISTORIES, 0]);
+}, 120_000);
+
+test("a history goes the same way whenever it is played", async () => {
+  const { totals } = await runCampaign({ seed: 5_000, histories: 40, twice: true });
+  expect([totals.histories, totals.differing]).toEqual([40, []]);
+}, 60_000);

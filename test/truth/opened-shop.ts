@@ -1,0 +1,64 @@
+/** A sandbox on a clock of the test's own, and a service in front of it that can be started again with what it had saved. */
+import { writeFileSync } from "node:fs";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type After, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  type Answer,
+  bearer,
+  type Service,
+  type ServiceOptions,
+  startService,
+  temporaryFolder,
+} from "../support/service.js";
+import { RETAIL, WORLD } from "./shop.js";
+
+export const MINUTE_MS = 60_000;
+const PROMISE_KEY = newPromiseKey();
+
+export interface OpenedShop {
+  readonly clock: FakeClock;
+  readonly sandbox: Sandbox;
+  start(options?: Partial<ServiceOptions>): Promise<Service>;
+  close(): Promise<void>;
+}
+
+export async function openShop(): Promise<OpenedShop> {
+  const clock = new FakeClock();
+  const folder = temporaryFolder();
+  const configFile = `${folder.path}/world.yaml`;
+  writeFileSync(configFile, WORLD);
+  const after: After = (delayMs, run) => clock.after(delayMs, run);
+  const rateLimit = { limit: 1000, windowMs: MINUTE_MS };
+  const sandbox = await startSandbox({ configFile, rateLimit, now: () => clock.monotonic(), after });
+  const { key, secret } = sandbox.credential();
+  const env = {
+    UPSTREAM_BASE_URL: sandbox.url,
+    UPSTREAM_SERVICE_KEY: key,
+    UPSTREAM_SERVICE_SECRET: secret,
+    PROMISE_PRIVATE_KEY: PROMISE_KEY,
+    QUOTA_COLD_START: "assume-free",
+    STATE_DIR: folder.path,
+  };
+  return {
+    clock,
+    sandbox,
+    start: (options = {}) => startService({ clock, at: sandbox, retail: RETAIL, env, ...options }),
+    async close() {
+      await sandbox.close();
+      folder.remove();
+    },
+  };
+}
+
+export function staffPurge({ ask }: Service, what: string): Promise<Answer> {
+  return ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
+}
+
+/** Lets a minute pass second by second, and the background work with it. */
+export async function aMinute({ ask }: Service, clock: FakeClock): Promise<void> {
+  for (let second = 0; second < 60; second += 1) {
+    await clock.advance(1_000);
+    await ask("/livez");
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * Plays one history: the real service and the real sandbox in this process, on a clock that moves only when the history says so. Nothing
+ * that decides differs between two runs of the same history and seed.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import perfHooks from "node:perf_hooks";
+import { z } from "zod";
+import { type App, createApp } from "../../src/app.js";
+import { type Config, readConfig } from "../../src/config.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog } from "../support/service.js";
+import { Network } from "./network.js";
+import { RETAIL, WORLD } from "./world.js";
+
+/** Whole minutes begin where the history does. In the past on every machine that runs this. */
+export const EPOCH_MS = Date.UTC(2025, 2, 20);
+const STAFF_TOKEN = "staff-token-of-the-histories";
+/** Where Linux keeps files in memory: a history writes some. */
+const IN_MEMORY = "/dev/shm";
+/** Turns of the event loop in which nothing is sent: everything waits for the clock or for a held answer. */
+const QUIET_TURNS = 4;
+
+export interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export interface Question {
+  /** Closes the connection; a reply will not come. */
+  leave(): void;
+}
+
+/** What histories share, because none of them can change it. */
+export class Simulator {
+  readonly network = new Network();
+  readonly #folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), "truth-"));
+  readonly #config: Config;
+  readonly #undo: (() => void)[];
+  #signing = 0;
+  #histories = 0;
+
+  constructor() {
+    const file = (name: string, text: string): string => {
+      writeFileSync(join(this.#folder, name), text);
+      return join(this.#folder, name);
+    };
+    const cache = readFileSync("config/cache.yaml", "utf8");
+    const result = readConfig(
+      {
+        RETAIL_CONFIG: file("retail.yaml", RETAIL),
+        SANDBOX_CONFIG: file("world.yaml", WORLD),
+        // The times as shipped; memory that no history fills need not be set aside for each.
+        CACHE_CONFIG: file("cache.yaml", cache.replaceAll(/entries: \d+/g, "entries: 100")),
+        UPSTREAM_BASE_URL: "http://127.0.0.1:4000",
+        UPSTREAM_SERVICE_KEY: "truth-demo-key",
+        UPSTREAM_SERVICE_SECRET: "truth-demo-secret",
+        UPSTREAM_RATE_LIMIT: "120",
+        QUOTA_COLD_START: "assume-free",
+        CLIENT_RATE_PER_MINUTE: "1000000",
+        CLIENT_COLD_PER_MINUTE: "1000000",
+        PROMISE_PRIVATE_KEY: newPromiseKey(),
+        STAFF_TOKENS: `histories:${createHash("sha256").update(STAFF_TOKEN).digest("hex")}:read+operate`,
+      },
+      new FakeClock(EPOCH_MS),
+    );
+    if (!result.ok) throw new Error(result.faults.join("\n"));
+    this.#config = result.config;
+    this.#undo = [this.network.install(), this.#watchSigning(), withoutProcessMetrics()];
+  }
+
+  /** A new world, and a service in it that has not started yet. */
+  async open(): Promise<SimulatedService> {
+    this.#histories += 1;
+    const stateDir = join(this.#folder, String(this.#histories));
+    const settled = { run: (): void => {} };
+    const clock = new FakeClock(EPOCH_MS, async () => {
+      await this.#settle();
+      settled.run();
+    });
+    const sandbox = await startSandbox({
+      configFile: join(this.#folder, "world.yaml"),
+      now: () => clock.monotonic(),
+      after: (delayMs, run) => clock.after(delayMs, run),
+    });
+    this.network.route("http://127.0.0.1:4000", sandbox.server);
+    return new SimulatedService(this.network, { ...this.#config, stateDir }, clock, sandbox, settled);
+  }
+
+  close(): void {
+    for (const undo of this.#undo) undo();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Signing takes its time in other threads, so it counts as something under way. */
+  #watchSigning(): () => void {
+    const { subtle } = globalThis.crypto;
+    const sign = subtle.sign.bind(subtle);
+    subtle.sign = async (...input) => {
+      this.#signing += 1;
+      try {
+        return await sign(...input);
+      } finally {
+        this.#signing -= 1;
+      }
+    };
+    return () => {
+      subtle.sign = sign;
+    };
+  }
+
+  async #settle(): Promise<void> {
+    let seen = -1;
+    for (let quiet = 0; quiet < QUIET_TURNS;) {
+      await new Promise((turn) => setImmediate(turn));
+      const isQuiet = seen === this.network.activity && this.#signing === 0;
+      seen = this.network.activity;
+      quiet = isQuiet ? quiet + 1 : 0;
+    }
+  }
+}
+
+/**
+ * The metrics of the process (garbage, event loop) are observed until the process ends, once for every service that was ever made in it: with
+ * thousands of histories that would be all that it still does.
+ */
+function withoutProcessMetrics(): () => void {
+  const { PerformanceObserver, monitorEventLoopDelay } = perfHooks;
+  class Blind extends PerformanceObserver {
+    override observe(): void {}
+  }
+  perfHooks.PerformanceObserver = Blind;
+  const none = monitorEventLoopDelay();
+  none.enable = () => true;
+  perfHooks.monitorEventLoopDelay = () => none;
+  return () => {
+    Object.assign(perfHooks, { PerformanceObserver, monitorEventLoopDelay });
+  };
+}
+
+/** One history's service, from start to end, with its restarts. */
+export class SimulatedService {
+  readonly clock: FakeClock;
+  readonly sandbox: Sandbox;
+  readonly log: string[] = [];
+  readonly #network: Network;
+  readonly #config: Config;
+  #app: App | null = null;
+
+  readonly #settled: { run: () => void };
+
+  constructor(
+    network: Network,
+    config: Config,
+    clock: FakeClock,
+    sandbox: Sandbox,
+    settled: { run: () => void },
+  ) {
+    this.#settled = settled;
+    this.#network = network;
+    this.#config = config;
+    this.clock = clock;
+    this.sandbox = sandbox;
+  }
+
+  /** `run` is called whenever nothing more happens at this moment, before the clock moves on. */
+  onSettled(run: () => void): void {
+    this.#settled.run = run;
+  }
+
+  async start(): Promise<void> {
+    const { upstream } = this.#config;
+    if (upstream === null) throw new Error("histories have an upstream");
+    this.#app = createApp({
+      config: this.#config,
+      version: "1.2.3",
+      mode: "upstream",
+      upstream,
+      staffTokens: this.#config.staffTokens,
+      clock: this.clock,
+      log: recordingLog(this.log),
+    });
+    await this.#app.start();
+    await this.clock.advance(0);
+  }
+
+  /** As SIGTERM does it, except that whoever waits is cut off. */
+  async stop(): Promise<void> {
+    const app = this.#app;
+    if (app === null) return;
+    this.#app = null;
+    app.drain();
+    this.#network.breakOff(app.server);
+    this.#network.breakOff(this.sandbox.server);
+    await app.close();
+    await this.clock.advance(0);
+  }
+
+  async close(): Promise<void> {
+    await this.stop();
+    await this.sandbox.close();
+    rmSync(this.#config.stateDir, { recursive: true, force: true });
+  }
+
+  setUpstream(isReachable: boolean): void {
+    this.#network.setReachable(this.sandbox.server, isReachable);
+  }
+
+  /** Asks over a connection of its own; `replied` is called with the whole answer, unless the connection ends before. */
+  ask(path: string, body: unknown, replied: (reply: Reply) => void, staff = false): Question {
+    const app = this.#app;
+    if (app === null) throw new Error("the service does not run");
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const asked = request({
+      path,
+      method: text === undefined ? "GET" : "POST",
+      createConnection: () => this.#network.connect(app.server),
+      headers: {
+        ...(text !== undefined && { "Content-Type": "application/json", "Content-Length": text.length }),
+        ...(staff && { Authorization: `Bearer ${STAFF_TOKEN}` }),
+      },
+    });
+    asked.on("error", () => undefined);
+    asked.on("response", (response) => {
+      let received = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => (received += chunk));
+      response.on("error", () => undefined);
+      response.on("end", () => {
+        if (!response.complete) return;
+        const parsed: unknown = received === "" ? null : JSON.parse(received);
+        replied({ status: z.int().parse(response.statusCode), body: parsed });
+      });
+    });
+    asked.end(text);
+    return { leave: () => asked.destroy() };
+  }
+}

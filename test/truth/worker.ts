@@ -1,0 +1,83 @@
+/** A process that plays histories one after the other and prints what it finds, a line of JSON each. */
+import { parseArgs } from "node:util";
+import { type History, historyOf, parseHistory } from "./history.js";
+import type { Kind, Violation } from "./oracle.js";
+import { play } from "./play.js";
+import { shrunk } from "./shrink.js";
+import { Simulator } from "./simulation.js";
+
+/** One history that the oracle found fault with, made as short as it can be, and what it found. */
+export interface Failure {
+  readonly seed: number;
+  readonly kind: Kind;
+  readonly history: History;
+  readonly violations: readonly Violation[];
+}
+
+export interface Totals {
+  readonly histories: number;
+  readonly failed: number;
+  readonly calls: number;
+  readonly again: number;
+  /** How many histories showed each kind of violation. */
+  readonly kinds: Readonly<Record<string, number>>;
+  /** Histories that went another way when they were played again. */
+  readonly differing: readonly number[];
+}
+
+/** So many of each kind are shrunk; the others are only counted. */
+const SHRUNK_OF_A_KIND = 2;
+
+const { values } = parseArgs({
+  options: {
+    first: { type: "string", default: "1" },
+    count: { type: "string", default: "1" },
+    every: { type: "string", default: "1" },
+    history: { type: "string" },
+    twice: { type: "boolean", default: false },
+    trace: { type: "boolean", default: false },
+  },
+});
+
+const simulator = new Simulator();
+const kinds = new Map<string, number>();
+const differing: number[] = [];
+let failed = 0;
+let calls = 0;
+let again = 0;
+
+function print(line: { failure: Failure } | { totals: Totals } | { trace: readonly string[] }): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+async function shrink(seed: number, history: History, kind: Kind): Promise<void> {
+  const violationsOf = async (candidate: History): Promise<readonly Violation[]> =>
+    (await play(simulator, candidate, seed)).violations.filter((one) => one.kind === kind);
+  const short = await shrunk(history, async (candidate) => (await violationsOf(candidate)).length > 0);
+  print({ failure: { seed, kind, history: short, violations: await violationsOf(short) } });
+}
+
+async function one(seed: number): Promise<void> {
+  const history = values.history === undefined ? historyOf(seed) : parseHistory(values.history);
+  const outcome = await play(simulator, history, seed);
+  if (values.trace) print({ trace: outcome.trace });
+  calls += outcome.calls;
+  again += outcome.again;
+  if (values.twice) {
+    const { trace } = await play(simulator, history, seed);
+    if (trace.join("\n") !== outcome.trace.join("\n")) differing.push(seed);
+  }
+  if (outcome.violations.length === 0) return;
+  failed += 1;
+  for (const kind of new Set(outcome.violations.map((violation) => violation.kind))) {
+    const count = (kinds.get(kind) ?? 0) + 1;
+    kinds.set(kind, count);
+    if (count <= SHRUNK_OF_A_KIND) await shrink(seed, history, kind);
+  }
+}
+
+const first = Number(values.first);
+const count = Number(values.count);
+for (let at = 0; at < count; at += 1) await one(first + at * Number(values.every));
+print({ totals: { histories: count, failed, calls, again, kinds: Object.fromEntries(kinds), differing } });
+simulator.close();
