@@ -15,7 +15,7 @@ export interface StaffToken {
   readonly scopes: readonly Scope[];
 }
 
-export const SCOPES = ["read", "operate", "metrics"] as const;
+const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
