@@ -10,7 +10,7 @@ import { type Channel, createInvalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";
 import type { SharedPool } from "./cache/replicas.js";
 import { type Clock, createStamps } from "./clock.js";
-import type { Config } from "./config.js";
+import type { Config } from "./config/env.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
 import { createClientLimit } from "./http/client-limit.js";

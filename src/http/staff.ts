@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
-import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
+import { parseStaffTokens, type Scope, type StaffToken } from "../config/env.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";

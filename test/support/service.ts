@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
-import { readConfig, type Scope } from "../../src/config.js";
+import { readConfig, type Scope } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../src/sandbox/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
