@@ -24,6 +24,7 @@ export class CartView {
   readonly #statusLine = byId("cart-status", HTMLElement);
   readonly #confirm = byId("cart-confirm", HTMLButtonElement);
   readonly #checkout = byId("cart-checkout", HTMLFormElement);
+  readonly #goOn = byId("cart-go-on", HTMLButtonElement);
   readonly #promise = byId("cart-promise", HTMLInputElement);
   readonly #bar = byId("cart-bar", HTMLElement);
   readonly #barTotal = byId("cart-bar-total", HTMLElement);
@@ -40,7 +41,7 @@ export class CartView {
     this.#say = parts.say;
     this.#texts = parts.texts;
     this.#confirm.addEventListener("click", () => {
-      void this.#cart.confirm();
+      if (this.#cart.confirmed.kind !== "asking") void this.#cart.confirm();
     });
     this.#undo.addEventListener("click", () => {
       const item = this.#cart.removed;
@@ -124,11 +125,14 @@ export class CartView {
     this.#statusLine.textContent = this.#statusText();
     this.#statusLine.dataset["kind"] = isOver ? "over" : confirmed.kind;
     const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
+    const isFocused = this.#order.contains(document.activeElement);
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
     this.#confirm.hidden = goesOn;
     this.#confirm.textContent = confirmed.kind === "told" ? texts.page.confirmAgain : texts.page.confirm;
-    this.#confirm.disabled = confirmed.kind === "asking";
+    this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
+    // The button that was pressed may have given way to the other.
+    if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();
   }
 
   #draw(): void {
