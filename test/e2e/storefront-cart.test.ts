@@ -81,11 +81,15 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await told(page);
     expect(await texts(page, ".item .problem")).toEqual([
-      "Someone else has just registered it. Remove it to go on.",
+      "Someone else has just registered this name. Remove it.",
       "The registry is very slow right now. Try again in a minute.",
     ]);
     expect(await status(page).textContent()).toMatch(/^1 of 3 names can be ordered\. .* held for you/);
     expect(await total(page).textContent()).toBe("Total: $26.99");
+    expect(await page.locator("#cart-order .button:visible").allTextContents()).toEqual([
+      "Go to checkout",
+      "Confirm again",
+    ]);
     await picture("storefront-cart-problems");
     expect(await axe()).toEqual([]);
   });

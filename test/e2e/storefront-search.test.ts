@@ -234,6 +234,25 @@ describeWithBrowser("a search at the storefront", () => {
     expect(asked).toEqual([null, ".com.af"]);
   });
 
+  test("says how much longer it may take when the registry is slow", async () => {
+    const { page, picture } = await shop.visitor({
+      stopped: true,
+      before: (page) => onSearch(page, () => Promise.resolve()),
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await page.clock.runFor(2_000);
+    expect(await status(page).textContent()).toMatch(/^Searching for/);
+    await page.clock.runFor(3_000);
+    expect(await status(page).textContent()).toBe(
+      "This takes longer than usual. We keep asking the registry for up to 25 seconds.",
+    );
+    await look(page, 6_000, () => picture("storefront-slow"));
+    await page.locator("#query").focus();
+    await page.keyboard.press("Backspace");
+  });
+
   test("goes on by itself when the connection is back, and says that it was lost", async () => {
     const { page, picture } = await shop.visitor();
     await page.context().setOffline(true);
@@ -245,5 +264,13 @@ describeWithBrowser("a search at the storefront", () => {
     await page.context().setOffline(false);
     await done(page);
     expect(await row(page, "kabul.af").textContent()).toContain("Available");
+
+    await row(page, "kabul.af").locator("button").click();
+    await page.context().setOffline(true);
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="refused"]').waitFor();
+    expect(await page.locator("#cart-status").textContent()).toMatch(/^You are offline/);
+    await page.context().setOffline(false);
+    await page.locator('#cart-status[data-kind="told"]').waitFor();
   });
 });

@@ -128,7 +128,10 @@ export class CartView {
     const isFocused = this.#order.contains(document.activeElement);
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
-    this.#confirm.hidden = goesOn;
+    // With every line priced there is one next step.
+    const isWhole = confirmed.kind === "told" && confirmed.quotes.items.every(({ price }) => price !== null);
+    this.#confirm.hidden = goesOn && isWhole;
+    this.#confirm.classList.toggle("second", goesOn);
     this.#confirm.textContent = confirmed.kind === "told" ? texts.page.confirmAgain : texts.page.confirm;
     this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
     // The button that was pressed may have given way to the other.

@@ -56,6 +56,10 @@ export class Cart implements Basket {
     this.#prices = parts.prices;
     this.#changed = parts.changed;
     this.#restore();
+    addEventListener("online", () => {
+      if (this.#confirmed.kind === "refused" && this.#confirmed.problem.code === "unreachable")
+        void this.confirm();
+    });
     onKeptElsewhere("cart", () => {
       this.#asking.abort();
       this.#restore();

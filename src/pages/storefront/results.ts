@@ -136,7 +136,8 @@ export class Results {
       "p",
       { class: "price" },
       ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
-      amount(texts, price),
+      // Apart, or in Arabic script its digits would join those of the term.
+      element("bdi", {}, amount(texts, price)),
       element("small", {}, note),
     );
   }

@@ -31,6 +31,8 @@ export class Search {
   /** Ends the list that is being checked. */
   #checking = new AbortController();
   #rows = new Map<string, Row>();
+  /** Whether the search ended because the connection was lost. */
+  #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
 
   constructor(parts: {
@@ -96,8 +98,7 @@ export class Search {
       this.#view.show(this.#texts);
     });
     addEventListener("online", () => {
-      const { phase, problem } = this.#typed.state;
-      if (phase === "failed" && problem?.code === "unreachable") this.#retry();
+      if (this.#isLost) this.#retry();
       else this.#view.show(this.#texts);
     });
   }
@@ -229,6 +230,7 @@ export class Search {
   }
 
   #show(view: Omit<View, "text" | "meaning">): void {
+    this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
     this.#view.show(this.#texts, { ...view, text: this.#query.value, meaning: this.#meaning });
   }
 }

@@ -53,6 +53,7 @@ export const ps: Texts = {
   availableOf: (available, all) => `له ${all} نومونو څخه ${available} د ثبت وړ دي.`,
   notAll: "اوس ډېر خلک لټون کوي، نو ځینې نومونه ونه کتل شول.",
   again: (duration) => `${duration} وروسته بیا هڅه کوو.`,
+  slow: (duration) => `دا له معمول څخه ډېر وخت نیسي. تر ${duration} نورو پورې د ثبت دفتر پوښتو.`,
   orElse: "یا دا ولټوئ",
 
   looking: "کتل کېږي…",
@@ -84,7 +85,7 @@ export const ps: Texts = {
   heldUntil: (time) => `دا بیه تر ${time} ستاسو لپاره خوندي ده`,
   left: (clock) => `${clock}\u00A0پاتې`,
   runOut: "د دې بیې موده پای ته ورسېده.",
-  justTaken: "همدا اوس بل چا ثبت کړ. د مخته تلو لپاره یې لرې کړئ.",
+  justTaken: "همدا اوس بل چا دا نوم ثبت کړ. لرې یې کړئ.",
   priceLater: "بیه د تایید پر مهال ښکاري",
 
   pricesFor: (term) => `د ${term} لپاره، پرته له اضافي لګښته. لېږد او بېرته راګرځول: د ۱ کال لپاره.`,

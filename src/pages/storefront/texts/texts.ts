@@ -20,6 +20,7 @@ export interface Texts {
   readonly availableOf: (available: string, all: string) => string;
   readonly notAll: string;
   readonly again: (duration: string) => string;
+  readonly slow: (duration: string) => string;
   readonly orElse: string;
 
   // A result
