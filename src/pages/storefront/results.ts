@@ -24,14 +24,15 @@ export interface Basket {
   add(wanted: Wanted): void;
 }
 
+/** A row without an answer, and why there will be none. */
+export type Unanswered =
+  { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
+
 export type Row = {
   readonly label: string;
   readonly tld: string;
   readonly isExact: boolean;
-} & (
-  | { readonly state: "idle" | "typing" | "looking" | "failed"; readonly why?: string }
-  | { readonly state: "known"; readonly result: Availability }
-);
+} & (Unanswered | { readonly state: "known"; readonly result: Availability });
 
 /** In the schema as soon as the service sends it. */
 type WithRenewal = Availability & { readonly renewal?: Money | null };
@@ -102,9 +103,9 @@ export class Results {
   }
 
   #stateWithout(texts: Texts, row: Row): (Node | string)[] {
-    if (row.state === "looking") return [texts.looking];
     if (row.state === "known") return [element("span", { class: "badge" }, texts.unknown)];
-    return row.state !== "typing" && row.why !== undefined ? [row.why] : [];
+    if (row.state === "failed") return [row.why];
+    return row.state === "looking" ? [texts.looking] : [];
   }
 
   #state(texts: Texts, result: Availability): HTMLElement {
