@@ -202,6 +202,18 @@ describeWithBrowser("the cart", () => {
     await isAsBefore(other);
   });
 
+  test("is the same in two tabs", async () => {
+    const { page } = await shop.visitor();
+    const other = await page.context().newPage();
+    await other.goto("/");
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await other.locator('.item[data-domain="kabul.af"]').waitFor();
+    await other.getByRole("button", { name: "Remove kabul.af" }).click();
+    await page.getByText("Your cart is empty.").waitFor();
+    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
+  });
+
   test("a link to a search searches once and leaves the address clean", async () => {
     const asked: string[] = [];
     const { page } = await shop.visitor({
