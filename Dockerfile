@@ -1,4 +1,4 @@
-# The service as it runs in production: no compiler, no development packages, nobody's secrets, an ordinary user.
+# The production image: no compiler, no development packages, no secrets, an unprivileged user.
 FROM node:20-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -12,7 +12,7 @@ FROM node:20-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production STATE_DIR=/var/lib/af-storefront
 RUN install -d -o node -g node -m 700 "$STATE_DIR"
-# Owned by root: the service cannot change its own program.
+# Owned by root, so that the service can't change its own program.
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
 import { createCustomerTokens } from "./account/customer-tokens.js";
-import { createPool } from "./cache/cache.js";
-import { createNews, type Topic } from "./cache/news.js";
-import { redisTier } from "./cache/redis-tier.js";
-import type { SharedTier } from "./cache/shared-tier.js";
-import type { Clock } from "./clock.js";
+import { createPool, type FailureKind } from "./cache/cache.js";
+import { type Channel, createInvalidation } from "./cache/invalidation.js";
+import { redisPool } from "./cache/redis-pool.js";
+import type { SharedPool } from "./cache/replicas.js";
+import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
@@ -34,20 +34,42 @@ import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
 import { createMetrics } from "./metrics.js";
-import type { Wholesale } from "./money.js";
 import type { Ask, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
-import { createPriceFacts, decodeKeptWholesale, noPriceFacts } from "./retail/price-facts.js";
-import { createPriceList } from "./retail/price-list.js";
+import { promisesInForce } from "./retail/lost-margin.js";
+import { createPriceEpochs } from "./retail/price-epoch.js";
+import {
+  createPriceFile,
+  createSharedPriceFacts,
+  decodeKeptQuote,
+  decodeLearnedUnder,
+  type LearnedUnder,
+  noPriceFacts,
+} from "./retail/price-facts.js";
+import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.js";
 import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { fixedSecret, type Secret } from "./secret.js";
-import { createAvailabilityDesk, type VisitorAsk } from "./storefront/availability.js";
-import { createQuoteDesk } from "./storefront/quotes.js";
+import { createAssessor } from "./storefront/assessment.js";
+import { createAvailability } from "./storefront/availability.js";
+import {
+  checkCaution,
+  createNameFacts,
+  decodeKeptPremium,
+  decodeKeptPricedCheck,
+  decodeKeptStatus,
+  type NameStatus,
+  type PremiumMark,
+  premiumCaution,
+  type PricedCheck,
+  statusCaution,
+  type VisitorAsk,
+} from "./storefront/name-facts.js";
+import { createQuotes } from "./storefront/quotes.js";
 import { createSuggestionDesk } from "./storefront/suggestions.js";
 import { createUpstream } from "./upstream/client.js";
-import { type Check, decodeKeptCheck, type Tier } from "./upstream/contract.js";
+import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
 import { createRecentCalls } from "./upstream/recent-calls.js";
 
@@ -81,8 +103,19 @@ const TRIAL_AFTER_MS = 30_000;
 /** How long a start waits for what other replicas know. */
 const REDIS_AT_START_MS = 1_000;
 
+/** How long a name found to be premium is remembered. */
+const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
+
+/** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */
+function failureKind(error: unknown): FailureKind {
+  if (!(error instanceof ServiceError)) return "shared";
+  if (error.code === "rate_limited") return "own";
+  return error.code.startsWith("upstream_") ? "remembered" : "shared";
+}
+
 export function createApp(settings: AppSettings): App {
   const { config, clock, log } = settings;
+  const stamp = createStamps(clock);
   const metrics = createMetrics();
   const policy = createRetailPolicy(config.retail);
 
@@ -109,6 +142,7 @@ export function createApp(settings: AppSettings): App {
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
     trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
     clock,
+    stamp,
     log,
     onCall: (operation, outcome, durationMs) => {
       metrics.upstreamCall(operation, outcome, durationMs);
@@ -116,7 +150,7 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
-  const news = redis && createNews(redis, clock);
+  const invalidation = redis && createInvalidation(redis, clock);
   // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
   const place = settings.mode === "sandbox" ? randomUUID() : settings.upstream.baseUrl;
   /** Names the upstream and the credential that facts belong to. */
@@ -124,47 +158,88 @@ export function createApp(settings: AppSettings): App {
   function shared<V>(
     name: string,
     decode: (data: unknown, key: string) => V | undefined,
-    purges: Topic | null = news?.topic(name) ?? null,
-  ): SharedTier<V> | null {
-    return redis && redisTier({ link: redis, name, purges, source, decode, clock });
+    purges: Channel | null = invalidation?.channel(name) ?? null,
+  ): SharedPool<V> | null {
+    return redis && redisPool({ link: redis, name, purges, source, decode, clock });
   }
 
   const { cache } = config;
+  const { failureMs } = cache.availability;
+  const namePurges = invalidation?.channel("availability") ?? null;
   const pools = {
-    availability: createPool<Check, VisitorAsk>({
+    availability: createPool<PricedCheck, VisitorAsk>({
       ...cache.availability,
       freshness: ({ status }) => cache.availability[status],
+      caution: checkCaution,
+      failureKind,
       clock,
-      shared: shared("availability", decodeKeptCheck),
+      stamp,
+      shared: shared("availability", decodeKeptPricedCheck, namePurges),
     }),
-    prices: createPool<Wholesale, Ask>({
+    statuses: createPool<NameStatus, VisitorAsk>({
+      ...cache.availability,
+      freshness: (status) => cache.availability[status],
+      caution: statusCaution,
+      clock,
+      stamp,
+      shared: shared("statuses", decodeKeptStatus, namePurges),
+    }),
+    premium: createPool<PremiumMark, VisitorAsk>({
+      entries: cache.availability.entries,
+      freshness: () => ({ freshMs: PREMIUM_KEPT_MS, usableMs: PREMIUM_KEPT_MS }),
+      failureMs,
+      caution: premiumCaution,
+      clock,
+      stamp,
+      shared: shared("premium", decodeKeptPremium, null),
+    }),
+    prices: createPool<Quote, Ask>({
       ...cache.prices,
       freshness: () => cache.prices,
+      caution: quoteCaution,
+      failureKind,
       clock,
-      shared: shared("prices", decodeKeptWholesale, null),
+      shared: shared("prices", decodeKeptQuote, null),
+    }),
+    learnedUnder: createPool<LearnedUnder, never>({
+      entries: 1,
+      freshness: () => ({ freshMs: cache.prices.usableMs, usableMs: cache.prices.usableMs }),
+      failureMs,
+      clock,
+      shared: shared("learned-under", decodeLearnedUnder, null),
     }),
     tier: createPool<Tier, Ask>({
       ...cache.tier,
       freshness: () => cache.tier,
+      failureKind,
       clock,
       shared: shared("tier", decodeKeptTier),
     }),
     account: createPool<AccountFact, Ask>({
       ...cache.account,
       freshness: () => cache.account,
+      failureKind,
       clock,
       shared: shared("account", decodeKeptFact),
     }),
   };
+  const epochs = createPriceEpochs({
+    channel: invalidation?.channel("prices") ?? null,
+    stamp,
+    clock,
+    log,
+  });
   const prices = createPriceList({
     combinations: policy.combinations(),
     pool: pools.prices,
     ask: upstream.quote,
+    epochs,
     saved:
-      settings.mode === "sandbox" || redis !== null
+      settings.mode === "sandbox"
         ? noPriceFacts
-        : createPriceFacts(join(config.stateDir, "price-facts.json"), source, log),
-    renewals: news?.topic("renewals") ?? null,
+        : redis === null
+          ? createPriceFile(join(config.stateDir, "price-facts.json"), source, clock, log)
+          : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: cache.prices.freshMs,
     roomInMs,
     clock,
@@ -176,16 +251,22 @@ export function createApp(settings: AppSettings): App {
     tiers: pools.tier,
     factsFreshMs: cache.account.freshMs,
     tierFreshMs: cache.tier.freshMs,
-    onTierChanged: (asOfMs) => void prices.renewAll(asOfMs),
+    onTier: epochs.noteTier,
+    awaitsTier: epochs.awaitsTier,
     roomInMs,
     clock,
     log,
   });
-  const availability = createAvailabilityDesk({
+  const names = createNameFacts({
+    pools: { statuses: pools.statuses, checks: pools.availability, premium: pools.premium },
+    check: upstream.check,
+    epochs,
+  });
+  const availability = createAvailability({
     policy,
     prices,
-    pool: pools.availability,
-    check: upstream.check,
+    names,
+    assessor: createAssessor({ names, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     clock,
     log,
@@ -196,7 +277,7 @@ export function createApp(settings: AppSettings): App {
     clock,
     log,
   });
-  const quotes = createQuoteDesk(policy, prices, availability, promises, () => clock.now());
+  const quotes = createQuotes({ policy, prices, availability, promises, clock });
   const suggestions = createSuggestionDesk({
     affixes: config.retail.suggestions,
     desk: availability,
@@ -214,13 +295,21 @@ export function createApp(settings: AppSettings): App {
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
+  const purgePrices = (): number => {
+    epochs.end({ kind: "purge" });
+    return prices.facts().length;
+  };
+  const purgeNames = (): number => {
+    pools.statuses.purge();
+    return pools.availability.purge();
+  };
   const purge = async (what: PurgeWish): Promise<Record<string, number>> => {
     const purged = {
-      ...((what === "prices" || what === "all") && { prices: prices.renewAll() }),
-      ...((what === "availability" || what === "all") && { availability: pools.availability.purge() }),
+      ...((what === "prices" || what === "all") && { prices: purgePrices() }),
+      ...((what === "availability" || what === "all") && { availability: purgeNames() }),
       ...((what === "account" || what === "all") && { account: pools.account.purge() + pools.tier.purge() }),
     };
-    await news?.told();
+    await invalidation?.published();
     return purged;
   };
   const redisState = (): Redis => (redis === null ? "none" : redis.reachable() ? "shared" : "gone");
@@ -234,9 +323,19 @@ export function createApp(settings: AppSettings): App {
       redis: redisState(),
       pools,
       refusedLocally,
+      prices,
+      epochs,
+      promises: inForce(),
     });
+  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policy, clock.now());
   const warnings = priceWarnings(prices, policy, clock);
   metrics.quota(quota);
+  metrics.prices(() => ({
+    sold: prices.size,
+    known: prices.facts().length,
+    doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
+  }));
+  metrics.promises(inForce);
   metrics.saved(() => overview().saved);
   metrics.surprises(() => upstream.surprises.totals());
 
@@ -291,7 +390,17 @@ export function createApp(settings: AppSettings): App {
   app.use(visitorRoutes({ policy, quotes, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
-    app.use(customerRoutes({ tokens, account, policy, prices, ask, now: () => clock.now() }));
+    app.use(
+      customerRoutes({
+        tokens,
+        account,
+        policy,
+        prices,
+        isPremium: names.isPremium,
+        ask,
+        now: () => clock.now(),
+      }),
+    );
   }
   app.use(
     staffRoutes({
@@ -340,7 +449,7 @@ export function createApp(settings: AppSettings): App {
     server: serve(app, answeredAtOnce),
     async start() {
       await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
-      await news?.known(REDIS_AT_START_MS);
+      await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
       const stops = [prices.keepWarm(), account.keepWarm()];
@@ -355,7 +464,7 @@ export function createApp(settings: AppSettings): App {
     },
     async close() {
       await quotas.close();
-      news?.close();
+      invalidation?.close();
       redis?.close();
     },
   };

@@ -1,27 +1,41 @@
-/** Time as every part sees it: tests replace it, nothing else does. Production durations never jump with the wall clock. */
+/** The source of time for every part; only tests replace it. Durations never jump with the wall clock. */
 export interface Clock {
-  /** Wall-clock time in ms since the epoch: for stamps that people read. */
+  /** Wall-clock time in ms since the epoch, for timestamps that people read. */
   now(): number;
-  /** Never goes backwards, has no meaning of its own, in ms: for durations, freshness and the quota. */
+  /** Monotonic time in ms from an arbitrary start, for durations, freshness and the quota. */
   monotonic(): number;
-  /** Calls `run` once after `delayMs`; the answer cancels it. A pending timer never keeps the process alive. */
+  /** Calls `run` once after `delayMs`; returns a function that cancels it. A pending timer never keeps the process alive. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** Node's timers fire at once past this. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Node's timers fire immediately for longer delays. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, run) {
-    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), LONGEST_TIMER_MS));
+    const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS));
     timer.unref();
     return () => {
       clearTimeout(timer);
     };
   },
 };
+
+/** Below what any duration here is measured in. */
+const STAMP_STEP_MS = 0.0001;
+
+/** Monotonic ms of which no two are the same, so that of two events it is always known which came first. */
+export function createStamps(clock: Clock): () => number {
+  let last = -Infinity;
+  return () => (last = Math.max(clock.monotonic(), last + STAMP_STEP_MS));
+}
+
+/** The least moment that is later than a stamp, and earlier than every stamp after it. */
+export function justAfter(stampMs: number): number {
+  return stampMs + STAMP_STEP_MS / 2;
+}
 
 /** Resolves after `forMs`, or as soon as the signal is aborted. */
 export function pause(clock: Clock, forMs: number, signal: AbortSignal): Promise<void> {

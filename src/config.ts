@@ -1,4 +1,4 @@
-/** The environment and the two YAML files, read into one frozen Config, or every fault at once, each naming its setting. */
+/** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once, each with the name of its setting. */
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,12 +23,12 @@ export interface StaffToken {
 export const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** RFC 7518, section 3.2: a key of HS256 has at least as many bits as its hash. */
+/** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
 export const LEAST_CUSTOMER_SECRET_BYTES = 32;
 
 export interface CustomerSettings {
   readonly keys: { readonly jwksUrl: string } | { readonly secret: Secret };
-  /** Null: not asked of a token, which production does not allow. */
+  /** Null: not checked; not allowed in production. */
   readonly issuer: string | null;
   readonly audience: string | null;
 }
@@ -50,21 +50,21 @@ export interface Config {
     readonly coldStart: "assume-spent" | "assume-free";
     readonly replicasMax: number;
   };
-  /** Null: nothing is shared with other replicas. */
+  /** Null: no Redis, nothing is shared with other replicas. */
   readonly redisUrl: Secret | null;
   readonly stateDir: string;
   readonly retail: RetailConfig;
   readonly cache: CacheConfig;
   readonly staffTokens: Secret | null;
-  /** Null: there are no customer routes. */
+  /** Null: no customer routes. */
   readonly customers: CustomerSettings | null;
-  /** Null: random in sandbox mode, else no price is promised. */
+  /** Null: a random key in sandbox mode; otherwise carts aren't signed. */
   readonly promiseKeys: Secret | null;
   readonly corsOrigins: readonly string[];
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
   readonly clientColdPerMinute: number;
-  /** Whether the demo page is at `/`. */
+  /** Whether the demo storefront is served at `/`. */
   readonly demoStorefront: boolean;
   /** Where the demo page posts a signed cart: an address, or `/checkout`, the demo checkout of sandbox mode. Null: nowhere. */
   readonly checkoutUrl: string | null;
@@ -101,7 +101,7 @@ export type CacheConfig = Readonly<z.infer<typeof cacheSchema>>;
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Reads settings one by one and collects what is wrong with them. */
+/** Reads settings one by one and collects their faults. */
 class Settings {
   readonly faults: string[] = [];
   readonly #env: Environment;
@@ -137,26 +137,26 @@ class Settings {
     return found ?? standard;
   }
 
-  /** The secret given as `name` or as a file in `name_FILE`; null when neither is set. */
+  /** The secret in `name`, or in the file `name_FILE`; null if neither is set. */
   secret(name: string): Secret | null {
     const value = this.#env[name];
     const path = this.text(`${name}_FILE`);
     if (value !== undefined && value !== "" && path !== null) {
-      this.fault(name, `is set twice, directly and as ${name}_FILE: keep one`);
+      this.fault(name, `is set twice, directly and as ${name}_FILE: remove one`);
       return null;
     }
     if (path !== null) {
       try {
         return fileSecret(path, this.#clock);
       } catch {
-        this.fault(`${name}_FILE`, "names a file that cannot be read or is empty");
+        this.fault(`${name}_FILE`, "names a file that can't be read or is empty");
         return null;
       }
     }
     return value === undefined || value === "" ? null : fixedSecret(value);
   }
 
-  /** A key and a secret that come together; null when neither is set. */
+  /** A key and its secret, which must be set together; null if neither is set. */
   credential(keyName: string, secretName: string): CredentialSource | null {
     const given = (name: string): boolean => this.text(name) !== null || this.text(`${name}_FILE`) !== null;
     const key = this.secret(keyName);
@@ -171,13 +171,13 @@ class Settings {
       }
       return { key, secret };
     }
-    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: it comes with ${keyName}`);
-    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: it comes with ${secretName}`);
+    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: ${keyName} needs it`);
+    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: ${secretName} needs it`);
     return null;
   }
 }
 
-/** Reads the environment. Paths that are given are taken from the working folder, standard ones from the package. */
+/** Reads the environment. Configured paths are relative to the working folder, default paths to the package. */
 export function readConfig(env: Environment, clock: Clock): ConfigResult {
   const settings = new Settings(env, clock);
   const production = settings.text("NODE_ENV") === "production";
@@ -238,14 +238,15 @@ function readUpstream(settings: Settings, production: boolean): Config["upstream
   const text = settings.text("UPSTREAM_BASE_URL");
   if (text === null) {
     if (!production) return null;
-    settings.fault("UPSTREAM_BASE_URL", "is missing: the host root of the upstream, https://…");
+    settings.fault("UPSTREAM_BASE_URL", "is missing: the scheme and host of the upstream, https://…");
   }
   const missing = (name: string): boolean =>
     settings.text(name) === null && settings.text(`${name}_FILE`) === null;
   if (active === null) {
     for (const name of ["UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]) {
-      const told = settings.faults.some((fault) => fault.startsWith(`${name}:`));
-      if (missing(name) && !told) settings.fault(name, `is missing (or ${name}_FILE, a file that holds it)`);
+      const reported = settings.faults.some((fault) => fault.startsWith(`${name}:`));
+      if (missing(name) && !reported)
+        settings.fault(name, `is missing (or ${name}_FILE, the path of a file that contains it)`);
     }
   }
   const baseUrl = text === null ? null : originOf(settings, text, production);
@@ -256,17 +257,17 @@ function originOf(settings: Settings, text: string, production: boolean): string
   const url = addressOf(settings, "UPSTREAM_BASE_URL", text, production);
   if (url === null) return null;
   if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
-  settings.fault("UPSTREAM_BASE_URL", "must be a host root alone: no path, no query");
+  settings.fault("UPSTREAM_BASE_URL", "must be only a scheme and host, without a path or query");
   return null;
 }
 
-/** An address without a user in it, https in production unless its host is loopback. */
+/** A URL without credentials, with https in production unless its host is loopback. */
 function addressOf(settings: Settings, name: string, text: string, production: boolean): URL | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    settings.fault(name, "must be an http or https address");
+    settings.fault(name, "must be an http or https URL");
   } else if (url.username !== "" || url.password !== "") {
-    settings.fault(name, "must be an address without a user");
+    settings.fault(name, "must not contain credentials");
   } else if (production && url.protocol !== "https:" && !LOOPBACK.test(url.hostname)) {
     settings.fault(name, "must be https in production, unless the host is loopback");
   } else {
@@ -314,13 +315,13 @@ function fileOf(settings: Settings, name: string, standard: string): string {
 function readText(settings: Settings, name: string, standard: string): string | null {
   const path = fileOf(settings, name, standard);
   if (!existsSync(path)) {
-    settings.fault(name, "names a file that does not exist");
+    settings.fault(name, "names a file that doesn't exist");
     return null;
   }
   try {
     return readFileSync(path, "utf8");
   } catch {
-    settings.fault(name, "names a file that cannot be read");
+    settings.fault(name, "names a file that can't be read");
     return null;
   }
 }
@@ -333,7 +334,7 @@ function readStaffTokens(settings: Settings): Secret | null {
   return secret;
 }
 
-/** Reads `name:sha256hex:scope+scope` entries, separated by commas; what is malformed is told by its position, never quoted. */
+/** Parses comma-separated `name:sha256hex:scope+scope` entries. A malformed entry is reported by its position, never quoted. */
 export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems: string[] } {
   const tokens: StaffToken[] = [];
   const problems: string[] = [];
@@ -349,7 +350,7 @@ export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems
     if (good) tokens.push({ name, sha256: sha256.toLowerCase(), scopes });
     else
       problems.push(
-        `entry ${index + 1} must be name:sha256hex:scope+scope with scopes of ${SCOPES.join(", ")}`,
+        `entry ${index + 1} must be name:sha256hex:scope+scope with the scopes ${SCOPES.join(", ")}`,
       );
   });
   return { tokens, problems };
@@ -363,14 +364,16 @@ function readCustomers(settings: Settings, production: boolean): CustomerSetting
   const url = address === null ? null : addressOf(settings, "CUSTOMER_JWKS_URL", address, production);
   const secret = settings.secret("CUSTOMER_JWT_SECRET");
   if (address !== null && hasSecret)
-    settings.fault("CUSTOMER_JWT_SECRET", "is set beside CUSTOMER_JWKS_URL: keep one");
+    settings.fault("CUSTOMER_JWT_SECRET", "is set together with CUSTOMER_JWKS_URL: remove one");
   if (secret !== null && Buffer.byteLength(secret.current()) < LEAST_CUSTOMER_SECRET_BYTES)
     settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${LEAST_CUSTOMER_SECRET_BYTES} characters`);
   const isOn = address !== null || hasSecret;
   for (const name of ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]) {
     const isSet = settings.text(name) !== null;
-    if (isSet && !isOn) settings.fault(name, "is of no use without CUSTOMER_JWKS_URL or CUSTOMER_JWT_SECRET");
-    if (!isSet && isOn && production) settings.fault(name, "is missing: customer tokens must be made for us");
+    if (isSet && !isOn)
+      settings.fault(name, "has no effect without CUSTOMER_JWKS_URL or CUSTOMER_JWT_SECRET");
+    if (!isSet && isOn && production)
+      settings.fault(name, "is missing: production must check whom customer tokens are from and for");
   }
   const keys = url !== null ? { jwksUrl: url.href } : secret !== null ? { secret } : null;
   const claims = {

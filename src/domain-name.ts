@@ -1,6 +1,6 @@
 /**
- * The one canonicaliser of domain names. A DomainName can only be made here, and its `ascii` is always a valid
- * registrable name under a TLD that is sold: safe as cache key, path segment and body value.
+ * The only place that canonicalises domain names and creates a DomainName. Its `ascii` is always a valid registrable name under a known TLD,
+ * so it is safe as a cache key, path segment and body value.
  */
 import { toASCII, toUnicode } from "tr46";
 import { invalidField } from "./errors.js";
@@ -11,7 +11,7 @@ const canonical = Symbol("canonical domain name");
 export interface DomainName {
   /** A-labels, lower case, no trailing dot: `kabul.af`. */
   readonly ascii: string;
-  /** The same for people's eyes. */
+  /** The same in its own script. */
   readonly unicode: string;
   /** The A-label left of the TLD. */
   readonly label: string;
@@ -20,21 +20,21 @@ export interface DomainName {
   readonly [canonical]: true;
 }
 
-/** What a visitor searches for: a label to be tried under every TLD, and the name itself if a whole one was given. */
+/** What a visitor searches for: a label to try under every TLD, and the exact name if a full one was given. */
 export interface SearchTerm {
   readonly label: string;
   readonly exact: DomainName | null;
 }
 
-// Public suffixes are never names of their own. From the Public Suffix List (MPL-2.0), section "af",
+// Public suffixes are never registrable names. From the Public Suffix List (MPL-2.0), section "af",
 // https://publicsuffix.org/list/public_suffix_list.dat
 const AF_SUFFIXES: ReadonlySet<string> = new Set(["af", "com.af", "edu.af", "gov.af", "net.af", "org.af"]);
 
-/** Every ending that a domain of the reseller's may have, whether it is sold here or not. */
+/** Every TLD that a domain of the reseller can have, sold here or not. */
 export const AF_TLDS: readonly string[] = [...AF_SUFFIXES].map((suffix) => `.${suffix}`);
 
 const MAX_INPUT_LENGTH = 2048;
-// Longer than any spelling of a name of 253 characters that a person has, short enough for tr46's slowest paths.
+// Longer than any realistic spelling of a name of 253 characters, and short enough for the slowest paths of tr46.
 const MAX_HOST_LENGTH = 1024;
 
 const STRICT = {
@@ -47,24 +47,23 @@ const STRICT = {
   ignoreInvalidPunycode: false,
 } as const;
 
-// Without the `u` flag `i` folds ASCII alone, so KELVIN SIGN is no `k` here.
+// Without the `u` flag, `i` folds only ASCII, so KELVIN SIGN doesn't match `k`.
 const SCHEME = /^(?:[a-z][a-z\d+.-]*:)?\/\//i;
 const USER_INFO = /^[\w.~!$&'()*+,;=:%-]*$/;
 const PORT = /:\d{0,5}$/;
-// UTS 46 maps the ideographic and full-width stops to a dot; the root's dot may be any of them.
+// UTS 46 maps ideographic and full-width stops to a dot, so the trailing dot can be any of them.
 const ROOT_DOT = /[.\u3002\uFF0E\uFF61]$/u;
 
 /**
- * Lower-case letters, digits and hyphens, in parts that are long enough and not too long, with no hyphen at an end or as third and fourth
- * character: UTS 46 leaves such a name as it is.
+ * Lower-case letters, digits and hyphens in labels of 1 to 63 characters, without a hyphen at either end or as third and fourth character.
+ * UTS 46 doesn't change such a name.
  */
 const PLAIN_HOST = /^(?:(?!..--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$))+$/;
 const ASCII = /^[\x21-\x7e]*$/;
 const A_LABEL = /xn--/i;
 
-const TOO_LONG = "is too long: each part may have up to 63 characters, the whole name up to 253";
-const BAD_CHARACTERS =
-  "is not a valid domain name: a name has letters, digits and hyphens, in one writing direction";
+const TOO_LONG = "is too long: each part can have up to 63 characters, and the whole name up to 253";
+const BAD_CHARACTERS = "isn't a valid domain name: use letters, digits and hyphens, in one writing direction";
 
 type Outcome<T> = ({ readonly ok: true } & T) | { readonly ok: false; readonly reason: string };
 
@@ -72,7 +71,7 @@ function refused(reason: string): { readonly ok: false; readonly reason: string 
   return { ok: false, reason };
 }
 
-/** UTS 46, strict, or null. It does no more to ASCII than to lower its case, unless there is an A-label to be looked into. */
+/** Strict UTS 46, or null. ASCII without A-labels only has to be lower-cased, which is much faster. */
 function strictAscii(host: string): string | null {
   if (!isSimple(host)) return toASCII(host, STRICT);
   const lower = host.toLowerCase();
@@ -83,7 +82,7 @@ function isSimple(host: string): boolean {
   return ASCII.test(host) && !A_LABEL.test(host);
 }
 
-/** Takes away what surrounds the host in a pasted address. */
+/** Extracts the host from a pasted address. */
 function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
   if (text.length > MAX_INPUT_LENGTH) return refused(TOO_LONG);
   const trimmed = text.trim();
@@ -93,7 +92,7 @@ function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
   if (end !== -1) host = host.slice(0, end);
   const at = scheme === "" ? -1 : host.lastIndexOf("@");
   if (at !== -1) {
-    // Browsers end the host at a backslash: what stands before the @ must not be a host in disguise.
+    // Browsers end the host at a backslash, so the part before the @ must not be a disguised host.
     if (!USER_INFO.test(host.slice(0, at))) return refused(BAD_CHARACTERS);
     host = host.slice(at + 1);
   }
@@ -101,7 +100,7 @@ function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
   if (host.includes("@")) return refused("must be a domain name, not an e-mail address");
   const isBare = host === trimmed;
   host = host.replace(ROOT_DOT, "");
-  if (host === "") return refused("is empty: give a domain name");
+  if (host === "") return refused("is empty: enter a domain name");
   if (host.length > MAX_HOST_LENGTH) return refused(TOO_LONG);
   return { ok: true, host, isBare };
 }
@@ -112,9 +111,9 @@ function whyInvalid(host: string): string {
     : toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
   if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return BAD_CHARACTERS;
   const labels = relaxed.split(".");
-  if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at its start";
+  if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at the start";
   if (relaxed.length > 253 || labels.some(({ length }) => length > 63)) return TOO_LONG;
-  return "has a hyphen where none may stand: at the start or end of a part, or as its third and fourth character";
+  return "has a misplaced hyphen: at the start or end of a part, or as its third and fourth character";
 }
 
 function make(label: string, tld: string): DomainName {
@@ -127,37 +126,37 @@ function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
   return AF_SUFFIXES.has(ascii) || soldTlds.includes(`.${ascii}`);
 }
 
-/** Splits a canonical host into one label and a TLD sold, without a leading `www.` that is not the name itself. */
+/** Splits a canonical host into one label and a TLD sold, dropping a leading `www.` unless it is the name itself. */
 function registrable(ascii: string, soldTlds: readonly string[]): Outcome<{ name: DomainName }> {
   const sold = `names are sold under ${soldTlds.join(", ")}`;
-  if (isSuffix(ascii, soldTlds)) return refused("is only an ending: put a name before it");
+  if (isSuffix(ascii, soldTlds)) return refused("is only an ending: add a name before it");
   let tld = "";
   for (const candidate of soldTlds) {
     if (candidate.length > tld.length && ascii.endsWith(candidate)) tld = candidate;
   }
   if (tld === "") {
     return refused(
-      ascii.includes(".") ? `has an ending that is not sold here; ${sold}` : `needs an ending; ${sold}`,
+      ascii.includes(".") ? `has an ending that isn't sold here; ${sold}` : `needs an ending; ${sold}`,
     );
   }
   const labels = ascii.slice(0, -tld.length).split(".");
   if (AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
-    return refused(`has an ending that is not sold here; ${sold}`);
+    return refused(`has an ending that isn't sold here; ${sold}`);
   if (labels.length === 2 && labels[0] === "www") labels.shift();
   const [label = "", ...below] = labels;
-  if (below.length > 0) return refused("must be one name directly before its ending, with no dot in it");
+  if (below.length > 0) return refused("must be one name directly before the ending, without a dot in it");
   return { ok: true, name: make(label, tld) };
 }
 
 /**
- * Reads a name as people write or paste it: any case, Unicode, white space around it, trailing dot, `www.`, whole URLs.
- * Throws `invalid_request` for anything that is not exactly one label under a TLD sold.
+ * Parses a name as people write or paste it: any case, Unicode, surrounding white space, trailing dot, `www.`, full URLs.
+ * Throws `invalid_request` for anything that isn't exactly one label under a TLD sold.
  */
 export function parseDomainName(text: string, soldTlds: readonly string[], field: string): DomainName {
   return registrableOf(canonicalInput(text, field).ascii, soldTlds, field);
 }
 
-/** Reads what was typed into a search box: a bare label, or anything that `parseDomainName` accepts. */
+/** Parses the text of a search box: a bare label, or anything that `parseDomainName` accepts. */
 export function parseSearchTerm(text: string, soldTlds: readonly string[], field: string): SearchTerm {
   const { ascii, isBare } = canonicalInput(text, field);
   if (isBare && !ascii.includes(".")) return { label: ascii, exact: null };
@@ -168,7 +167,7 @@ export function parseSearchTerm(text: string, soldTlds: readonly string[], field
 function canonicalInput(text: string, field: string): { ascii: string; isBare: boolean } {
   const input = hostIn(text);
   if (!input.ok) throw invalidField(field, input.reason);
-  // UTS 46 maps case by itself; lower-casing before it would let more pass.
+  // UTS 46 maps the case itself; lower-casing first would accept more.
   const ascii = strictAscii(input.host);
   if (ascii === null) throw invalidField(field, whyInvalid(input.host));
   return { ascii, isBare: input.isBare };
@@ -180,22 +179,22 @@ function registrableOf(ascii: string, soldTlds: readonly string[], field: string
   return found.name;
 }
 
-/** A canonical label under a TLD, or null where the two make no name: too long, or a public suffix such as `com.af`. */
+/** A canonical label under a TLD, or null if they don't form a name: too long, or a public suffix such as `com.af`. */
 export function domainNameUnder(label: string, tld: string): DomainName | null {
   const ascii = label + tld;
   if (label.includes(".") || AF_SUFFIXES.has(ascii)) return null;
   return strictAscii(ascii) === ascii ? make(label, tld) : null;
 }
 
-/** The name that a label in any script makes under a TLD, or null where it makes none. */
+/** A label in any script under a TLD, or null if they don't form a name. */
 export function nameOf(label: string, tld: string): DomainName | null {
   const ascii = toASCII(label, STRICT);
   return ascii === null ? null : domainNameUnder(ascii, tld);
 }
 
 /**
- * Any full host name in lower-case A-labels without a trailing dot, or null: for names that the upstream sends.
- * Hyphens in third and fourth place pass, because hosts with them exist.
+ * Any full host name in lower-case A-labels without a trailing dot, or null. Meant for names that the upstream sends.
+ * Hyphens as third and fourth character are accepted, because such hosts exist.
  */
 export function canonicalHost(text: string): string | null {
   if (text.length > MAX_HOST_LENGTH) return null;
@@ -207,7 +206,7 @@ export function canonicalHost(text: string): string | null {
   return labels.length > 1 && !/\.\d+$/.test(ascii) ? ascii : null;
 }
 
-/** UTS 46 without its rule on hyphens in third and fourth place, or null. */
+/** UTS 46 without its rule about hyphens as third and fourth character, or null. */
 function lenientAscii(host: string): string | null {
   const ascii = toASCII(host, { ...STRICT, checkHyphens: false });
   if (ascii === null) return null;

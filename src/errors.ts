@@ -1,20 +1,20 @@
 /** The one error class of the service and the closed list of codes that the outside may see (contract section 3). */
 export const PROBLEMS = {
-  invalid_request: { status: 400, title: "The request is not valid" },
-  unauthenticated: { status: 401, title: "A valid token is needed" },
-  forbidden: { status: 403, title: "The token does not allow this" },
-  not_found: { status: 404, title: "There is nothing here" },
-  method_not_allowed: { status: 405, title: "The method is not allowed here" },
-  not_acceptable: { status: 406, title: "No acceptable representation" },
-  payload_too_large: { status: 413, title: "The body is too large" },
-  unsupported_media_type: { status: 415, title: "The body's type is not supported" },
-  rate_limited: { status: 429, title: "Too many requests from this client" },
-  internal: { status: 500, title: "Our own fault" },
+  invalid_request: { status: 400, title: "Invalid request" },
+  unauthenticated: { status: 401, title: "Authentication required" },
+  forbidden: { status: 403, title: "Insufficient scope" },
+  not_found: { status: 404, title: "Not found" },
+  method_not_allowed: { status: 405, title: "Method not allowed" },
+  not_acceptable: { status: 406, title: "Not acceptable" },
+  payload_too_large: { status: 413, title: "Body too large" },
+  unsupported_media_type: { status: 415, title: "Unsupported media type" },
+  rate_limited: { status: 429, title: "Too many requests" },
+  internal: { status: 500, title: "Internal error" },
   upstream_failed: { status: 502, title: "The registry service failed" },
-  upstream_contract: { status: 502, title: "The registry service's answer was not understood" },
-  quota_exhausted: { status: 503, title: "The registry service cannot be asked in time" },
+  upstream_contract: { status: 502, title: "The registry service's answer wasn't understood" },
+  quota_exhausted: { status: 503, title: "The registry service can't be asked in time" },
   shutting_down: { status: 503, title: "The service is shutting down" },
-  upstream_timeout: { status: 504, title: "The registry service was too slow" },
+  upstream_timeout: { status: 504, title: "The registry service timed out" },
 } as const;
 
 export type ErrorCode = keyof typeof PROBLEMS;
@@ -26,13 +26,13 @@ export interface FieldError {
 
 export interface ErrorExtras {
   readonly errors?: readonly FieldError[];
-  /** How long from now a retry is pointless, in ms. */
+  /** How long to wait before a retry, in ms. */
   readonly retryAfterMs?: number;
-  /** Extra answer headers that belong to the error, such as Allow. */
+  /** Response headers that belong to the error, such as Allow. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Whatever goes wrong, told in our own words: `detail` may be shown to anyone, so nothing of the upstream's goes in. */
+/** Every error of the service. `detail` may be shown to anyone, so it never contains text from the upstream. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly detail: string;
@@ -42,7 +42,7 @@ export class ServiceError extends Error {
 
   constructor(code: ErrorCode, detail: string, extras: ErrorExtras = {}) {
     const { stackTraceLimit } = Error;
-    // A refusal is an answer: nobody reads its stack, which would be a fifth of what it costs.
+    // A stack would be a fifth of the cost of a refusal, and nobody reads it.
     if (code !== "internal") Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`);
     Error.stackTraceLimit = stackTraceLimit;
@@ -55,7 +55,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** A request refused for one field, which the answer names. */
+/** An `invalid_request` caused by one field, which the answer names. */
 export function invalidField(field: string, message: string): ServiceError {
   return new ServiceError("invalid_request", `${field}: ${message}`, { errors: [{ field, message }] });
 }

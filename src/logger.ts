@@ -1,4 +1,4 @@
-/** The one home of winston: JSON lines on stdout, each an event with chosen flat fields, so that nothing unforeseen is written. */
+/** The only user of winston: JSON lines on stdout, each an event with explicitly chosen fields, so that nothing is logged by accident. */
 import winston from "winston";
 
 export const LOG_LEVELS = ["error", "warn", "info", "http", "verbose", "debug", "silly"] as const;
@@ -11,20 +11,20 @@ export interface Log {
   warn(event: string, fields?: LogFields): void;
   info(event: string, fields?: LogFields): void;
   debug(event: string, fields?: LogFields): void;
-  /** Resolves when every line has been handed to the system. */
+  /** Resolves when every line has been handed to the operating system. */
   flush(): Promise<void>;
 }
 
-/** Lines are handed on together, because each hand-over costs more than the line: at this size, or after this time. */
+/** Lines are written in batches of this size or age, because a write costs more than a line. */
 const BATCH_BYTES = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
- * A log that writes lines `{"time","level","event",...fields}` of `level` and above, in their order. Errors and warnings are written at
- * once with all that came before; a killed process loses no more than the last tenth of a second of the others.
+ * Writes lines `{"time","level","event",...fields}` of `level` and above, in order. Errors and warnings are written immediately, together with
+ * everything before them; a killed process loses at most the last 100 ms of other lines.
  */
 export function createLog(level: LogLevel): Log {
-  // Whoever reads the log may go away; the service stays.
+  // The service keeps running if the reader of its log goes away.
   process.stdout.on("error", () => {});
   const logger = winston.createLogger({
     format: winston.format.printf(({ message }) => String(message)),
@@ -35,34 +35,34 @@ export function createLog(level: LogLevel): Log {
   let filled = 0;
   let timer: NodeJS.Timeout | null = null;
 
-  function handOver(): void {
+  function writeBatch(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     if (filled > 0) logger.info(batch.toString("utf8", 0, filled));
     filled = 0;
   }
-  process.on("exit", handOver);
+  process.on("exit", writeBatch);
 
-  const write = (lineLevel: LogLevel, { atOnce }: { readonly atOnce: boolean }) => {
+  const write = (lineLevel: LogLevel, { immediately }: { readonly immediately: boolean }) => {
     if (LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
     return (event: string, fields: LogFields = {}) => {
       const rest = JSON.stringify(fields).slice(1);
       const line = `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
-      // A character takes three bytes at most.
-      if (filled + 3 * line.length > BATCH_BYTES) handOver();
+      // A character takes at most three bytes.
+      if (filled + 3 * line.length > BATCH_BYTES) writeBatch();
       if (3 * line.length > BATCH_BYTES) logger.info(line);
       else filled += batch.write(line, filled);
-      if (atOnce) handOver();
-      else timer ??= setTimeout(handOver, BATCH_MS).unref();
+      if (immediately) writeBatch();
+      else timer ??= setTimeout(writeBatch, BATCH_MS).unref();
     };
   };
   return {
-    error: write("error", { atOnce: true }),
-    warn: write("warn", { atOnce: true }),
-    info: write("info", { atOnce: false }),
-    debug: write("debug", { atOnce: false }),
+    error: write("error", { immediately: true }),
+    warn: write("warn", { immediately: true }),
+    info: write("info", { immediately: false }),
+    debug: write("debug", { immediately: false }),
     flush: () => {
-      handOver();
+      writeBatch();
       return new Promise((resolve) => {
         process.stdout.write("", () => {
           resolve();
@@ -72,7 +72,7 @@ export function createLog(level: LogLevel): Log {
   };
 }
 
-/** RFC 3339 in UTC; many lines share a millisecond. */
+/** RFC 3339 in UTC. The last result is kept, because many lines share a millisecond. */
 function isoTimes(): (atMs: number) => string {
   let lastMs = NaN;
   let last = "";

@@ -112,7 +112,10 @@ function sandboxUpstream(sandbox: Awaited<ReturnType<typeof startSandbox>> | nul
 /** The sandbox has no staff of its own: one token with every scope, told in the log. */
 function randomStaffToken(log: Log): Secret {
   const token = randomBytes(24).toString("base64url");
-  log.info("staff.token", { note: "sandbox mode: this token is valid until the process ends", token });
+  log.info("staff.token.created", {
+    note: "sandbox mode: this token is valid until the process ends",
+    token,
+  });
   return fixedSecret(`sandbox:${createHash("sha256").update(token).digest("hex")}:read+operate+metrics`);
 }
 

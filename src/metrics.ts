@@ -1,17 +1,22 @@
-/** The one home of the metrics library: counts and durations by route, operation and lane; no names, no amounts, no clients. */
+/** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
 import { type LaneFigures, LANES, type QuotaSnapshot } from "./quota/quota.js";
+import type { PromisesInForce } from "./retail/lost-margin.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
   request(route: string, method: string, status: number, durationMs: number): void;
   upstreamCall(operation: string, outcome: string, durationMs: number): void;
-  /** Has the quota in use told at every scrape: calls, and what each lane waits for, gets and is refused. */
+  /** Registers gauges and counters that read the quota on each scrape: calls, and the figures of each lane. */
   quota(read: () => QuotaSnapshot | null): void;
-  /** Has the upstream calls that were not needed told at every scrape, by what made them needless. */
+  /** Registers a counter that reads the avoided upstream calls on each scrape, by reason. */
   saved(read: () => Readonly<Record<string, number>>): void;
-  /** Has what the upstream said and nobody expected counted at every scrape, by operation. */
+  /** Registers a counter that reads the unexpected data from the upstream on each scrape, by operation. */
   surprises(read: () => Readonly<Record<string, number>>): void;
-  /** Prometheus text. */
+  /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
+  prices(read: () => Readonly<Record<string, number>>): void;
+  /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
+  promises(read: () => PromisesInForce): void;
+  /** The Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -19,26 +24,30 @@ export interface Metrics {
 type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
 
 const LANE_GAUGES: readonly LaneMetric[] = [
-  ["quota_lane_queued", "Asks that wait for a call.", ({ queued }) => queued],
+  ["quota_lane_queued", "Requests that are waiting for a call, by lane.", ({ queued }) => queued],
   [
     "quota_lane_longest_wait_seconds",
-    "The longest wait of a served ask since the start.",
+    "Longest wait of a served request since startup, by lane.",
     ({ longestWaitMs }) => longestWaitMs / 1000,
   ],
 ];
 const LANE_COUNTERS: readonly LaneMetric[] = [
-  ["quota_lane_served_total", "Asks that got a call.", ({ served }) => served],
-  ["quota_lane_refused_total", "Asks refused for want of quota.", ({ refused }) => refused],
-  ["quota_lane_left_total", "Asks that nobody waited for any more.", ({ left }) => left],
-  ["quota_lane_retried_total", "Refused asks that came back to their place.", ({ retried }) => retried],
+  ["quota_lane_served_total", "Requests that got a call, by lane.", ({ served }) => served],
+  ["quota_lane_refused_total", "Requests refused because of the quota, by lane.", ({ refused }) => refused],
+  ["quota_lane_abandoned_total", "Requests abandoned before their turn, by lane.", ({ left }) => left],
+  [
+    "quota_lane_retried_total",
+    "Refused requests that came back to claim their reservation, by lane.",
+    ({ retried }) => retried,
+  ],
   [
     "quota_lane_retried_served_total",
-    "Of these, asks that got a call.",
+    "Requests that claimed their reservation and got a call, by lane.",
     ({ retriedServed }) => retriedServed,
   ],
   [
     "quota_lane_wait_seconds_total",
-    "Time that served asks waited.",
+    "Total time that served requests waited, by lane.",
     ({ waitedMsTotal }) => waitedMsTotal / 1000,
   ],
 ];
@@ -48,24 +57,24 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({
     name: "http_request_duration_seconds",
-    help: "Answers by route, method and status.",
+    help: "Duration of requests by route, method and status.",
     labelNames: ["route", "method", "status"],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
   const calls = new Histogram({
     name: "upstream_call_duration_seconds",
-    help: "Calls to the upstream by operation and outcome.",
+    help: "Duration of upstream calls by operation and outcome.",
     labelNames: ["operation", "outcome"],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
   });
   const scrapes = new Counter({
     name: "metrics_scrapes_total",
-    help: "Scrapes of this page.",
+    help: "Scrapes of these metrics.",
     registers: [registry],
   });
-  /** A family that is read when somebody scrapes. */
+  /** Registers a metric with one label that is read on each scrape. */
   function family(
     Kind: typeof Gauge | typeof Counter,
     { name, help, label }: { name: string; help: string; label: string },
@@ -95,7 +104,7 @@ export function createMetrics(): Metrics {
         Gauge,
         {
           name: "quota_calls",
-          help: "Calls of the active credential in the current window, and the budget.",
+          help: "Calls of the active credential: used in the current window, the budget, and the largest window today, by what.",
           label: "what",
         },
         () => {
@@ -114,12 +123,36 @@ export function createMetrics(): Metrics {
       for (const [name, help, of] of LANE_COUNTERS) family(Counter, { name, help, label }, lanes(of));
     },
     saved: (read) => {
-      const help = "Upstream calls that were not needed, by what made them needless.";
+      const help = "Upstream calls that were avoided, by reason.";
       family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
     },
     surprises: (read) => {
-      const help = "Fields, status words and error codes of the upstream that are not known.";
-      family(Counter, { name: "upstream_surprises_total", help, label: "operation" }, read);
+      const help = "Unknown fields, status words and error codes in answers of the upstream, by operation.";
+      family(Counter, { name: "upstream_unexpected_total", help, label: "operation" }, read);
+    },
+    prices: (read) => {
+      const help = "Prices sold, known, and doubtful until they have been asked again.";
+      family(Gauge, { name: "price_list_prices", help, label: "what" }, read);
+    },
+    promises: (read) => {
+      family(
+        Gauge,
+        {
+          name: "promises",
+          help: "Price promises that still hold, and those below their floor.",
+          label: "what",
+        },
+        () => ({ in_force: read().inForce, below_floor: read().belowFloor }),
+      );
+      family(
+        Gauge,
+        {
+          name: "promises_margin_lost",
+          help: "What the promises in force are below their floor since they were signed.",
+          label: "currency",
+        },
+        () => Object.fromEntries(read().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
+      );
     },
     text: () => {
       scrapes.inc();

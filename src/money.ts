@@ -1,6 +1,6 @@
 /**
- * Exact money: decimal strings outside, big.js in strict mode (which refuses floats) inside, and no division.
- * Wholesale and Retail are different types, and neither is a Money, so that presenting wholesale to a visitor does not compile.
+ * Exact money: decimal strings outside, big.js in strict mode (which rejects floats) inside, without division.
+ * Wholesale and Retail are different types, and neither is a Money, so code that would show wholesale to a visitor doesn't compile.
  */
 import { Big } from "big.js";
 import { code as recordOf } from "currency-codes";
@@ -13,7 +13,7 @@ export type Decimal = Big;
 /** What the reseller pays. Never leaves the service except to staff. */
 export interface Wholesale {
   readonly kind: "wholesale";
-  /** Two fraction digits, as the upstream writes it. */
+  /** With two decimals, as the upstream writes it. */
   readonly amount: string;
   readonly currency: string;
 }
@@ -21,27 +21,27 @@ export interface Wholesale {
 /** What a visitor pays. */
 export interface Retail {
   readonly kind: "retail";
-  /** With exactly the currency's ISO 4217 fraction digits. */
+  /** With exactly the decimals that ISO 4217 gives the currency. */
   readonly amount: string;
   readonly currency: string;
 }
 
-/** Money as it is shown. */
+/** Money as shown in answers. */
 export interface Money {
   readonly amount: string;
   readonly currency: string;
-  // Keeps Wholesale and Retail from being a Money by their shape.
+  // Prevents Wholesale and Retail from being structurally compatible with Money.
   readonly kind?: never;
 }
 
-// The package writes 0 digits where ISO 4217 says "N.A.": nobody is paid in these.
+// The package says 0 digits where ISO 4217 says "N.A."; these are not used for payments.
 const WITHOUT_MINOR_UNIT: ReadonlySet<string> = new Set(
   "XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX".split(" "),
 );
-// In ISO 4217 since 2025, not yet in the package.
+// In ISO 4217 since 2025, but not yet in the package.
 const NEWER_DIGITS: ReadonlyMap<string, number> = new Map([["XCG", 2]]);
 
-/** The fraction digits of a currency by ISO 4217 (CLDR, and so Intl, has other ones: 0 for AFN), or null if unknown. */
+/** The decimals of a currency by ISO 4217, or null if unknown. CLDR, and therefore Intl, differs: it says 0 for AFN. */
 export function currencyDigits(currency: string): number | null {
   if (!/^[A-Z]{3}$/.test(currency) || WITHOUT_MINOR_UNIT.has(currency)) return null;
   return NEWER_DIGITS.get(currency) ?? recordOf(currency)?.digits ?? null;
@@ -53,18 +53,18 @@ function digitsOf(currency: string): number {
   return digits;
 }
 
-/** A decimal from a plain decimal string. Throws on anything else: callers check what comes from outside. */
+/** Parses a plain decimal string. Throws on anything else; callers validate external input first. */
 export function decimal(text: string): Decimal {
   if (!/^-?\d+(?:\.\d+)?$/.test(text)) throw new TypeError("not a plain decimal");
   return new Exact(text);
 }
 
-/** Whether that many fraction digits suffice to write the amount. */
+/** Whether the amount can be written with that many decimals. */
 export function hasDigits(amount: Decimal, digits: number): boolean {
   return amount.round(digits, Exact.roundDown).eq(amount);
 }
 
-/** The smallest amount with that many fraction digits that is not below `amount`, which must not be negative. */
+/** Rounds up to that many decimals. `amount` must not be negative. */
 export function ceilToDigits(amount: Decimal, digits: number): Decimal {
   return amount.round(digits, Exact.roundUp);
 }
@@ -76,7 +76,7 @@ export function ceilToResidue(amount: Decimal, modulus: Decimal, remainder: Deci
   return over.eq("0") ? amount : amount.minus(over).plus(modulus);
 }
 
-/** Reads an upstream price: two fraction digits, positive, up to nine digits before them. Null for anything else. */
+/** Parses an upstream price: positive, two decimals, at most nine digits before them. Null for anything else. */
 export function parseWholesale(amount: unknown, currency: unknown): Wholesale | null {
   if (typeof amount !== "string" || typeof currency !== "string") return null;
   if (!/^(?:0|[1-9]\d{0,8})\.\d{2}$/.test(amount) || amount === "0.00") return null;
@@ -84,18 +84,24 @@ export function parseWholesale(amount: unknown, currency: unknown): Wholesale | 
   return Object.freeze({ kind: "wholesale", amount, currency });
 }
 
-/** Whether two upstream prices are the same; a check's price that differs from the quote makes a name premium. */
+/** Whether two upstream prices are equal. */
 export function sameWholesale(a: Wholesale, b: Wholesale): boolean {
   return a.currency === b.currency && decimal(a.amount).eq(b.amount);
 }
 
-/** Makes a retail amount, rounded up to the currency's digits. Only the retail policy has a reason to call this. */
+/** Positive as `a` is the higher of two upstream prices; those in different currencies are in a fixed order. */
+export function compareWholesale(a: Wholesale, b: Wholesale): number {
+  if (a.currency !== b.currency) return a.currency < b.currency ? -1 : 1;
+  return decimal(a.amount).cmp(b.amount);
+}
+
+/** Creates a retail amount, rounded up to the currency's decimals. Only the retail policy should call this. */
 export function retailOf(amount: Decimal, currency: string): Retail {
   const digits = digitsOf(currency);
   return Object.freeze({ kind: "retail", amount: ceilToDigits(amount, digits).toFixed(digits), currency });
 }
 
-/** For visitors: the amount with its currency's ISO 4217 digits. */
+/** For visitors: the amount with the decimals of its currency. */
 export function presentRetail(retail: Retail): Money {
   return { amount: decimal(retail.amount).toFixed(digitsOf(retail.currency)), currency: retail.currency };
 }
@@ -105,19 +111,19 @@ export function presentWholesaleToStaff(wholesale: Wholesale): Money {
   return { amount: wholesale.amount, currency: wholesale.currency };
 }
 
-/** For staff answers only: what is left of `a` after `b`; null in different currencies. */
+/** For staff answers only: `a` - `b`, or null if the currencies differ. */
 export function wholesaleDifference(a: Wholesale, b: Wholesale): Money | null {
   if (a.currency !== b.currency) return null;
   return { amount: decimal(a.amount).minus(b.amount).toFixed(2), currency: a.currency };
 }
 
-/** -1, 0 or 1 as `a` is below, equal to or above `b`. Throws on different currencies. */
+/** -1, 0 or 1 if `a` is less than, equal to or greater than `b`. Throws if the currencies differ. */
 export function compareRetail(a: Retail, b: Retail): -1 | 0 | 1 {
   if (a.currency !== b.currency) throw new RangeError("amounts of different currencies do not compare");
   return decimal(a.amount).cmp(b.amount);
 }
 
-/** The totals by currency, in the order in which the currencies first occur. */
+/** The totals by currency, in order of first occurrence. */
 export function sumRetail(list: readonly Retail[]): Money[] {
   const totals = new Map<string, Decimal>();
   for (const { amount, currency } of list) {

@@ -1,2 +1,2 @@
-/** The project's folder, in which config, pages and package.json are found: one above the sources as well as above the bundles in dist. */
+/** The project's folder, which contains config, dist and package.json. It is the parent of both src and dist. */
 export const ROOT = new URL("../", import.meta.url);

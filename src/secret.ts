@@ -1,11 +1,11 @@
-/** A secret from the environment or from a file; a changed file (also by symlink swap) counts within a second, without a restart. */
+/** A secret from the environment or a file. A changed file, also by symlink swap, takes effect within a second. */
 import { readFileSync } from "node:fs";
 import type { Clock } from "./clock.js";
 
 export interface Secret {
   /**
-   * The value now. A file that is missing or empty for a moment, as in a swap, leaves the last good value in force. `afresh` reads the
-   * file even if that was done a moment ago.
+   * The current value. While a file is missing or empty, as during a swap, the last good value stays in use. `afresh` reads the file even if
+   * it was read less than a second ago.
    */
   current(how?: { readonly afresh: boolean }): string;
 }
@@ -17,7 +17,7 @@ export function fixedSecret(value: string): Secret {
   return { current: () => value };
 }
 
-/** A secret read from `path`, re-read at use. Throws when there is nothing to read at the start. */
+/** A secret read from `path`, and read again on use. Throws if the file is missing or empty at first. */
 export function fileSecret(path: string, clock: Clock): Secret {
   let value = readSecretFile(path);
   let readAtMs = clock.monotonic();
@@ -28,7 +28,7 @@ export function fileSecret(path: string, clock: Clock): Secret {
         try {
           value = readSecretFile(path);
         } catch {
-          // The last good value stays until the file is whole again.
+          // Keep the last good value until the file is complete again.
         }
       }
       return value;
@@ -36,7 +36,7 @@ export function fileSecret(path: string, clock: Clock): Secret {
   };
 }
 
-/** The file's text without one trailing newline; throws when that is empty. */
+/** The file's text without one trailing newline. Throws if it is empty. */
 function readSecretFile(path: string): string {
   const text = readFileSync(path, "utf8").replace(/\r?\n$/, "");
   if (text === "") throw new Error("the file is empty");

@@ -1,4 +1,4 @@
-/** The part of tr46 6 that is used here; the package brings no types. */
+/** The part of tr46 6 that is used here; the package has no types. */
 declare module "tr46" {
   interface ProcessingOptions {
     readonly checkHyphens: boolean;

@@ -10,7 +10,7 @@ import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
-import type { Upstream } from "../upstream/client.js";
+import type { Answered, Upstream } from "../upstream/client.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 
 /** The three kinds of account data, in one pool under keys of their own. */
@@ -90,8 +90,10 @@ export interface AccountSettings {
   /** How long each is answered from memory, in ms. */
   readonly factsFreshMs: number;
   readonly tierFreshMs: number;
-  /** Told when the reseller has come to another tier, with the time at which the upstream said so: wall clock, ms. */
-  readonly onTierChanged: (asOfMs: number) => void;
+  /** Called with each newer word of the upstream on the tier. */
+  readonly onTier: (tier: string) => void;
+  /** Whether saved prices wait for the tier to prove good. */
+  readonly awaitsTier: () => boolean;
   /** How long until the quota has room for work that nobody waits for, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
@@ -108,7 +110,7 @@ const LEAST_PAUSE_MS = 1_000;
 
 export function createAccount(settings: AccountSettings): Account {
   const { upstream, facts, tiers, roomInMs, clock, log } = settings;
-  let tierSeen: Known<Tier> | null = null;
+  let tierNotedMs = -Infinity;
   let owned: { readonly list: readonly DomainRecord[]; readonly names: ReadonlySet<string> } = {
     list: [],
     names: new Set(),
@@ -118,7 +120,7 @@ export function createAccount(settings: AccountSettings): Account {
     ask: Ask,
     key: string,
     kind: K,
-    load: (ask: Ask) => Promise<Extract<AccountFact, { kind: K }>>,
+    load: (ask: Ask) => Promise<Answered<Extract<AccountFact, { kind: K }>>>,
     spend = (): void => {},
   ): Promise<Known<Extract<AccountFact, { kind: K }>>> {
     const known = await facts.get(key, ask, ({ askers, signal }) => {
@@ -134,7 +136,7 @@ export function createAccount(settings: AccountSettings): Account {
       ask,
       "domains",
       "domains",
-      async (shared) => ({ kind: "domains", records: await upstream.domains(shared) }),
+      async (shared) => as(await upstream.domains(shared), (records) => ({ kind: "domains", records })),
       spend,
     );
     return { ...known, value: known.value.records };
@@ -145,27 +147,24 @@ export function createAccount(settings: AccountSettings): Account {
       ask,
       `domain ${name.ascii}`,
       "domain",
-      async (shared) => ({ kind: "domain", record: await upstream.domain(shared, name) }),
+      async (shared) => as(await upstream.domain(shared, name), (record) => ({ kind: "domain", record })),
       spend,
     );
     return { ...known, value: known.value.record };
   }
 
   async function balance(ask: Ask): Promise<Known<Balance>> {
-    const known = await fact(ask, "balance", "balance", async (shared) => ({
-      kind: "balance",
-      balance: await upstream.balance(shared),
-    }));
+    const known = await fact(ask, "balance", "balance", async (shared) =>
+      as(await upstream.balance(shared), (value) => ({ kind: "balance", balance: value })),
+    );
     return { ...known, value: known.value.balance };
   }
 
+  /** Reports a tier that was asked after the last one reported was answered. */
   function noticed(known: Known<Tier>): Known<Tier> {
-    if (tierSeen !== null && known.asOfMs < tierSeen.asOfMs) return known;
-    const isAnother = tierSeen !== null && tierSeen.value.currentTier !== known.value.currentTier;
-    tierSeen = known;
-    if (isAnother) {
-      log.warn("account.tier.changed");
-      settings.onTierChanged(known.asOfMs);
+    if (known.askedMs >= tierNotedMs) {
+      tierNotedMs = known.answeredMs;
+      settings.onTier(known.value.currentTier);
     }
     return known;
   }
@@ -187,13 +186,13 @@ export function createAccount(settings: AccountSettings): Account {
     freshMs: number,
     consult: () => Promise<Known<unknown> | undefined>,
     renew: (ask: Ask) => Promise<unknown>,
-    firstInMs = 0,
+    { firstInMs = 0, isUrgent }: { readonly firstInMs?: number; readonly isUrgent?: () => boolean } = {},
   ): Background {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       // Another replica may have asked already: that costs nothing, so it needs no room.
       const known = await consult();
       if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
-      if (roomInMs() > 0) return "no room";
+      if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.renewal.failed", { what });
       });
@@ -244,13 +243,21 @@ export function createAccount(settings: AccountSettings): Account {
     keepWarm() {
       const kept = [
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
-        keepKnown("tier", settings.tierFreshMs, consultTier, tier, TIER_AFTER_MS),
+        keepKnown("tier", settings.tierFreshMs, consultTier, tier, {
+          firstInMs: settings.awaitsTier() ? 0 : TIER_AFTER_MS,
+          // Until then saved prices neither decide nor are signed.
+          isUrgent: settings.awaitsTier,
+        }),
       ];
       return () => {
         for (const { stop } of kept) stop();
       };
     },
   };
+}
+
+function as<T, F>({ value, ...times }: Answered<T>, make: (value: T) => F): Answered<F> {
+  return { ...times, value: make(value) };
 }
 
 function isKind<K extends AccountFact["kind"]>(

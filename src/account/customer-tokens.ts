@@ -1,6 +1,6 @@
 /**
- * Customer tokens: JWTs from the reseller's own login that name the customer's domains. Believed only with a pinned algorithm, a good
- * signature, an expiry, and the issuer and audience that are set. Nothing of ours is sent to where the login publishes its keys.
+ * Customer tokens: JWTs from the reseller's own login that list the customer's domains. A token is accepted only with a pinned algorithm, a
+ * valid signature, an expiry, and the configured issuer and audience. Requests for the login's keys contain nothing of ours.
  */
 import type { JWTPayload } from "jose";
 import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
@@ -8,6 +8,7 @@ import { createLocalJWKSet } from "jose/jwks/local";
 import { jwtVerify } from "jose/jwt/verify";
 import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
+import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../config.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
@@ -16,25 +17,25 @@ import type { Log } from "../logger.js";
 
 export interface CustomerTokens {
   /**
-   * The customer's names, by their canonical form, that can be the reseller's. Rejects with `unauthenticated` for a token that is not
-   * believed, with `upstream_failed` while the login's keys cannot be had.
+   * The customer's names that the reseller can manage, by their canonical form. Rejects with `unauthenticated` if the token isn't accepted,
+   * and with `upstream_failed` if the login's keys can't be fetched.
    */
   namesOf(token: string, asker: Asker): Promise<ReadonlyMap<string, DomainName>>;
 }
 
-// Never HMAC here: whoever has the public key could sign with it.
+// Never HMAC here: anyone with the public key could sign.
 const PUBLIC_KEY_ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(
   " ",
 );
 
 const KEYS_FRESH_MS = 600_000;
-/** A login that is down for a while locks nobody out. */
+/** Customers can keep using their tokens while the login is down. */
 const KEYS_USABLE_MS = 3_600_000;
 const FAILURE_MS = 10_000;
-/** A token of an unknown key has the keys fetched anew if they are older than this: anyone can make such tokens. */
+/** An unknown key refreshes the key set only if it is older than this, because anyone can create such tokens. */
 const NEW_KEY_AFTER_MS = 30_000;
 const FETCH_DEADLINE_MS = 3_000;
-const LARGEST_SET_BYTES = 256 * 1024;
+const MAX_KEY_SET_BYTES = 256 * 1024;
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
 const claims = z.object({ domains: z.array(z.string()) });
@@ -71,11 +72,13 @@ export function createCustomerTokens(
       failureMs: FAILURE_MS,
       clock,
     });
-    const load = async (): Promise<Keys> => {
+    const load = async (): Promise<Fact<Keys>> => {
+      const askedMs = clock.monotonic();
       try {
-        return createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
+        const value = createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
+        return { value, askedMs, answeredMs: clock.monotonic() };
       } catch {
-        throw keysFailed("not had");
+        throw keysFailed("unreachable");
       }
     };
     const verify = async (token: string, by: Keys): Promise<JWTPayload> =>
@@ -87,12 +90,16 @@ export function createCustomerTokens(
         return await verify(token, value);
       } catch (error) {
         if (!(error instanceof JWKSNoMatchingKey)) throw error;
-        return verify(token, (await known.get("keys", asker, load, { maxAgeMs: NEW_KEY_AFTER_MS })).value);
+        return verify(
+          token,
+          (await known.get("keys", asker, load, { askedSinceMs: clock.monotonic() - NEW_KEY_AFTER_MS }))
+            .value,
+        );
       }
     };
   }
 
-  /** The body of a success, whole within the deadline and the bound. */
+  /** The body of a successful answer, within the deadline and the size limit. */
   async function textAt(url: URL): Promise<string> {
     const deadline = new AbortController();
     const cancel = clock.after(FETCH_DEADLINE_MS, () => {
@@ -110,18 +117,18 @@ export function createCustomerTokens(
         const chunk = z.instanceof(Uint8Array).parse(part);
         chunks.push(chunk);
         bytes += chunk.byteLength;
-        if (bytes > LARGEST_SET_BYTES) throw new Error("the answer is too large");
+        if (bytes > MAX_KEY_SET_BYTES) throw new Error("the answer is too large");
       }
-      if (!response.ok) throw new Error("the answer is no success");
+      if (!response.ok) throw new Error("the answer is not a success");
       return Buffer.concat(chunks).toString("utf8");
     } finally {
       cancel();
     }
   }
 
-  function keysFailed(how: "not had" | "not usable"): ServiceError {
+  function keysFailed(how: "unreachable" | "unusable"): ServiceError {
     log.warn("customer.keys.failed", { how });
-    return new ServiceError("upstream_failed", "Customer tokens cannot be checked at the moment.", {
+    return new ServiceError("upstream_failed", "Customer tokens can't be verified at the moment.", {
       retryAfterMs: FAILURE_MS,
     });
   }
@@ -133,18 +140,18 @@ export function createCustomerTokens(
         payload = await payloadOf(token, asker);
       } catch (error) {
         if (error instanceof ServiceError) throw error;
-        // What is not about the token is about the key, such as one that is too short for its algorithm.
-        throw error instanceof JOSEError ? notBelieved() : keysFailed("not usable");
+        // Errors that aren't about the token are about the key, such as one that is too short for its algorithm.
+        throw error instanceof JOSEError ? notAccepted() : keysFailed("unusable");
       }
       const read = claims.safeParse(payload);
-      if (!read.success) throw notBelieved();
+      if (!read.success) throw notAccepted();
       const names = read.data.domains.flatMap((text) => nameOf(text) ?? []);
       return new Map(names.map((name) => [name.ascii, name]));
     },
   };
 }
 
-/** The name itself, in any spelling, if a reseller of .af can manage it. */
+/** The name, in any spelling, if a reseller of .af can manage it. */
 function nameOf(text: string): DomainName | null {
   const host = canonicalHost(text);
   if (host === null) return null;
@@ -156,8 +163,8 @@ function nameOf(text: string): DomainName | null {
   }
 }
 
-function notBelieved(): ServiceError {
-  return new ServiceError("unauthenticated", "The customer token is not valid, or not any more.", {
+function notAccepted(): ServiceError {
+  return new ServiceError("unauthenticated", "The customer token is invalid or has expired.", {
     headers: { "WWW-Authenticate": 'Bearer realm="customer", error="invalid_token"' },
   });
 }

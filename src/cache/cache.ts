@@ -1,11 +1,22 @@
 /**
- * Read-through pools with single flight. A pool never grows past its bound, never shows a value older than it may be shown,
- * asks once for any number of simultaneous callers, on all replicas where they share, and remembers a failure for a moment.
+ * Read-through pools. A pool never grows past its bound, never shows a fact older than allowed, keeps the fact that holds where answers
+ * overtake each other (`facts.ts`), asks once for any number of simultaneous callers on all replicas that share it, and remembers a failure
+ * for a moment. Ages count from the asking.
  */
 import { LRUCache } from "lru-cache";
-import { type Clock, pause } from "../clock.js";
-import { ServiceError } from "../errors.js";
-import type { Claim, Fact, SharedPlace, SharedTier } from "./shared-tier.js";
+import type { Clock } from "../clock.js";
+import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
+import { askOnceAcrossReplicas, type SharedKey, type SharedPool } from "./replicas.js";
+import {
+  type Asker,
+  callerGone,
+  type Demand,
+  type Flight,
+  type OpenFlight,
+  SingleFlight,
+} from "./single-flight.js";
+
+export type { Asker, Flight } from "./single-flight.js";
 
 export interface Freshness {
   /** Answered from memory up to this age, in ms. */
@@ -15,12 +26,21 @@ export interface Freshness {
 }
 
 /**
- * `hit` from memory, ours or another replica's, `inflight` from somebody else's question under way, `miss` asked for, `stale` from memory
- * past its freshness.
+ * `hit` from memory, ours or another replica's, `inflight` from a load under way, `miss` asked for, `stale` from memory past its freshness.
  */
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
-export interface Known<V> extends Fact<V> {
+/** The fact that holds, as a pool keeps it. */
+export interface Kept<V> extends Fact<V> {
+  /** When it was asked, on the wall clock: ms since the epoch. */
+  readonly asOfMs: number;
+  /** False while facts that overlap contradict each other; this is the cautious one. */
+  readonly settled: boolean;
+  /** The same answer was given every time since then. */
+  readonly unchangedSinceMs: number;
+}
+
+export interface Known<V> extends Kept<V> {
   readonly source: Source;
 }
 
@@ -30,24 +50,12 @@ export interface Remembered<V> extends Known<V> {
   readonly untilMs: number;
 }
 
-export interface Asker {
-  /** Aborted when this caller no longer wants the answer. */
-  readonly signal: AbortSignal;
-}
-
-/** One question under way and all who wait for it. */
-export interface Flight<A extends Asker> {
-  readonly askers: ReadonlySet<A>;
-  /** Aborted when the last of them has gone. */
-  readonly signal: AbortSignal;
-}
-
 export interface GetOptions {
-  /** A remembered value must be no older than this at the time of asking, in ms: for what has to be known anew. */
-  readonly maxAgeMs?: number;
-  /** Answer with a value past its freshness at once and ask in the background. */
+  /** The fact must have been asked since then: monotonic ms. Facts asked earlier are not shown either. */
+  readonly askedSinceMs?: number;
+  /** Answer with a fact past its freshness at once and load in the background. */
   readonly whileRevalidating?: boolean;
-  /** Longest wait for other replicas that ask the same, in ms, before asking anyway; 0 for who must know now. Default: 10 s. */
+  /** Longest wait for other replicas that ask the same, in ms, before asking anyway. Default: 10 s. */
   readonly othersMs?: number;
 }
 
@@ -61,92 +69,96 @@ export interface PoolStats {
 
 export interface Pool<V, A extends Asker> {
   /**
-   * The value for `key`: fresh from memory, or asked for once however many callers wait, here and on the replicas that share the pool, or
-   * (when that fails) a value still usable.
-   * `load` is called only for a miss; one caller's leaving does not fail the others. Rejects with what `load` rejected with.
+   * The fact for `key`: fresh from memory, or loaded once however many callers wait, here and on the replicas that share the pool, or
+   * (when that fails) one that is still usable. `load` is called only for a miss; one caller's leaving does not fail the others. Rejects
+   * with what `load` rejected with.
    */
   get(
     key: string,
     asker: A,
-    load: (flight: Flight<A>) => Promise<V>,
+    load: (flight: Flight<A>) => Promise<Fact<V>>,
     options?: GetOptions,
   ): Promise<Known<V>>;
   /** What is known without asking anybody; `stale` when past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** The fact that `get` would answer from memory, if it is fresh: the same value object until another is learned. */
-  fresh(key: string): Fact<V> | undefined;
+  /** What `get` would answer from memory, if it is fresh: the same object until something else holds. */
+  fresh(key: string): Kept<V> | undefined;
   /** Counts an answer that was made of fresh facts without `get`. */
   countHit(): void;
   /** Grows whenever something is learned or forgotten; until then only time changes what is known. */
   changes(): number;
-  /** The newest that is known here or to another replica, without asking the upstream. Never rejects. */
+  /** What holds here or on another replica, without asking the upstream. Never rejects. */
   consult(key: string): Promise<Known<V> | undefined>;
-  /** Adds what was learned elsewhere. */
-  put(key: string, value: V, asOfMs: number): void;
-  forget(key: string): void;
-  /** Forgets everything, on all replicas, and tells how much that was here; a question under way is not remembered when it ends. */
+  /**
+   * Adds a fact learned elsewhere, unless it was asked before a purge, and shares it; resolves once what other replicas know is known here.
+   * Never rejects.
+   */
+  learn(key: string, fact: Fact<V>): Promise<void>;
+  /** Forgets everything, on all replicas, and returns how much that was here; a load under way is not remembered when it ends. */
   purge(): number;
   stats(): PoolStats;
 }
+
+/** What a failed load means for others than the caller who started it. */
+export type FailureKind =
+  /** Remembered: callers who come soon after fail likewise. */
+  | "remembered"
+  /** Everyone who waits for this load fails with it. */
+  | "shared"
+  /** Only the caller who started it; the others start their own. */
+  | "own";
 
 export interface PoolSettings<V> {
   readonly entries: number;
   readonly freshness: (value: V) => Freshness;
   readonly failureMs: number;
+  /** Default: every failure is remembered. */
+  readonly failureKind?: (error: unknown) => FailureKind;
+  /** Which of two values to act on while nobody knows which is newer. Default: the younger. */
+  readonly caution?: Caution<V>;
   readonly clock: Clock;
+  /** The stamps that facts carry. Default: the monotonic clock. */
+  readonly stamp?: () => number;
   /** Null or absent: there is nobody to share with. */
-  readonly shared?: SharedTier<V> | null;
+  readonly shared?: SharedPool<V> | null;
 }
 
 interface Entry<V> {
-  readonly value: V;
-  readonly asOfMs: number;
-  readonly learnedAtMs: number;
+  readonly evidence: Evidence<V>;
+  readonly kept: Kept<V>;
   readonly freshMs: number;
   readonly usableMs: number;
 }
 
 interface Landing<V> {
   readonly entry: Entry<V>;
-  /** Whether it is another replica's answer. */
-  readonly shared: boolean;
+  readonly isShared: boolean;
 }
 
-/** All who wait for one answer, and what the most demanding of them has said. */
-interface Party<A extends Asker> {
-  readonly askers: Set<A>;
-  readonly abort: AbortController;
-  /** On the monotonic clock, ms. */
-  learnedSinceMs: number;
-  othersUntilMs: number;
-}
-
-interface OpenFlight<V, A extends Asker> {
-  readonly party: Party<A>;
-  readonly outcome: Promise<Landing<V>>;
-}
-
-/** How far another replica's clock may be ahead of ours. */
-const AHEAD_MS = 1_000;
 const OTHERS_MS = 10_000;
-/** How often a replica looks whether another one has its answer: this, and up to as much more. */
-const LOOK_AGAIN_MS = 25;
 
 /** Expiry is spread over this share of the freshness, so that what was learned together is not asked again together. */
 const EXPIRY_JITTER = 0.1;
 
 /** A pool with its own bound and times. */
 export function createPool<V extends {} | null, A extends Asker>(settings: PoolSettings<V>): Pool<V, A> {
-  const { clock, shared = null } = settings;
+  const {
+    clock,
+    stamp = () => clock.monotonic(),
+    shared = null,
+    caution = () => 0,
+    failureKind = () => "remembered",
+  } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
-  const flights = new Map<string, OpenFlight<V, A>>();
+  const flights = new SingleFlight<Landing<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
+  let forgottenMs = -Infinity;
   let changes = 0;
 
-  function ageMs(entry: Entry<V>): number {
-    return clock.monotonic() - entry.learnedAtMs;
+  function ageMs({ kept }: Entry<V>): number {
+    return clock.monotonic() - kept.askedMs;
   }
 
   function isFresh(entry: Entry<V>): boolean {
@@ -157,233 +169,136 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const entry = known.get(key);
     if (entry === undefined) return undefined;
     if (ageMs(entry) <= entry.usableMs) return entry;
-    drop(key);
+    changes += 1;
+    known.delete(key);
     return undefined;
   }
 
-  function keep(key: string, entry: Entry<V>): void {
-    changes += 1;
-    known.set(key, entry);
-  }
-
-  function drop(key: string): void {
-    changes += 1;
-    known.delete(key);
-  }
-
-  function entryOf(value: V, asOfMs: number): Entry<V> {
-    const { freshMs, usableMs } = settings.freshness(value);
+  function entryOf(evidence: Evidence<V>): Entry<V> {
+    const { held, settled, unchangedSinceMs } = evidence;
+    const { freshMs, usableMs } = settings.freshness(held.value);
+    const asOfMs = Math.floor(clock.now() - (clock.monotonic() - held.askedMs) + 0.001);
     return {
-      value,
-      asOfMs,
-      learnedAtMs: clock.monotonic() - Math.max(0, clock.now() - asOfMs),
-      freshMs: freshMs * (1 - EXPIRY_JITTER * Math.random()),
+      evidence,
+      kept: { ...held, asOfMs, settled, unchangedSinceMs },
+      freshMs: Math.min(freshMs * (1 - EXPIRY_JITTER * Math.random()), usableMs),
       usableMs,
     };
   }
 
-  function remember(key: string, entry: Entry<V>): void {
-    keep(key, entry);
-    failed.delete(key);
+  /** Weighs the facts against what is known; remembered unless the pool was purged since `startedIn`. */
+  function weighed(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
+    const before = usable(key);
+    let evidence = before?.evidence;
+    for (const fact of facts) evidence = weigh(evidence, fact, caution);
+    if (evidence === undefined || evidence === before?.evidence) return before;
+    const entry = entryOf(evidence);
+    if (startedIn === generation && ageMs(entry) <= entry.usableMs) {
+      changes += 1;
+      known.set(key, entry);
+      failed.delete(key);
+    }
+    return entry;
   }
 
-  function answer(entry: Entry<V>, source: Source): Known<V> {
+  function answer({ kept }: Entry<V>, source: Source): Known<V> {
     counts[source] += 1;
-    return { value: entry.value, asOfMs: entry.asOfMs, source };
+    return { ...kept, source };
   }
 
-  /** What other replicas know, remembered here if it is newer and was not purged meanwhile; else what is known here. */
-  async function newest(
+  function meets(entry: Entry<V>, { askedSinceMs }: Pick<Demand, "askedSinceMs">): boolean {
+    return isFresh(entry) && entry.kept.askedMs >= askedSinceMs;
+  }
+
+  async function share(key: string, at: SharedKey<V>, fact: Fact<V>, startedIn: number): Promise<void> {
+    const { usableMs } = settings.freshness(fact.value);
+    const standing = await at.write(fact, usableMs).catch(() => []);
+    weighed(key, standing, startedIn);
+  }
+
+  async function start(
     key: string,
-    place: SharedPlace<V>,
-    startedIn: number,
-  ): Promise<Landing<V> | undefined> {
-    const fact = await place.read();
-    const told = fact === null ? undefined : believed(fact);
-    const own = usable(key);
-    if (told !== undefined && (own === undefined || own.asOfMs < told.asOfMs)) {
-      if (startedIn === generation) keep(key, told);
-      return { entry: told, shared: true };
-    }
-    return own && { entry: own, shared: false };
-  }
-
-  function believed({ value, asOfMs }: Fact<V>): Entry<V> | undefined {
-    const now = clock.now();
-    if (asOfMs > now + AHEAD_MS) return undefined;
-    const entry = entryOf(value, Math.min(asOfMs, now));
-    return ageMs(entry) <= entry.usableMs ? entry : undefined;
-  }
-
-  /**
-   * Another replica's answer as soon as there is one that is fresh enough, or the task to ask: as the only replica that does, unless the
-   * others take too long or cannot be met.
-   */
-  async function meetOthers(
-    key: string,
-    place: SharedPlace<V>,
-    party: Party<A>,
-    startedIn: number,
-  ): Promise<{ readonly landing: Landing<V> } | { readonly claim: Claim | null }> {
-    let claim: Claim | null = null;
-    try {
-      while (!party.abort.signal.aborted) {
-        const found = await newest(key, place, startedIn);
-        if (found && isFresh(found.entry) && found.entry.learnedAtMs >= party.learnedSinceMs) {
-          void claim?.letGo();
-          return { landing: found };
-        }
-        // With the claim in hand nobody else was asking, and what they had learned before has been looked for once more.
-        if (claim !== null) return { claim };
-        claim = await place.claim();
-        if (claim !== null) continue;
-        if (clock.monotonic() >= party.othersUntilMs) return { claim };
-        await pause(clock, LOOK_AGAIN_MS * (1 + Math.random()), party.abort.signal);
-      }
-    } catch {
-      return { claim };
-    }
-    void claim?.letGo();
-    throw gone();
-  }
-
-  function takeOff(key: string, load: (flight: Flight<A>) => Promise<V>): OpenFlight<V, A> {
-    const abort = new AbortController();
-    const party: Party<A> = {
-      askers: new Set(),
-      abort,
-      learnedSinceMs: -Infinity,
-      othersUntilMs: Infinity,
-    };
+    load: (flight: Flight<A>) => Promise<Fact<V>>,
+    flight: OpenFlight<A>,
+  ): Promise<Landing<V>> {
     const startedIn = generation;
-    const place = shared?.place(key) ?? null;
-
+    const at = shared?.at(key) ?? null;
     const ask = async (): Promise<Landing<V>> => {
-      const value = await load({ askers: party.askers, signal: abort.signal });
-      const entry = entryOf(value, clock.now());
-      if (startedIn === generation) {
-        remember(key, entry);
-        place?.write({ value, asOfMs: entry.asOfMs }, entry.usableMs).catch(() => undefined);
-      }
-      return { entry, shared: false };
+      const fact = await load(flight);
+      const entry = weighed(key, [fact], startedIn) ?? entryOf(weigh(undefined, fact, caution));
+      if (at !== null && startedIn === generation) await share(key, at, fact, startedIn);
+      // Another replica may know something later.
+      return { entry: (startedIn === generation ? usable(key) : undefined) ?? entry, isShared: false };
     };
-    const fly = async (): Promise<Landing<V>> => {
-      if (place === null) return ask();
-      const met = await meetOthers(key, place, party, startedIn);
-      if ("landing" in met) {
-        if (met.landing.shared) counts.shared += 1;
-        return met.landing;
+    try {
+      if (at === null) return await ask();
+      const find = async (): Promise<Entry<V> | undefined> => {
+        const entry = weighed(key, await at.read(), startedIn);
+        return entry !== undefined && meets(entry, flight.demand) ? entry : undefined;
+      };
+      const met = await askOnceAcrossReplicas(at, flight, find, clock);
+      if ("found" in met) {
+        counts.shared += 1;
+        return { entry: met.found, isShared: true };
       }
       try {
         return await ask();
       } finally {
-        void met.claim?.letGo();
+        void met.claim?.release();
       }
-    };
-    const outcome = fly().catch((error: unknown) => {
+    } catch (error) {
       counts.failed += 1;
-      if (!abort.signal.aborted && isWorthRemembering(error) && startedIn === generation) {
+      const isNews = !flight.signal.aborted && startedIn === generation;
+      if (isNews && failureKind(error) === "remembered")
         failed.set(key, { error, untilMs: clock.monotonic() + settings.failureMs });
-      }
       throw error;
-    });
-    const flight = { party, outcome };
-    flights.set(key, flight);
-    const land = (): void => {
-      takeDown(key, flight);
-    };
-    outcome.then(land, land);
-    return flight;
-  }
-
-  /** After a purge another flight may have taken its place. */
-  function takeDown(key: string, flight: OpenFlight<V, A>): void {
-    if (flights.get(key) === flight) flights.delete(key);
-  }
-
-  /** Waits for the flight as long as this caller wants to; the last to leave calls it off. */
-  function board(key: string, flight: OpenFlight<V, A>, asker: A, options: GetOptions): Promise<Landing<V>> {
-    const { party } = flight;
-    const now = clock.monotonic();
-    const { maxAgeMs = Infinity, othersMs = OTHERS_MS } = options;
-    party.askers.add(asker);
-    party.learnedSinceMs = Math.max(party.learnedSinceMs, now - maxAgeMs);
-    party.othersUntilMs = Math.min(party.othersUntilMs, now + othersMs);
-    return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        party.askers.delete(asker);
-        if (party.askers.size === 0) {
-          takeDown(key, flight);
-          party.abort.abort();
-        }
-        reject(gone());
-      };
-      asker.signal.addEventListener("abort", leave, { once: true });
-      const arrive = (): void => {
-        asker.signal.removeEventListener("abort", leave);
-      };
-      flight.outcome.then(
-        (landing) => {
-          arrive();
-          resolve(landing);
-        },
-        (error: unknown) => {
-          arrive();
-          reject(error instanceof Error ? error : new Error("load failed"));
-        },
-      );
-    });
+    }
   }
 
   function peek(key: string): Remembered<V> | undefined {
     const entry = usable(key);
     if (entry === undefined) return undefined;
-    const { value, asOfMs, learnedAtMs, freshMs, usableMs } = entry;
+    const { kept, freshMs, usableMs } = entry;
     return isFresh(entry)
-      ? { value, asOfMs, source: "hit", untilMs: learnedAtMs + freshMs }
-      : { value, asOfMs, source: "stale", untilMs: learnedAtMs + usableMs };
-  }
-
-  function fresh(key: string): Fact<V> | undefined {
-    const entry = known.get(key);
-    return entry && isFresh(entry) ? entry : undefined;
+      ? { ...kept, source: "hit", untilMs: kept.askedMs + freshMs }
+      : { ...kept, source: "stale", untilMs: kept.askedMs + usableMs };
   }
 
   async function get(
     key: string,
     asker: A,
-    load: (flight: Flight<A>) => Promise<V>,
+    load: (flight: Flight<A>) => Promise<Fact<V>>,
     options: GetOptions = {},
   ): Promise<Known<V>> {
+    const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
-    const { maxAgeMs = Infinity } = options;
-    const learnedSinceMs = clock.monotonic() - maxAgeMs;
-    if (entry && isFresh(entry) && entry.learnedAtMs >= learnedSinceMs) return answer(entry, "hit");
-    const mayBeShown = entry !== undefined && maxAgeMs === Infinity;
-    if (asker.signal.aborted) throw gone();
+    if (entry && meets(entry, { askedSinceMs })) return answer(entry, "hit");
+    const mayBeShown = entry !== undefined && entry.kept.askedMs >= askedSinceMs;
+    if (asker.signal.aborted) throw callerGone();
 
     const failure = failed.get(key);
     if (failure && failure.untilMs > clock.monotonic()) {
       if (mayBeShown) return answer(entry, "stale");
       throw failure.error;
     }
-    const under = flights.get(key);
-    const flight = under ?? takeOff(key, load);
-    const landing = board(key, flight, asker, options);
+    const joins = flights.has(key);
+    const demand = { askedSinceMs, othersUntilMs: clock.monotonic() + othersMs };
+    const landing = flights.join(key, asker, demand, (flight) => start(key, load, flight));
     if (mayBeShown && options.whileRevalidating === true) {
       landing.catch(() => undefined);
       return answer(entry, "stale");
     }
     try {
-      const { entry: found, shared: fromOthers } = await landing;
-      // Found for the others of the party before this caller, who wants a newer one, had come.
-      if (fromOthers && found.learnedAtMs < learnedSinceMs) return await get(key, asker, load, options);
-      return answer(found, under ? "inflight" : fromOthers ? "hit" : "miss");
-    } catch (error) {
-      if (under && !asker.signal.aborted && isForTheLeaderAlone(error))
+      const { entry: found, isShared } = await landing;
+      // The load began before this caller made its demand: its question may have left too early.
+      if (found.kept.askedMs < askedSinceMs && (joins || isShared))
         return await get(key, asker, load, options);
-      const old = maxAgeMs === Infinity && !asker.signal.aborted ? usable(key) : undefined;
-      if (old) return answer(old, "stale");
+      return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
+    } catch (error) {
+      if (joins && !asker.signal.aborted && failureKind(error) === "own")
+        return await get(key, asker, load, options);
+      const old = asker.signal.aborted ? undefined : usable(key);
+      if (old && old.kept.askedMs >= askedSinceMs) return answer(old, "stale");
       throw error;
     }
   }
@@ -391,10 +306,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   function forgetAll(): number {
     const { size } = known;
     generation += 1;
+    forgottenMs = stamp();
     changes += 1;
     known.clear();
     failed.clear();
-    flights.clear();
+    flights.detachAll();
     return size;
   }
   shared?.onPurged(forgetAll);
@@ -402,22 +318,30 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   return {
     get,
     peek,
-    fresh,
+    fresh(key) {
+      const entry = known.get(key);
+      return entry && isFresh(entry) ? entry.kept : undefined;
+    },
     countHit: () => {
       counts.hit += 1;
     },
     changes: () => changes,
     async consult(key) {
-      const place = shared?.place(key) ?? null;
-      if (place !== null) await newest(key, place, generation).catch(() => undefined);
+      const startedIn = generation;
+      const facts =
+        (await shared
+          ?.at(key)
+          ?.read()
+          .catch(() => [])) ?? [];
+      weighed(key, facts, startedIn);
       return peek(key);
     },
-    put(key, value, asOfMs) {
-      remember(key, entryOf(value, asOfMs));
-    },
-    forget(key) {
-      drop(key);
-      failed.delete(key);
+    async learn(key, fact) {
+      if (fact.askedMs < forgottenMs) return;
+      const startedIn = generation;
+      const at = shared?.at(key) ?? null;
+      weighed(key, [fact], startedIn);
+      if (at !== null) await share(key, at, fact, startedIn);
     },
     purge() {
       shared?.purge();
@@ -430,18 +354,4 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       counts: { ...counts },
     }),
   };
-}
-
-/** The leader of a party asked too much: the others have not. */
-function isForTheLeaderAlone(error: unknown): boolean {
-  return error instanceof ServiceError && error.code === "rate_limited";
-}
-
-/** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */
-function isWorthRemembering(error: unknown): boolean {
-  return error instanceof ServiceError && error.code.startsWith("upstream_");
-}
-
-function gone(): ServiceError {
-  return new ServiceError("internal", "The caller has gone.");
 }

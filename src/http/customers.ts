@@ -17,11 +17,14 @@ export interface CustomerParts {
   readonly account: Account;
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
+  /** Whether the name is known to be premium. */
+  readonly isPremium: (name: DomainName) => boolean;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly now: () => number;
 }
 
-export function customerRoutes({ tokens, account, policy, prices, ask, now }: CustomerParts): Router {
+export function customerRoutes(parts: CustomerParts): Router {
+  const { tokens, account, policy, prices, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   async function namesOf(request: Request): Promise<ReadonlyMap<string, DomainName>> {
@@ -37,7 +40,11 @@ export function customerRoutes({ tokens, account, policy, prices, ask, now }: Cu
   async function present(request: Request, names: readonly DomainName[]) {
     const asked = ask(request, "account");
     const found = await account.managed(asked, names, asked.spend);
-    return found.map((known) => presentCustomerDomain(known, prices.facts(), policy, now()));
+    return found.map((known) => {
+      // The upstream has no renewal price for one name, and a premium one has no ordinary price.
+      const facts = parts.isPremium(known.name) ? [] : prices.facts();
+      return presentCustomerDomain(known, facts, policy, now());
+    });
   }
 
   route(router, "/v1/me/domains", {

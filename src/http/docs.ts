@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document and a page that shows it. The page needs no other host, no inline script and no inline style, and works on
- * plain http; of the package that draws it, only the files named here can be had.
+ * The OpenAPI document and a page to browse it. The page needs no other host, inline script or inline style, and works on plain http. Of the
+ * package that renders it, only the files listed here are served.
  */
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
@@ -42,7 +42,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-// Without validatorUrl: null the page would send the document's address to a validator elsewhere.
+// Without validatorUrl: null, the page would send the document's address to an external validator.
 const INIT = `"use strict";
 SwaggerUIBundle({
   url: "/openapi.json",

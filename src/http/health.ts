@@ -1,4 +1,4 @@
-/** Liveness, readiness and health (contract section 7): coarse states without numbers that tell business; none asks the upstream. */
+/** Liveness, readiness and health (contract section 7): coarse states without business figures. None of them contacts the upstream. */
 import { Router } from "express";
 import { route } from "./routes.js";
 
@@ -11,7 +11,7 @@ export interface HealthCheck {
 
 export interface HealthParts {
   readonly version: string;
-  /** What the service answers from, in plain words. */
+  /** What answers: the sandbox or a live upstream. */
   readonly description: string;
   readonly phase: () => "starting" | "ready" | "draining";
   readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;

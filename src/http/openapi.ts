@@ -1,4 +1,4 @@
-/** The whole outward interface as one OpenAPI 3.1 document. What it says of shapes, statuses and fields is what the tests hold answers to. */
+/** The complete interface as an OpenAPI 3.1 document. The tests check every answer against it. */
 import { CUSTOMER_PATHS } from "./openapi/customer-paths.js";
 import { problemResponses } from "./openapi/problems.js";
 import { type JsonObject, namedSchemas } from "./openapi/schemas.js";
@@ -15,17 +15,17 @@ export interface OpenApiDocument extends JsonObject {
 const DESCRIPTION = `Availability and retail prices of domain names for visitors; account data for the reseller's staff.
 
 Times are RFC 3339 in UTC. Money is a decimal string with its currency. Errors are RFC 9457 problems with a \`code\`
-from a closed list. Unknown parameters and fields are refused. A method that a path does not have is answered with 405.`;
+from a closed list. Requests with unknown parameters or fields are rejected.`;
 
 const STAFF_TOKEN = {
   type: "http",
   scheme: "bearer",
   description: [
-    "A staff token. Each one has scopes:",
+    "A staff token. Its scopes say what it can do:",
     "",
-    "- `read`: the account's domains, credit, tier, prices and the overview",
-    "- `operate`: purge the cache",
-    "- `metrics`: the Prometheus figures",
+    "- `read`: view domains, balance, tier, prices and the overview",
+    "- `operate`: purge caches",
+    "- `metrics`: read `/metrics`",
   ].join("\n"),
 };
 
@@ -33,7 +33,7 @@ const CUSTOMER_TOKEN = {
   type: "http",
   scheme: "bearer",
   bearerFormat: "JWT",
-  description: "A token from the reseller's login, with the customer's names in its `domains` claim.",
+  description: "A token from the reseller's login, with the customer's domains in its `domains` claim.",
 };
 
 export function openApiDocument({ version }: { readonly version: string }): OpenApiDocument {
@@ -45,12 +45,15 @@ export function openApiDocument({ version }: { readonly version: string }): Open
       description: DESCRIPTION,
       license: { name: "Proprietary", identifier: "LicenseRef-Proprietary" },
     },
-    servers: [{ url: "/", description: "Where this document came from." }],
+    servers: [{ url: "/", description: "The server of this document." }],
     tags: [
-      { name: "visitors", description: "Open to everyone, within a rate limit for each client." },
-      { name: "customers", description: "For those who own domains. Not there unless it is set up." },
+      { name: "visitors", description: "Open to everyone, with a rate limit for each client." },
+      {
+        name: "customers",
+        description: "For people who own domains. Answers 404 unless customer tokens are configured.",
+      },
       { name: "staff", description: "For the reseller's people and machines." },
-      { name: "service", description: "For those who run it." },
+      { name: "service", description: "For those who run the service." },
     ],
     paths: { ...VISITOR_PATHS, ...CUSTOMER_PATHS, ...STAFF_PATHS, ...SERVICE_PATHS },
     components: {

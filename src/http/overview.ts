@@ -1,16 +1,18 @@
-/** The service's own state: in figures for staff, in coarse words for everybody. */
+/** The state of the service: with figures for staff, and in coarse words for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
+import type { PromisesInForce } from "../retail/lost-margin.js";
+import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
-import { instant, presentStaffPrices } from "./presenters.js";
+import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
-/** Whether replicas share through Redis now, cannot reach it, or were given none. */
+/** Whether Redis is in use, unreachable or not configured. */
 export type Redis = "shared" | "gone" | "none";
 
 export interface OverviewParts {
@@ -22,9 +24,12 @@ export interface OverviewParts {
   readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
   readonly refusedLocally: number;
+  readonly prices: Pick<PriceList, "facts" | "size">;
+  readonly epochs: Pick<PriceEpochs, "ended">;
+  readonly promises: PromisesInForce;
 }
 
-/** For staff: `saved` counts the calls that memory, other askers, other replicas and local validation made unnecessary. */
+/** For staff. `saved` counts the calls avoided by the cache, shared questions, other replicas and local validation. */
 export function presentOverview({
   mode,
   credentials,
@@ -34,6 +39,9 @@ export function presentOverview({
   redis,
   pools,
   refusedLocally,
+  prices,
+  epochs,
+  promises,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
   const caches = {
@@ -52,16 +60,23 @@ export function presentOverview({
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
-      leftAlone,
+      openCircuits: leftAlone,
       recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
-    surprises: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
+    unexpected: upstream.surprises.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
       what,
       count,
       firstSeen: instant(firstSeenMs),
     })),
     credentials: credentials.states(),
+    prices: {
+      sold: prices.size,
+      known: prices.facts().length,
+      doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
+      epochsEnded: epochs.ended().map(presentEndedEpoch),
+    },
+    promises,
     saved: {
       cache: sum(({ counts }) => counts.hit),
       coalesced: sum(({ counts }) => counts.inflight),
@@ -73,7 +88,7 @@ export function presentOverview({
 
 const WARNINGS_KEPT_MS = 1_000;
 
-/** What staff are told about the price list, at most a second old: everybody may ask for health, as often as they like. */
+/** The warnings of the staff price list, recomputed at most once a second, because anyone can request `/health` at any rate. */
 export function priceWarnings(
   prices: PriceList,
   policy: RetailPolicy,
@@ -95,10 +110,10 @@ export interface HealthFacts {
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
-  /** The prices known, and how many are sold. */
+  /** The known prices, and how many are sold. */
   readonly known: readonly { readonly stale: boolean }[];
   readonly sold: number;
-  /** What staff are told about the price list. */
+  /** The warnings of the staff price list. */
   readonly warnings: readonly string[];
 }
 
@@ -113,7 +128,7 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
 
 const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
   shared: { status: "pass" },
-  gone: { status: "warn", output: "Not reachable: each replica keeps to its own share of the quota." },
+  gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
   none: { status: "pass", output: "Not configured." },
 };
 
@@ -122,7 +137,7 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   if (credentials.states().every(({ refused }) => refused))
     return { status: "fail", output: "Every credential is refused." };
   if (leftAlone.length > 0)
-    return { status: "warn", output: "Calls have failed several times: they are made seldom." };
+    return { status: "warn", output: "Calls keep failing; only trial requests are made." };
   const failing = lastFailureAtMs !== null && lastFailureAtMs > (lastSuccessAtMs ?? 0);
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
@@ -133,11 +148,11 @@ function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
 }
 
 function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
-  if (known.length === 0) return { status: "warn", output: "No price is known yet." };
+  if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === sold && !known.some(({ stale }) => stale);
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };
-  // In words that say nothing about what the reseller pays.
+  // Says nothing about what the reseller pays.
   return warnings.length > 0
-    ? { status: "warn", output: "Staff are told something about the prices." }
+    ? { status: "warn", output: "Price warnings exist; see the staff price list." }
     : { status: "pass" };
 }

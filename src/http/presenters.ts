@@ -1,6 +1,7 @@
 /** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
 import type { Known } from "../cache/cache.js";
 import type { DomainName } from "../domain-name.js";
+import type { ServiceError } from "../errors.js";
 import {
   type Money,
   presentRetail,
@@ -9,6 +10,8 @@ import {
   wholesaleDifference,
 } from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
+import type { EndedEpoch } from "../retail/price-epoch.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { PricePromise } from "../retail/promise.js";
 import type { Availability } from "../storefront/availability.js";
@@ -27,7 +30,8 @@ export function presentAvailability(found: Availability | Unknown) {
     premium: found.premium,
     years: found.years,
     price: found.price && presentRetail(found.price),
-    asOf: instant(found.asOfMs),
+    renewal: found.renewal && presentRetail(found.renewal),
+    asOf: minute(found.asOfMs),
     stale: found.stale,
   };
 }
@@ -41,6 +45,7 @@ export function presentUnknown(asked: SearchedName) {
     premium: false,
     years: asked.years,
     price: null,
+    renewal: null,
     asOf: null,
     stale: false,
   };
@@ -58,7 +63,7 @@ export function presentPrices(facts: readonly PriceFact[], policy: RetailPolicy,
       ? [{ tld, action, years, price: presentRetail(priced.price), ...presentPromotion(priced.promotion) }]
       : [];
   });
-  return { asOf: instant(oldest(facts, atMs)), prices };
+  return { asOf: minute(oldest(facts, atMs)), prices };
 }
 
 export function presentTermQuote(tld: string, action: string, years: number, quote: TermQuote) {
@@ -68,23 +73,35 @@ export function presentTermQuote(tld: string, action: string, years: number, quo
     years,
     price: presentRetail(quote.price),
     ...presentPromotion(quote.promotion),
-    asOf: instant(quote.asOfMs),
+    asOf: minute(quote.asOfMs),
+    stale: quote.stale,
   };
 }
 
-export function presentCart({ items, promise }: Cart) {
+export function presentCart({ lines, promise }: Cart) {
   return {
-    items: items.map(({ name, action, years, price, status }) => ({
+    items: lines.map(({ name, action, years, price, status, premium, asOfMs, problem }) => ({
       domain: name.ascii,
       tld: name.tld,
       action,
       years,
       price: price && presentRetail(price),
       status,
+      premium,
+      asOf: minute(asOfMs),
+      ...(problem && { problem: presentLineProblem(problem) }),
     })),
-    total: sumRetail(items.flatMap(({ price }) => price ?? [])),
+    total: sumRetail(lines.flatMap(({ price }) => price ?? [])),
     promise: promise && promise.jws,
     validUntil: promise && instant(promise.validUntilMs),
+  };
+}
+
+function presentLineProblem({ code, detail, retryAfterMs }: ServiceError) {
+  return {
+    code,
+    detail,
+    ...(retryAfterMs !== undefined && { retryAfter: retryAfterSeconds(retryAfterMs) }),
   };
 }
 
@@ -139,9 +156,15 @@ export function presentStaffPrices(
   const facts = list.facts();
   const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
   const unformed: string[] = [];
-  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, changed }) => {
+  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isDoubtful, changed }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
-    const warnings: string[] = stale ? ["The upstream has not confirmed this price lately."] : [];
+    const warnings: string[] = isDoubtful
+      ? [
+          "Evidence contradicts this price: it is shown as stale and not signed until it has been asked again.",
+        ]
+      : stale
+        ? ["The upstream has not confirmed this price lately."]
+        : [];
     if (priced.ok) catalogue.push({ wholesale, retail: priced.price });
     else {
       const why =
@@ -162,6 +185,7 @@ export function presentStaffPrices(
       rule: priced.ok ? priced.rule : null,
       ...presentPromotion(priced.ok ? priced.promotion : undefined),
       asOf: instant(asOfMs),
+      ...(isDoubtful && { doubtful: true }),
       ...(changed && {
         changed: {
           at: instant(changed.atMs),
@@ -174,10 +198,12 @@ export function presentStaffPrices(
   });
   const sold = policy.combinations().length;
   const changes = facts.filter(({ changed }) => changed !== undefined).length;
+  const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
   const warnings = [
     ...marginWarnings(catalogue),
     ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices cannot be formed: ${why}.`),
     ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices could not be renewed: ${why}`),
+    ...(doubtful > 0 ? [`${doubtful} of ${facts.length} prices are doubtful and being asked again.`] : []),
     ...(changes > 0 ? [`${changes} of ${facts.length} wholesale prices changed within the last day.`] : []),
     ...(facts.length < sold
       ? [`${sold - facts.length} of ${sold} prices are not known yet or any more.`]
@@ -187,15 +213,20 @@ export function presentStaffPrices(
 }
 
 /**
- * Staff only: what a promised price was made of, beside what the same costs today as far as is known without asking. The price of a
- * premium name is its own, which the price list does not know.
+ * Staff only: what each line cost when it was signed, what it costs now as far as is known without asking, and the margin lost since. The
+ * price of a premium name is its own, which the price list does not know.
  */
-export function presentPromise(promise: PricePromise, facts: readonly PriceFact[], policy: RetailPolicy) {
+export function presentPromise(
+  promise: PricePromise,
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+) {
   const { id, issuedAtMs, validUntilMs, lines } = promise;
-  const items = lines.map(({ domain, tld, action, years, price, premium, wholesale }) => {
-    const today = facts.find(
-      (fact) => !premium && fact.tld === tld && fact.action === action && fact.years === years,
-    )?.wholesale;
+  const items = lines.map((line) => {
+    const { domain, tld, action, years, price, premium, wholesale } = line;
+    const today = wholesaleNow(line, facts);
+    const lost = lostMargin(line, facts, policy, atMs);
     return {
       domain,
       tld,
@@ -207,13 +238,37 @@ export function presentPromise(promise: PricePromise, facts: readonly PriceFact[
       margin: policy.margin(wholesale, price),
       wholesaleToday: today ? presentWholesaleToStaff(today) : null,
       marginToday: today ? policy.margin(today, price) : null,
+      marginLost: lost && presentRetail(lost),
     };
   });
-  return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items };
+  const { marginLost } = promisesInForce([promise], facts, policy, atMs);
+  return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items, marginLost };
+}
+
+/** Staff only: what ended a price epoch. */
+export function presentEndedEpoch({ evidence, atMs }: EndedEpoch) {
+  const at = instant(atMs);
+  if (evidence.kind === "tier") return { at, evidence: "tier", from: evidence.from, to: evidence.to };
+  if (evidence.kind !== "quote") return { at, evidence: evidence.kind };
+  const { tld, action, years, from, to } = evidence;
+  return {
+    at,
+    evidence: "quote",
+    tld,
+    action,
+    years,
+    from: presentWholesaleToStaff(from),
+    to: presentWholesaleToStaff(to),
+  };
 }
 
 function counted(list: readonly string[]): [text: string, times: number][] {
   return [...new Set(list)].map((text) => [text, list.filter((one) => one === text).length]);
+}
+
+/** For visitors: a second would tell when somebody else asked. */
+function minute(atMs: number): string {
+  return instant(Math.floor(atMs / 60_000) * 60_000);
 }
 
 export function instant(atMs: number): string {

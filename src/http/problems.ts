@@ -1,4 +1,4 @@
-/** Anything that goes wrong, as an RFC 9457 problem in our own words; what is our own fault is logged whole and told in one sentence. */
+/** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import { randomUUID } from "node:crypto";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
@@ -7,7 +7,7 @@ import { contextOf } from "./context.js";
 import { problemKind } from "./openapi/problems.js";
 import { render, type Rendered, sendRendered } from "./rendered.js";
 
-/** Whole seconds, rounded up, so that a retry at that second is not too early. */
+/** Whole seconds, rounded up so that a retry at that second isn't too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000));
 }
@@ -31,7 +31,7 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
   };
 }
 
-/** The answer that an error is told in. */
+/** Renders an error as an answer. */
 export function renderProblem(error: ServiceError, requestId: string): Rendered {
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
@@ -53,11 +53,11 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   });
 }
 
-/** The whole answer, as bytes, to what is no HTTP request. */
+/** The complete answer to bytes that aren't an HTTP request. */
 export function unreadableRequest(): string {
   const { status, title } = PROBLEMS.invalid_request;
   const requestId = randomUUID();
-  const detail = "This is not a readable HTTP request.";
+  const detail = "This isn't a readable HTTP request.";
   const body = JSON.stringify({
     type: "/problems/invalid_request",
     title,
@@ -78,7 +78,7 @@ export function unreadableRequest(): string {
   ].join("\r\n");
 }
 
-/** What body-parser and Express say of a bad request, by the `type` or status that they document; the rest is our own fault. */
+/** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
 function serviceErrorOf(error: unknown): ServiceError {
   if (error instanceof ServiceError) {
     return error.code === "internal"
@@ -88,15 +88,12 @@ function serviceErrorOf(error: unknown): ServiceError {
   const type = property(error, "type");
   const status = property(error, "status");
   if (type === "entity.too.large")
-    return new ServiceError("payload_too_large", "The body may have up to 32 kB.");
+    return new ServiceError("payload_too_large", "The body can be at most 32 kB.");
   if (type === "encoding.unsupported" || type === "charset.unsupported") {
     return new ServiceError("unsupported_media_type", "The body must be JSON in UTF-8.");
   }
   if (error instanceof URIError || (typeof status === "number" && status >= 400 && status < 500)) {
-    return new ServiceError(
-      "invalid_request",
-      "The request could not be read: its path or its JSON body is malformed.",
-    );
+    return new ServiceError("invalid_request", "The path or the JSON body is malformed.");
   }
   return new ServiceError("internal", "Something went wrong on our side.");
 }
@@ -113,9 +110,9 @@ function whole(error: unknown): { reason: string; stack?: string } {
     : { reason: "not an Error" };
 }
 
-/** `GET /problems/{code}`: what a code means and what to do about it. */
+/** `GET /problems/{code}`: explains an error code. */
 export function explainProblem(request: Request, response: Response): void {
   const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
-  if (code === undefined) throw new ServiceError("not_found", "There is no problem of this name.");
+  if (code === undefined) throw new ServiceError("not_found", "There is no such error code.");
   response.set("Cache-Control", "no-store").json(problemKind(code));
 }

@@ -8,7 +8,7 @@ import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "../storefront/availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
 import { namesFor, search } from "../storefront/search.js";
 import {
   type ParsedQuery,
@@ -28,7 +28,7 @@ import type { SearchStream } from "./search-stream.js";
 export interface QuestionParts {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
-  readonly availability: AvailabilityDesk;
+  readonly availability: AvailabilityService;
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly now: () => number;
@@ -71,14 +71,14 @@ export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, Ques
 function availabilityQuestions({ policy, availability, ask }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
-    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE });
+    render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
   return (given) => {
     const query = readQuery(given, ["domain", "years", "only"]);
     const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
     const fields = { subject: "domain", years: "years" };
     const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
     const unknown = readOnlyKnown(query.only)
-      ? render(presentUnknown({ name, years }), { cacheControl: AVAILABILITY_CACHE })
+      ? render(presentUnknown({ name, years }), { cacheControl: AVAILABILITY_CACHE, tagged: true })
       : undefined;
     const known = (): Rendered | undefined => {
       const found = availability.known(name, years);

@@ -6,14 +6,14 @@ import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import type { Lane } from "../quota/quota.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "../storefront/availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
 import { type SearchedName, searchPatiently, type Unknown } from "../storefront/search.js";
 import type { SuggestionDesk } from "../storefront/suggestions.js";
 import type { EventStreams } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 
 export interface SearchStreamParts {
-  readonly availability: AvailabilityDesk;
+  readonly availability: AvailabilityService;
   readonly suggestions: SuggestionDesk;
   readonly streams: EventStreams;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;

@@ -138,7 +138,7 @@ export function staffRoutes(parts: StaffParts): Router {
       const promise = typeof id === "string" ? promises.find(id) : null;
       if (promise === null)
         throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
-      response.json(presentPromise(promise, prices.facts(), policy));
+      response.json(presentPromise(promise, prices.facts(), policy, now()));
     },
   });
 

@@ -3,7 +3,7 @@ import { type Request, Router } from "express";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import type { QuoteDesk } from "../storefront/quotes.js";
+import type { Quotes } from "../storefront/quotes.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentCart, presentTermQuote } from "./presenters.js";
 import type { QuestionKind } from "./questions.js";
@@ -12,7 +12,7 @@ import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./
 
 export interface VisitorParts {
   readonly policy: RetailPolicy;
-  readonly quotes: QuoteDesk;
+  readonly quotes: Quotes;
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
 }

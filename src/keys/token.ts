@@ -1,4 +1,4 @@
-/** `npm run token -- NAME SCOPE…`: a new staff token, printed once, with the entry for STAFF_TOKENS that knows only its SHA-256. */
+/** `npm run token -- NAME SCOPE…`: prints a new staff token, and its entry for STAFF_TOKENS with only its SHA-256 hash. */
 import { createHash, randomBytes } from "node:crypto";
 import { parseStaffTokens } from "../config.js";
 

@@ -1,6 +1,6 @@
-/** The few ways in which the pages touch their document. Text is always text, never markup. */
+/** Helpers to build and find DOM elements. Text is always inserted as text, never as markup. */
 
-/** A new element; an attribute that is false is left out, one that is true is empty. */
+/** Creates an element. A false attribute is omitted; a true one is set to the empty string. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Readonly<Record<string, string | boolean>> = {},
@@ -13,7 +13,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The element of the page with this id and of this kind; throws where the page has none. */
+/** Returns the element with this id and type, or throws. */
 export function byId<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (found instanceof kind) return found;

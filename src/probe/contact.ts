@@ -1,60 +1,66 @@
 /**
- * The six calls of a first contact: at most one to each endpoint, each a question that the service asks as well, and each through the
- * service's own client, so inside the quota, its deadline and its caps. Nothing is asked that is meant to be refused.
+ * The six calls of the probe: at most one to each endpoint. Each is a call that the service itself makes, through the service's own client,
+ * so it stays within the quota, the deadline and the size limits. No call is meant to fail.
  */
 import { AF_TLDS, type DomainName, parseDomainName } from "../domain-name.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { createUpstream, type Operation, type RawAnswer, type UpstreamSettings } from "../upstream/client.js";
+import {
+  type Answered,
+  createUpstream,
+  type Operation,
+  type RawAnswer,
+  type UpstreamSettings,
+} from "../upstream/client.js";
 import type { Balance, Check, DomainRecord, Term, Tier } from "../upstream/contract.js";
 import { meaningOf } from "../upstream/refusal.js";
 import { isWhole, listIn, recordIn } from "./records.js";
 import { isFields } from "./shapes.js";
 
-/** What an answer is: a success, or the kind of its refusal. */
+/** A success, or the kind of error. */
 export type Kind = "success" | "limit" | "credential" | "access" | "absent" | "input" | "failure";
 
 export interface Answer {
   readonly kind: Kind;
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
-  /** Undefined where the body is no JSON. */
+  /** Undefined if the body isn't JSON. */
   readonly json: unknown;
 }
 
-/** One call: what came, and what the service makes of it. */
-export interface Heard<T> {
+/** One call: the answer, and how the service interprets it. */
+export interface CallResult<T> {
   readonly operation: Operation;
   readonly request: string;
-  /** What it asked about, without names. */
+  /** What was asked, without names. */
   readonly asked: string;
-  /** Null where none came, or none that could be read at all. */
+  /** Null if there was no answer, or none that could be read. */
   readonly answer: Answer | null;
   readonly outcome: { readonly value: T } | { readonly code: ErrorCode; readonly detail: string };
 }
 
 export interface Contact {
-  readonly domains: Heard<readonly DomainRecord[]>;
-  readonly domain: Heard<DomainRecord | null>;
-  /** Whether the record asked for was one of the account's. */
+  readonly domains: CallResult<readonly DomainRecord[]>;
+  readonly domain: CallResult<DomainRecord | null>;
+  /** Whether `domain` asked for one of the account's domains. */
   readonly isOwn: boolean;
-  readonly check: Heard<Check>;
+  readonly check: CallResult<Check>;
   readonly checkYears: number;
-  readonly quote: Heard<Wholesale>;
+  readonly quote: CallResult<Wholesale>;
   readonly term: Term;
-  readonly balance: Heard<Balance>;
-  readonly tier: Heard<Tier>;
+  readonly balance: CallResult<Balance>;
+  readonly tier: CallResult<Tier>;
 }
 
 export interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
-  /** What is sold; what is asked of prices is taken from it. */
+  /** What is sold; the price question is one of these. */
   readonly sold: readonly Term[];
   readonly ask: Ask;
 }
 
-/** Makes the calls, one after the other, and goes on where one fails. */
+/** Makes the calls one after another, and continues if one fails. */
 export async function contact({ upstream: settings, sold, ask }: ContactSettings): Promise<Contact> {
   const answers: RawAnswer[] = [];
   const upstream = createUpstream({
@@ -64,62 +70,62 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
     },
   });
 
-  async function hear<T>(
+  async function makeCall<T>(
     operation: Operation,
     request: string,
     asked: string,
-    call: () => Promise<T>,
+    call: () => Promise<Answered<T>>,
     name: DomainName | null = null,
-  ): Promise<Heard<T>> {
-    const outcome = await outcomeOf(call());
+  ): Promise<CallResult<T>> {
+    const outcome = await outcomeOf(call().then(({ value }) => value));
     const [answer] = answers.splice(0);
     return { operation, request, asked, answer: answer ? answerOf(answer, operation, name) : null, outcome };
   }
 
-  const domains = await hear("domains", "GET /api/v1/domains", "the account's domains", () =>
+  const domains = await makeCall("domains", "GET /api/v1/domains", "the account's domains", () =>
     upstream.domains(ask),
   );
   const own = "value" in domains.outcome ? domains.outcome.value.map(({ domain }) => domain) : [];
   const ownName = firstName(own);
-  const foreign = nameBeside(own);
-  // Where the list tells whole records, one of them would show little more; a name that is not ours shows how a refusal looks.
+  const foreign = foreignName(own);
+  // If the list contains whole records, one of them shows little more. A foreign name shows what an error looks like.
   const isOwn = ownName !== null && !listsWholeRecords(domains.answer);
   const name = isOwn ? ownName : foreign;
-  const domain = await hear(
+  const domain = await makeCall(
     "domain",
     "GET /api/v1/domains/{domain}",
-    isOwn ? "one of the account's domains" : "a name that is not the account's",
+    isOwn ? "one of the account's domains" : "a name outside the account",
     () => upstream.domain(ask, name),
     name,
   );
 
   const term = termToAsk(sold);
   const checkYears = term.action === "registration" ? term.years : 1;
-  // What is the account's own is certainly taken; the registry's own name nearly so.
+  // The account's own domain is certainly taken; the registry's own name almost certainly.
   const taken = ownName ?? parseDomainName("nic.af", AF_TLDS, "domain");
-  const check = await hear(
+  const check = await makeCall(
     "check",
     "POST /api/v1/domains/check",
-    `a name that is taken, ${years(checkYears)}`,
+    `a taken name, ${years(checkYears)}`,
     () => upstream.check(ask, taken, checkYears),
     taken,
   );
-  const quote = await hear("quote", "POST /api/v1/pricing", `${term.action}, ${years(term.years)}`, () =>
+  const quote = await makeCall("quote", "POST /api/v1/pricing", `${term.action}, ${years(term.years)}`, () =>
     upstream.quote(ask, term),
   );
-  const balance = await hear("balance", "GET /api/v1/account/balance", "the balance", () =>
+  const balance = await makeCall("balance", "GET /api/v1/account/balance", "the balance", () =>
     upstream.balance(ask),
   );
-  const tier = await hear("tier", "GET /api/v1/account/tier", "the tier", () => upstream.tier(ask));
+  const tier = await makeCall("tier", "GET /api/v1/account/tier", "the tier", () => upstream.tier(ask));
   return { domains, domain, isOwn, check, checkYears, quote, term, balance, tier };
 }
 
-/** `data` of a success; undefined of anything else. */
+/** The `data` of a success, otherwise undefined. */
 export function dataOf(answer: Answer | null): unknown {
   return answer?.kind === "success" && isFields(answer.json) ? answer.json["data"] : undefined;
 }
 
-async function outcomeOf<T>(work: Promise<T>): Promise<Heard<T>["outcome"]> {
+async function outcomeOf<T>(work: Promise<T>): Promise<CallResult<T>["outcome"]> {
   try {
     return { value: await work };
   } catch (error) {
@@ -128,7 +134,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<Heard<T>["outcome"]> {
   }
 }
 
-/** A registration of more than one year if one is sold: only that tells the price of a year from that of the term. */
+/** Prefers a registration of several years: only that distinguishes a yearly price from the price of the whole term. */
 function termToAsk(sold: readonly Term[]): Term {
   const several = sold.filter(({ years }) => years > 1);
   return (
@@ -142,20 +148,20 @@ function years(count: number): string {
   return count === 1 ? "1 year" : `${count} years`;
 }
 
-/** The first by name, so that another order of the list asks for the same. */
+/** The first in alphabetical order, so that the order of the list makes no difference. */
 function firstName(own: readonly string[]): DomainName | null {
   for (const name of own.toSorted()) {
     try {
       return parseDomainName(name, AF_TLDS, "domain");
     } catch {
-      // A name under another ending cannot be asked for; the next one may.
+      // A name under another TLD can't be asked for; try the next one.
     }
   }
   return null;
 }
 
-/** A name that is not in the list. */
-function nameBeside(own: readonly string[]): DomainName {
+/** A name that isn't in the list. */
+function foreignName(own: readonly string[]): DomainName {
   let name = "storefront-probe.af";
   while (own.includes(name)) name = `x-${name}`;
   return parseDomainName(name, AF_TLDS, "domain");
@@ -166,7 +172,7 @@ function listsWholeRecords(answer: Answer | null): boolean {
   return record !== null && isWhole(record);
 }
 
-const SHUT_OUT =
+const ACCESS_DENIED =
   /(?:api|account).{0,4}access|access.{0,24}(?:enabled|allowed)|address|allow.?list|white.?list|(?:^|[^a-z])ip(?:[^a-z]|$)/i;
 
 function answerOf(
@@ -180,7 +186,7 @@ function answerOf(
     if (status === 200 && isFields(json) && json["success"] === true) return "success";
     const hasRetryAfter = headers["retry-after"] !== undefined;
     const meaning = meaningOf({ status, hasRetryAfter, body: said, isRecord: operation === "domain", asked });
-    if (meaning === "credential") return SHUT_OUT.test(JSON.stringify(said)) ? "access" : "credential";
+    if (meaning === "credential") return ACCESS_DENIED.test(JSON.stringify(said)) ? "access" : "credential";
     if (meaning !== "failure") return meaning;
     const isQuestion = operation === "check" || operation === "quote";
     return isQuestion && [200, 400, 422].includes(status) ? "input" : "failure";

@@ -1,6 +1,6 @@
 /**
- * For every point that the upstream's document leaves open: what the answers showed of it, which settings of the sandbox look the same,
- * and whether the service made of it what it should. What no answer showed is not guessed.
+ * For each point that the upstream's document leaves open: what the answers showed, which sandbox settings behave the same, and whether the
+ * service interpreted it correctly. Nothing is guessed: what no answer showed is reported as not seen.
  */
 import { OPEN_POINTS, openPoints, type ShapeSettings, type Switch } from "../sandbox/open-points.js";
 import type { DomainRecord } from "../upstream/contract.js";
@@ -22,7 +22,7 @@ import {
   takenPricingForms,
   tierForms,
 } from "./forms.js";
-import { type Answer, type Contact, dataOf, type Heard, type Kind } from "./contact.js";
+import { type Answer, type Contact, dataOf, type CallResult, type Kind } from "./contact.js";
 import { listIn, type RawList, type RawRecord, recordIn, type Role } from "./records.js";
 import {
   type Fields,
@@ -37,47 +37,49 @@ import {
   wordShown,
 } from "./shapes.js";
 
-interface Sight<Setting> {
-  /** In shapes and words, never values. */
+interface Observation<Setting> {
+  /** Types, formats and words, never values. */
   readonly seen: string;
-  /** The settings that would have looked like this; none: the sandbox cannot play it. */
+  /** The sandbox settings that behave like this; empty if there is none. */
   readonly fits: readonly Setting[];
   readonly copes: boolean;
 }
 
 export interface Finding {
   readonly point: Switch;
-  /** The document's section and words that leave it open, and what is open. */
+  /** The section and the words of the document that leave the point open, and what is open. */
   readonly section: string;
   readonly words: string;
   readonly about: string;
   readonly assumed: string | number;
-  /** Null: not seen; `how` tells what would show it. */
+  /** Null if it was not seen; `how` then says what would show it. */
   readonly seen: string | null;
   readonly fits: readonly (string | number)[];
   readonly copes: boolean | null;
   readonly how: string | null;
 }
 
-/** One finding for each open point, in the order of their table. */
+/** One finding for each open point, in the order of `OPEN_POINTS`. */
 export function findings(contact: Contact): Finding[] {
   return openPoints().map(({ name, point: { section, words, about, settings } }) => {
-    const sight: Sight<string | number> | null = LOOKS[name](contact);
+    const observation: Observation<string | number> | null = OBSERVERS[name](contact);
     return {
       point: name,
       section,
       words,
       about,
       assumed: settings[0],
-      seen: sight?.seen ?? null,
-      fits: sight?.fits ?? [],
-      copes: sight?.copes ?? null,
-      how: sight === null ? HOW_SEEN[name] : null,
+      seen: observation?.seen ?? null,
+      fits: observation?.fits ?? [],
+      copes: observation?.copes ?? null,
+      how: observation === null ? HOW_TO_SEE[name] : null,
     };
   });
 }
 
-const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSettings[Name]> | null } = {
+const OBSERVERS: {
+  readonly [Name in Switch]: (contact: Contact) => Observation<ShapeSettings[Name]> | null;
+} = {
   envelope(contact) {
     const successes = all(contact).filter(({ answer }) => answer?.kind === "success");
     const [first] = successes;
@@ -85,12 +87,12 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
     const beside = Object.keys(first.answer.json).filter((name) => name !== "success" && name !== "data");
     return { seen: namesShown(beside), fits: envelopeForms(beside), copes: successes.some(isUnderstood) };
   },
-  takenStatus: takenSight(({ status }, copes) => ({
+  takenStatus: whenTaken(({ status }, copes) => ({
     seen: wordShown(status),
     fits: OPEN_POINTS.takenStatus.settings.filter((setting) => setting === status),
     copes,
   })),
-  takenPricing: takenSight(({ pricing }, copes) => ({
+  takenPricing: whenTaken(({ pricing }, copes) => ({
     seen: isFields(pricing) && pricing["amount"] === "0.00" ? "an amount of zero" : formOf(pricing),
     fits: takenPricingForms(pricing),
     copes,
@@ -126,11 +128,11 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
       copes: isUnderstood(domain),
     };
   },
-  dates: roleSight(["expiry", "registered"], dateForms, formOf),
-  autoRenew: roleSight(["autoRenew"], autoRenewForms, (value) =>
+  dates: ofRoles(["expiry", "registered"], dateForms, formOf),
+  autoRenew: ofRoles(["autoRenew"], autoRenewForms, (value) =>
     typeof value === "string" && FLAG_WORD.test(value) ? wordShown(value) : formOf(value),
   ),
-  nameservers: roleSight(["nameservers"], nameserverForms, hostsShown),
+  nameservers: ofRoles(["nameservers"], nameserverForms, hostsShown),
   tierFields({ tier }) {
     const data = dataOf(tier.answer);
     if (!isFields(data)) return null;
@@ -181,22 +183,22 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
       copes: isUnderstood(quote),
     };
   },
-  statusWords: roleSight(["status"], statusForms, (value) =>
+  statusWords: ofRoles(["status"], statusForms, (value) =>
     Array.isArray(value) ? `list of ${wordShown(value[0])}` : wordShown(value),
   ),
   checkYears({ check, checkYears: asked }) {
     const data = dataOf(check.answer);
-    const told = isFields(data) ? data["years"] : undefined;
-    if (typeof told !== "number" || asked === 1) return null;
-    return told === asked
+    const repeated = isFields(data) ? data["years"] : undefined;
+    if (typeof repeated !== "number" || asked === 1) return null;
+    return repeated === asked
       ? {
-          seen: "not ignored; whether they are required or bounded, only a refusal shows",
+          seen: "not ignored; only an error would show whether they are required or bounded",
           fits: ["optional", "required", "bounded"],
           copes: true,
         }
-      : { seen: "ignored: the answer is for another number of years", fits: ["ignored"], copes: false };
+      : { seen: "ignored: the answer is for another term", fits: ["ignored"], copes: false };
   },
-  // A question that the service asks names its years and is not refused, which all of the settings allow.
+  // The service's own questions always contain years, which every setting accepts.
   quoteYears: () => null,
   listWrapper({ domains }) {
     const list = listIn(dataOf(domains.answer));
@@ -211,11 +213,11 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
     const [item] = listIn(dataOf(domains.answer))?.items ?? [];
     if (item === undefined) return null;
     const record = recordIn(item);
-    const told =
+    const contents =
       record === null ? formOf(item) : `objects with ${record.fields.size} of the record's 6 fields`;
     const inside = record === null || record.wrapper === null ? "" : ` in ${nameShown(record.wrapper)}`;
     return {
-      seen: typeof item === "string" ? "names alone" : told + inside,
+      seen: typeof item === "string" ? "only names" : contents + inside,
       fits: itemForms(item, record),
       copes: isUnderstood(domains),
     };
@@ -238,7 +240,7 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
   },
   notManaged({ domain, isOwn }) {
     const { answer } = domain;
-    if (isOwn || answer === null || isOfNoDomain(answer.kind)) return null;
+    if (isOwn || answer === null || isAboutNoDomain(answer.kind)) return null;
     const copes = isUnderstood(domain) && domain.outcome.value === null;
     if (answer.kind !== "success") {
       const fits = NOT_MANAGED.filter(([status]) => status === answer.status).map(([, setting]) => setting);
@@ -249,44 +251,48 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
       return { seen: `data ${formOf(data)}`, fits: ["nothing"], copes };
     if (isFields(data) && Object.keys(data).length === 0)
       return { seen: "data empty object", fits: ["empty"], copes };
-    // It is managed after all: beyond the list's end, where it could not be known.
+    // The name is managed after all; the list was cut off before it.
     if (recordIn(data) !== null) return null;
     return { seen: `data ${pathsShown(leavesOf(data))}`, fits: [], copes };
   },
   errorFields(contact) {
-    const heard = refusals(contact)[0];
-    if (heard === undefined) return null;
-    const { form, shown } = errorIn(heard.answer);
-    return { seen: shown, fits: form === null ? [] : [form], copes: isTaken(heard, contact) };
+    const call = errorsOf(contact)[0];
+    if (call === undefined) return null;
+    const { form, shown } = errorIn(call.answer);
+    return { seen: shown, fits: form === null ? [] : [form], copes: isRecognized(call, contact) };
   },
   errorFlag(contact) {
-    const heard = refusals(contact).find(({ answer }) => isFields(answer.json));
-    if (heard === undefined || !isFields(heard.answer.json)) return null;
-    const flag = heard.answer.json["success"];
+    const call = errorsOf(contact).find(({ answer }) => isFields(answer.json));
+    if (call === undefined || !isFields(call.answer.json)) return null;
+    const flag = call.answer.json["success"];
     return {
       seen: flag === undefined ? "absent" : flag === false ? "success: false" : formOf(flag),
       fits: flag === undefined ? ["absent"] : flag === false ? ["present"] : [],
-      copes: isTaken(heard, contact),
+      copes: isRecognized(call, contact),
     };
   },
   errorCodes(contact) {
-    for (const heard of refusals(contact)) {
-      const { code } = errorIn(heard.answer);
+    for (const call of errorsOf(contact)) {
+      const { code } = errorIn(call.answer);
       if (typeof code !== "string" && typeof code !== "number") continue;
       const fits = codeForms(String(code));
-      return { seen: fits.length > 0 ? wordShown(code) : formOf(code), fits, copes: isTaken(heard, contact) };
+      return {
+        seen: fits.length > 0 ? wordShown(code) : formOf(code),
+        fits,
+        copes: isRecognized(call, contact),
+      };
     }
     return null;
   },
-  credentialStatus: refusalSight("credential", statusOf(OPEN_POINTS.credentialStatus.settings)),
-  accessStatus: refusalSight("access", statusOf(OPEN_POINTS.accessStatus.settings)),
-  inputStatus: refusalSight("input", statusOf(OPEN_POINTS.inputStatus.settings)),
-  limitStatus: refusalSight("limit", statusOf(OPEN_POINTS.limitStatus.settings)),
-  retryAfter: refusalSight("limit", ({ headers }) => {
+  credentialStatus: ofErrors("credential", statusOf(OPEN_POINTS.credentialStatus.settings)),
+  accessStatus: ofErrors("access", statusOf(OPEN_POINTS.accessStatus.settings)),
+  inputStatus: ofErrors("input", statusOf(OPEN_POINTS.inputStatus.settings)),
+  limitStatus: ofErrors("limit", statusOf(OPEN_POINTS.limitStatus.settings)),
+  retryAfter: ofErrors("limit", ({ headers }) => {
     const value = headers["retry-after"];
     return { seen: formOf(value), fits: retryAfterForms(value) };
   }),
-  limitFields: refusalSight("limit", ({ headers }) => {
+  limitFields: ofErrors("limit", ({ headers }) => {
     const names = limitFieldsOf(headers);
     const isOld = names.some((name) => name.startsWith("x-ratelimit"));
     const fits = names.length === 0 ? "none" : isOld ? "x-ratelimit" : "ratelimit";
@@ -294,58 +300,57 @@ const LOOKS: { readonly [Name in Switch]: (contact: Contact) => Sight<ShapeSetti
   }),
 };
 
-/** What would show a point that was not seen. Nothing of it is provoked here. */
-const HOW_SEEN: Readonly<Record<Switch, string>> = {
-  envelope: "any answer that succeeds",
-  takenStatus: "the check of a name that is taken",
-  takenPricing: "the check of a name that is taken",
-  checkEcho: "any check that succeeds",
+/** What would show a point that was not seen. The probe provokes none of it. */
+const HOW_TO_SEE: Readonly<Record<Switch, string>> = {
+  envelope: "any successful answer",
+  takenStatus: "the check of a taken name",
+  takenPricing: "the check of a taken name",
+  checkEcho: "any successful check",
   recordFields: "an account with a domain",
-  recordWrapper:
-    "the record of one of the account's domains: asked for where the list tells less than whole records",
+  recordWrapper: "the record of one of the account's domains, requested if the list has incomplete records",
   dates: "an account with a domain",
   autoRenew: "an account with a domain",
   nameservers: "a domain with nameservers",
-  tierFields: "a tier answer that succeeds",
+  tierFields: "a successful tier answer",
   topTier: "an account in the top tier",
-  quoteFields: "a quote that succeeds",
-  quoteAmount: "a quote that succeeds",
-  quoteEcho: "a quote that succeeds",
+  quoteFields: "a successful quote",
+  quoteAmount: "a successful quote",
+  quoteEcho: "a successful quote",
   statusWords: "an account with a domain",
   checkYears:
-    "a check's answer that repeats more than one year; required or bounded, a refusal of fewer or more",
-  quoteYears: "the refusal of a quote without years, or for many: not provoked",
-  listWrapper: "a domain list that succeeds",
+    "a check for several years whose answer repeats them; an error for a missing or excessive number",
+  quoteYears: "an error for a quote with missing or too many years: not provoked",
+  listWrapper: "a successful domain list",
   listItems: "an account with a domain",
   listOrder: "an account with several domains",
-  listPaging: "a domain list that succeeds",
-  notManaged: "the record of a name that is not the account's: asked for where the list tells whole records",
-  errorFields: "any refusal, such as that of a name that is not the account's",
-  errorFlag: "any refusal in JSON",
-  errorCodes: "any refusal with a code",
+  listPaging: "a successful domain list",
+  notManaged: "the record of a name outside the account, requested if the list has whole records",
+  errorFields: "any error, such as that for a name outside the account",
+  errorFlag: "any error in JSON",
+  errorCodes: "any error with a code",
   credentialStatus: "a call with a revoked credential: not provoked",
-  accessStatus: "a call from an address that is not on the allowlist: not provoked",
-  inputStatus: "a malformed question: not provoked",
+  accessStatus: "a call from an address outside the allowlist: not provoked",
+  inputStatus: "an invalid request: not provoked",
   limitStatus: "more calls than the limit: not provoked",
   retryAfter: "more calls than the limit: not provoked",
   limitFields: "more calls than the limit: not provoked",
 };
 
-type Any = Heard<unknown>;
-type Understood<T> = Heard<T> & { readonly outcome: { readonly value: T } };
-type Refused = Any & { readonly answer: Answer };
+type Any = CallResult<unknown>;
+type Understood<T> = CallResult<T> & { readonly outcome: { readonly value: T } };
+type Failed = Any & { readonly answer: Answer };
 
-/** In the order in which they were made. */
+/** All calls, in the order in which they were made. */
 export function all({ domains, domain, check, quote, balance, tier }: Contact): readonly Any[] {
   return [domains, domain, check, quote, balance, tier];
 }
 
-export function isUnderstood<T>(heard: Heard<T>): heard is Understood<T> {
-  return "value" in heard.outcome;
+export function isUnderstood<T>(call: CallResult<T>): call is Understood<T> {
+  return "value" in call.outcome;
 }
 
-const MOST_WORDS = 8;
-/** Of what is no vocabulary by itself, only these words are shown. */
+const MAX_WORDS = 8;
+/** Values of these fields can be data, so only known words are shown. */
 const FLAG_WORD = /^(?:on|off|yes|no|true|false|enabled|disabled|active|inactive|auto|manual|[yntf])$/i;
 const PER_WORD = /^(?:per_?)?(?:years?|annum|months?|terms?|periods?|domains?|total)$/i;
 
@@ -353,10 +358,10 @@ function perShown(value: unknown): string {
   return typeof value === "string" && PER_WORD.test(value) ? wordShown(value) : formOf(value);
 }
 
-/** What the check of a taken name shows. */
-function takenSight<Setting>(
-  look: (data: Fields, copes: boolean) => Sight<Setting>,
-): (contact: Contact) => Sight<Setting> | null {
+/** Observes the check of a taken name. */
+function whenTaken<Setting>(
+  look: (data: Fields, copes: boolean) => Observation<Setting>,
+): (contact: Contact) => Observation<Setting> | null {
   return ({ check }) => {
     const data = dataOf(check.answer);
     return isFields(data) && data["available"] === false ? look(data, isUnderstood(check)) : null;
@@ -365,11 +370,11 @@ function takenSight<Setting>(
 
 interface SeenRecord {
   readonly raw: RawRecord;
-  /** What the service made of it; null: nothing. */
+  /** What the service read, or null. */
   readonly read: DomainRecord | null;
 }
 
-/** The one that was asked for, then those of the list. */
+/** The record that was requested, then those of the list. */
 function recordsOf({ domain, isOwn, domains }: Contact): SeenRecord[] {
   const one = isOwn ? recordIn(dataOf(domain.answer)) : null;
   const read = isUnderstood(domain) ? domain.outcome.value : null;
@@ -384,7 +389,7 @@ function recordsOf({ domain, isOwn, domains }: Contact): SeenRecord[] {
 
 const ROLE_ORDER = ["name", "status", "expiry", "registered", "autoRenew", "nameservers"] as const;
 
-/** Whether the service has read a field that says something. */
+/** Whether the service read this field; an empty field doesn't have to be read. */
 function isRead({ raw, read }: SeenRecord, role: Role): boolean {
   if (read === null) return false;
   const value = raw.fields.get(role)?.value;
@@ -411,27 +416,27 @@ function isEmpty(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
 
-/** What the records' fields of some roles show: the settings that every one of them fits. */
-function roleSight<Setting extends string>(
+/** Observes the records' fields with these roles; a setting fits if it fits all of them. */
+function ofRoles<Setting extends string>(
   roles: readonly Role[],
   formsOf: (value: unknown) => readonly Setting[],
   shown: (value: unknown) => string,
-): (contact: Contact) => Sight<Setting> | null {
+): (contact: Contact) => Observation<Setting> | null {
   return (contact) => {
     const records = recordsOf(contact);
-    const told = records.flatMap((record) =>
+    const values = records.flatMap((record) =>
       roles.flatMap((role) => {
         const value = record.raw.fields.get(role)?.value;
         return value === null || value === undefined || isEmpty(value) ? [] : [{ record, role, value }];
       }),
     );
-    const [first] = told;
+    const [first] = values;
     if (first === undefined) return null;
     return {
-      // Sorted: which of them came first is the account's.
-      seen: [...new Set(told.map(({ value }) => shown(value)))].sort().slice(0, MOST_WORDS).join(", "),
-      fits: formsOf(first.value).filter((form) => told.every(({ value }) => formsOf(value).includes(form))),
-      copes: told.every(({ record, role }) => isRead(record, role)),
+      // Sorted, because the original order would reveal something about the account.
+      seen: [...new Set(values.map(({ value }) => shown(value)))].sort().slice(0, MAX_WORDS).join(", "),
+      fits: formsOf(first.value).filter((form) => values.every(({ value }) => formsOf(value).includes(form))),
+      copes: values.every(({ record, role }) => isRead(record, role)),
     };
   };
 }
@@ -443,7 +448,7 @@ function hostsShown(value: unknown): string {
   return isFields(host) ? `list of objects with ${namesShown(Object.keys(host))}` : formOf(value);
 }
 
-/** What stands under a field called next…; undefined where there is none. */
+/** The value of a field called next…, or undefined. */
 function nextIn(data: unknown): unknown {
   return leavesOf(data).find(({ path }) => path.split(".").some((name) => /^next/i.test(name)))?.value;
 }
@@ -470,8 +475,8 @@ function amountsIn(data: unknown): { path: string; value: unknown }[] {
   );
 }
 
-/** Whether a refusal says nothing of what was asked. */
-function isOfNoDomain(kind: Kind): boolean {
+/** Whether this kind of error is independent of the requested domain. */
+function isAboutNoDomain(kind: Kind): boolean {
   return kind === "limit" || kind === "credential" || kind === "access";
 }
 
@@ -481,15 +486,15 @@ const NOT_MANAGED = [
   [200, "refusal-in-200"],
 ] as const;
 
-/** From so many items on, an order is no chance. */
+/** A list of this length is unlikely to be sorted by chance. */
 const ENOUGH_ITEMS = 5;
 const ORDERS_SHOWN = {
-  given: "an order of its own",
+  given: "no recognizable order",
   name: "by name",
   newest: "the newest registration first",
 };
 
-/** The orders in which the list may be meant to stand. */
+/** The orders that the list could follow. */
 function ordersOf({ items }: RawList): ShapeSettings["listOrder"][] {
   const records = items.map((item) => recordIn(item));
   const names = items.map((item, index) =>
@@ -504,7 +509,7 @@ function ordersOf({ items }: RawList): ShapeSettings["listOrder"][] {
   return [
     ...((!byName && !(isDated && byDate)) || isChance ? (["given"] as const) : []),
     ...(byName ? (["name"] as const) : []),
-    // Without dates nobody can tell.
+    // Unknown without dates.
     ...(byDate && (isDated || !byName) ? (["newest"] as const) : []),
   ];
 }
@@ -515,44 +520,44 @@ function instant(value: unknown): number | null {
   return Number.isNaN(date) ? null : date;
 }
 
-/** Answers that are refusals, those of a limit last, which may come from a proxy in front. */
-function refusals(contact: Contact): Refused[] {
-  const refused = all(contact).filter(
-    (heard): heard is Refused => heard.answer !== null && heard.answer.kind !== "success",
+/** Answers that are errors. Rate limit errors come last, because a proxy may have produced them. */
+function errorsOf(contact: Contact): Failed[] {
+  const failed = all(contact).filter(
+    (call): call is Failed => call.answer !== null && call.answer.kind !== "success",
   );
-  return refused.sort((a, b) => Number(a.answer.kind === "limit") - Number(b.answer.kind === "limit"));
+  return failed.sort((a, b) => Number(a.answer.kind === "limit") - Number(b.answer.kind === "limit"));
 }
 
-/** Whether the service took a refusal for what it is. */
-function isTaken(heard: Refused, { domain }: Contact): boolean {
-  const { kind } = heard.answer;
-  if (kind === "limit") return "code" in heard.outcome && heard.outcome.code === "quota_exhausted";
-  if (heard.operation === "domain" && !isOfNoDomain(kind))
+/** Whether the service interpreted the error correctly. */
+function isRecognized(call: Failed, { domain }: Contact): boolean {
+  const { kind } = call.answer;
+  if (kind === "limit") return "code" in call.outcome && call.outcome.code === "quota_exhausted";
+  if (call.operation === "domain" && !isAboutNoDomain(kind))
     return isUnderstood(domain) && domain.outcome.value === null;
-  return "code" in heard.outcome;
+  return "code" in call.outcome;
 }
 
-/** What the refusals of one kind show. */
-function refusalSight<Setting>(
+/** Observes the errors of one kind. */
+function ofErrors<Setting>(
   kind: Kind,
-  look: (answer: Answer) => Omit<Sight<Setting>, "copes">,
-): (contact: Contact) => Sight<Setting> | null {
+  look: (answer: Answer) => Omit<Observation<Setting>, "copes">,
+): (contact: Contact) => Observation<Setting> | null {
   return (contact) => {
-    const heard = refusals(contact).find(({ answer }) => answer.kind === kind);
-    return heard === undefined ? null : { ...look(heard.answer), copes: isTaken(heard, contact) };
+    const call = errorsOf(contact).find(({ answer }) => answer.kind === kind);
+    return call === undefined ? null : { ...look(call.answer), copes: isRecognized(call, contact) };
   };
 }
 
 function statusOf<Status extends number>(
   settings: readonly Status[],
-): (answer: Answer) => Omit<Sight<Status>, "copes"> {
+): (answer: Answer) => Omit<Observation<Status>, "copes"> {
   return ({ status }) => ({
     seen: `status ${status}`,
     fits: settings.filter((setting) => setting === status),
   });
 }
 
-/** The error object's form, and its code. */
+/** The format of the error object, and its code. */
 function errorIn({ json }: Answer): {
   readonly form: ShapeSettings["errorFields"] | null;
   readonly shown: string;
@@ -579,7 +584,7 @@ function errorIn({ json }: Answer): {
   return { form: "code" in json ? "flat" : null, shown, code };
 }
 
-/** The names of an answer's fields that tell of a limit. */
+/** The names of response headers that describe a rate limit. */
 export function limitFieldsOf(headers: Answer["headers"]): string[] {
   return Object.keys(headers).filter((name) => /^(?:x-)?ratelimit/i.test(name));
 }

@@ -1,4 +1,4 @@
-/** The sandbox's settings by what they look like on the wire: which of them a value, a set of names or a word may have come from. */
+/** Recognizes sandbox settings by their appearance: which settings could have produced a value, a set of field names or a word. */
 import { OPEN_POINTS, type ShapeSettings } from "../sandbox/open-points.js";
 import { WrittenNumber } from "../upstream/written-json.js";
 import type { RawRecord, Role } from "./records.js";
@@ -16,7 +16,10 @@ export function takenPricingForms(pricing: unknown): Forms<"takenPricing"> {
   if (pricing === null) return ["null"];
   if (!isFields(pricing)) return [];
   if (Object.keys(pricing).length === 0) return ["empty"];
-  return pricing["amount"] === "0.00" ? ["zero"] : [];
+  const { amount, currency } = pricing;
+  if (amount === "0.00") return ["zero"];
+  const isPrice = typeof amount === "string" && /^\d+\.\d\d$/.test(amount) && typeof currency === "string";
+  return isPrice ? ["price"] : [];
 }
 
 const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], Readonly<Record<Role, string>>>> = {
@@ -60,10 +63,10 @@ const DATE_TEXTS: readonly (readonly [ShapeSettings["dates"], RegExp])[] = [
   ["space", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/],
   ["month-name", /^\d\d-[A-Z][a-z]{2}-\d{4}$/],
 ];
-const LEAST_MILLISECONDS = 100_000_000_000;
+const MIN_MILLISECONDS = 100_000_000_000;
 
 export function dateForms(value: unknown): Forms<"dates"> {
-  if (typeof value === "number") return [value < LEAST_MILLISECONDS ? "seconds" : "milliseconds"];
+  if (typeof value === "number") return [value < MIN_MILLISECONDS ? "seconds" : "milliseconds"];
   if (typeof value !== "string") return [];
   return DATE_TEXTS.filter(([, text]) => text.test(value)).map(([form]) => form);
 }
@@ -92,7 +95,7 @@ export function statusForms(value: unknown): Forms<"statusWords"> {
   return /^[A-Z][a-z]+(?: [a-z]+)*$/.test(value) ? ["title"] : [];
 }
 
-/** By the one path that no other form of a tier has. */
+/** Each setting has one path that no other has. */
 const TIER_PATHS: readonly (readonly [ShapeSettings["tierFields"], string])[] = [
   ["flat", "current_tier"],
   ["camel", "currentTier"],
@@ -116,7 +119,7 @@ const QUOTE_PATHS: readonly (readonly [ShapeSettings["quoteFields"], readonly st
     ["per-year", ["amount"], true],
   ];
 
-/** `hasPer`: whether a word beside the amounts says what one of them is for. */
+/** `hasPer`: a field next to the amounts says what period they cover. */
 export function quoteForms(paths: readonly string[], hasPer: boolean): Forms<"quoteFields"> {
   return QUOTE_PATHS.filter(([, expected, per]) => per === hasPer && areNames(paths, expected)).map(
     ([form]) => form,
@@ -125,7 +128,7 @@ export function quoteForms(paths: readonly string[], hasPer: boolean): Forms<"qu
 
 const AMOUNTS: readonly (readonly [ShapeSettings["quoteAmount"], (amount: unknown) => boolean])[] = [
   ["text", (amount) => typeof amount === "string"],
-  // A whole number is more likely one of cents than of dollars.
+  // A whole number more likely counts cents than dollars.
   ["minor-units", (amount) => typeof amount === "number"],
   ["number", (amount) => typeof amount === "number" || endsIn(amount, /\.\d?[1-9]$/)],
   ["padded-number", (amount) => endsIn(amount, /\.\d\d$/)],
@@ -150,7 +153,7 @@ export function listForms(path: string): Forms<"listWrapper"> {
   return LIST_PATHS.filter(([, expected]) => expected === path).map(([form]) => form);
 }
 
-/** By the roles that an item tells. */
+/** By the roles of the item's fields. */
 export function itemForms(item: unknown, record: RawRecord | null): Forms<"listItems"> {
   if (typeof item === "string") return ["names"];
   if (record === null) return [];
@@ -183,15 +186,15 @@ export function codeForms(code: string): Forms<"errorCodes"> {
   return OPEN_POINTS.errorCodes.settings.filter((setting) => SPELLINGS[setting].test(code));
 }
 
-const MOST_SECONDS = 900;
-const MOST_MILLISECONDS = 10_000_000;
+const MAX_SECONDS = 900;
+const MAX_MILLISECONDS = 10_000_000;
 
 export function retryAfterForms(value: unknown): Forms<"retryAfter"> {
   if (value === undefined) return ["absent"];
   if (typeof value !== "string") return [];
   if (!/^\d+$/.test(value)) return Number.isNaN(Date.parse(value)) ? [] : ["date"];
   const number = Number(value);
-  return [number <= MOST_SECONDS ? "seconds" : number <= MOST_MILLISECONDS ? "milliseconds" : "absurd"];
+  return [number <= MAX_SECONDS ? "seconds" : number <= MAX_MILLISECONDS ? "milliseconds" : "absurd"];
 }
 
 function areNames(names: readonly string[], expected: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-/** `npm run probe [-- --json]` as a process: settings like the service's, the result on stdout, what went wrong on stderr, an exit code. */
+/** `npm run probe [-- --json]`: reads the service's settings, prints the result on stdout and errors on stderr, and sets the exit code. */
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
 import { type Config, readConfig } from "../config.js";
@@ -10,7 +10,7 @@ import { tableOf } from "./table.js";
 
 const EXIT_CODES: Readonly<Record<Result["verdict"], number>> = { copes: 0, fails: 1, incomplete: 2 };
 const NOT_PROBED = 2;
-const SOON_MS = 1000;
+const NOTICE_AFTER_MS = 1000;
 
 try {
   const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
@@ -29,14 +29,14 @@ try {
 }
 
 async function run(config: Config): Promise<Result> {
-  // While a call waits for the quota, nothing else keeps the process alive.
-  const alive = setInterval(() => {}, SOON_MS);
-  const patience = setTimeout(() => {
+  // Keeps the process alive while a call waits for quota.
+  const alive = setInterval(() => {}, NOTICE_AFTER_MS);
+  const notice = setTimeout(() => {
     console.error(
-      "Still asking: without a record of the last window, calls wait until the quota is surely free.",
+      "Waiting: without a record of the last window, the first call has to wait until quota is certainly free.",
     );
-  }, SOON_MS);
-  const sandbox = config.upstream === null ? await embedded(config) : null;
+  }, NOTICE_AFTER_MS);
+  const sandbox = config.upstream === null ? await startEmbedded(config) : null;
   try {
     if (sandbox !== null) return await probe({ config, ...sandbox, live: null, clock: systemClock });
     const { upstream } = config;
@@ -44,12 +44,12 @@ async function run(config: Config): Promise<Result> {
     return await probe({ config, upstream, live: upstream.baseUrl, clock: systemClock });
   } finally {
     clearInterval(alive);
-    clearTimeout(patience);
+    clearTimeout(notice);
     await sandbox?.close();
   }
 }
 
-async function embedded({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
+async function startEmbedded({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
   const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });
   const { key, secret } = sandbox.credential();
   return {

@@ -1,4 +1,4 @@
-/** A first contact as one piece of work: through the quota that the service has, whoever else is using it, and told without any data. */
+/** Makes first contact with an upstream through the service's own quota, and describes it without revealing any data. */
 import type { Clock } from "../clock.js";
 import type { Config } from "../config.js";
 import type { Log } from "../logger.js";
@@ -15,12 +15,12 @@ import { type Result, resultOf } from "./result.js";
 export interface ProbeSettings {
   readonly config: Config;
   readonly upstream: { readonly baseUrl: string; readonly active: CredentialSource };
-  /** Null: an embedded sandbox, which nobody else calls. */
+  /** The address to show; null for an embedded sandbox, which nobody else calls. */
   readonly live: string | null;
   readonly clock: Clock;
 }
 
-/** Nothing could be asked; the message tells why, in a sentence. */
+/** The probe made no call; the message says why. */
 export class NotProbedError extends Error {}
 
 const silent: Log = {
@@ -31,13 +31,13 @@ const silent: Log = {
   flush: () => Promise.resolve(),
 };
 
-/** How many windows a call waits for the quota: after one, a budget that was taken for spent is free. */
+/** How many windows a call waits for quota. A budget that counts as spent is free again after one. */
 const WINDOWS_WAITED = 2;
 
-/** Asks and judges. Rejects with a NotProbedError where the quota is somebody else's. */
+/** Makes the calls and evaluates the answers. Rejects with a NotProbedError if another process holds the quota. */
 export async function probe({ config, upstream, live, clock }: ProbeSettings): Promise<Result> {
   const policy = createRetailPolicy(config.retail);
-  // The active credential as it is now, and no other: a second one would be a second call.
+  // Only the active credential, with its current value: trying a second one would cost a second call.
   const { key, secret } = upstream.active;
   const source = { key: fixedSecret(key.current()), secret: fixedSecret(secret.current()) };
   const credentials = createCredentials(source, null, clock);
@@ -52,23 +52,24 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     clock,
     onFault: () => {},
   });
-  // Without Redis a running service goes on with its own share, and so would we.
+  // Without Redis, a running service continues with its own share of the quota, and so would the probe.
   const isShared = (): boolean => redis === null || redis.reachable();
   try {
     await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
     if (!isShared()) {
       throw new NotProbedError(
-        "REDIS_URL is set, but Redis does not answer: without it the probe and a running service could exceed the quota together.",
+        "REDIS_URL is set, but Redis can't be reached. Without it, the probe and a running service could exceed the quota together.",
       );
     }
-    const heard = await contact({
+    const seen = await contact({
       upstream: {
         baseUrl: upstream.baseUrl,
         timeoutMs: config.upstreamTimeoutMs,
         currencies: policy.wholesaleCurrencies,
         credentials,
         quotaOf: ({ fingerprint }) => {
-          if (!isShared()) throw new ServiceError("quota_exhausted", "Redis is gone, and the quota with it.");
+          if (!isShared())
+            throw new ServiceError("quota_exhausted", "Redis can't be reached, so the quota is unknown.");
           return quotas.of(fingerprint);
         },
         clock,
@@ -82,11 +83,11 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
         signal: new AbortController().signal,
       },
     });
-    return resultOf(heard, live ?? "embedded sandbox");
+    return resultOf(seen, live ?? "embedded sandbox");
   } catch (error) {
     if (!(error instanceof InUseError)) throw error;
     throw new NotProbedError(
-      "A running service holds the quota in this STATE_DIR: stop it first, or let both share the quota through REDIS_URL.",
+      "A running service uses the quota in this STATE_DIR. Stop it first, or let both share the quota through REDIS_URL.",
     );
   } finally {
     await quotas.close();

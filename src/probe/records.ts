@@ -1,7 +1,7 @@
-/** Finds the domain records in an answer by what their fields are called, whoever named them, and without the service's own decoder. */
+/** Finds domain records in an answer by common field names, independently of the service's decoder. */
 import { isFields, pathTo } from "./shapes.js";
 
-/** In the order in which a name is tried for them. */
+/** A field gets the first role that matches its name. */
 const ROLES = {
   expiry: /expir|valid_?until/i,
   autoRenew: /auto.?renew|renew.?auto/i,
@@ -18,7 +18,7 @@ export interface RawField {
 }
 
 export interface RawRecord {
-  /** The field that the record stands in; null: in none. */
+  /** The field that contains the record, or null. */
   readonly wrapper: string | null;
   readonly fields: ReadonlyMap<Role, RawField>;
 }
@@ -27,7 +27,7 @@ function isRole(name: string): name is Role {
   return Object.hasOwn(ROLES, name);
 }
 
-/** The record in a value, bare or one object deep; null where there is none. */
+/** The record in a value, directly or one level deep, or null. */
 export function recordIn(value: unknown): RawRecord | null {
   const own = fieldsIn(value);
   if (own.size >= 2) return { wrapper: null, fields: own };
@@ -52,22 +52,22 @@ function fieldsIn(value: unknown): Map<Role, RawField> {
   return found;
 }
 
-/** Whether the record tells all that the document promises of one. */
+/** Whether the record has every field that the document promises. */
 export function isWhole({ fields }: RawRecord): boolean {
   return fields.size === Object.keys(ROLES).length;
 }
 
 export interface RawList {
-  /** Where it stands in `data`; empty: `data` is the list. */
+  /** Its path in `data`; empty if `data` itself is the list. */
   readonly path: string;
   readonly items: readonly unknown[];
-  /** The fields beside it, and beside what it stands in. */
+  /** Names of the fields next to the list, and next to the objects that contain it. */
   readonly beside: readonly string[];
 }
 
-const DEEPEST = 4;
+const MAX_DEPTH = 4;
 
-/** The list in `data` that holds records or names, else the first that is there; null where there is none. */
+/** The list in `data` that contains records or names, otherwise the first list, or null. */
 export function listIn(data: unknown): RawList | null {
   const lists = listsIn(data, "", 0);
   return lists.find(({ items: [first] }) => isNameOrRecord(first)) ?? lists[0] ?? null;
@@ -75,7 +75,7 @@ export function listIn(data: unknown): RawList | null {
 
 function listsIn(data: unknown, path: string, depth: number): RawList[] {
   if (Array.isArray(data)) return [{ path, items: data, beside: [] }];
-  if (!isFields(data) || depth >= DEEPEST) return [];
+  if (!isFields(data) || depth >= MAX_DEPTH) return [];
   const names = Object.keys(data);
   return Object.entries(data).flatMap(([key, inner]) => {
     const others = names.filter((name) => name !== key);

@@ -1,6 +1,6 @@
-/** What a first contact comes to: a verdict, the calls, the findings, and the sandbox's settings that look the same. */
+/** The probe's result: a verdict, the calls, the findings, and the sandbox settings that behave the same. */
 import { all, type Finding, findings, isUnderstood, limitFieldsOf } from "./findings.js";
-import type { Contact, Heard } from "./contact.js";
+import type { Contact, CallResult } from "./contact.js";
 import { nameShown } from "./shapes.js";
 
 export interface CallReport {
@@ -8,27 +8,27 @@ export interface CallReport {
   readonly request: string;
   readonly asked: string;
   readonly status: number | null;
-  /** Of the body. */
+  /** The media type of the body. */
   readonly mediaType: string | null;
-  /** Names of fields that tell of a limit. */
+  /** Names of response headers that describe a rate limit. */
   readonly limitFields: readonly string[];
-  readonly outcome: "understood" | "not understood" | "limited" | "shut out" | "no answer";
-  /** The service's own words where it has none to give. */
+  readonly outcome: "understood" | "not understood" | "rate limited" | "access denied" | "no answer";
+  /** The service's error, or null if it understood the answer. */
   readonly detail: string | null;
 }
 
 export interface Result {
   readonly upstream: string;
-  /** `fails`: something seen cannot be handled; `incomplete`: all that was seen can, but not every call was answered. */
+  /** `fails`: something that was seen can't be handled. `incomplete`: everything seen can be, but not every call was answered. */
   readonly verdict: "copes" | "fails" | "incomplete";
   readonly calls: readonly CallReport[];
   readonly points: readonly Finding[];
-  /** For the sandbox: what was seen, of several settings that fit the first. */
+  /** Sandbox settings that reproduce what was seen; the first where several fit. */
   readonly shapes: Readonly<Record<string, string | number>>;
 }
 
 export function resultOf(contact: Contact, upstream: string): Result {
-  const calls = all(contact).map((heard) => callOf(heard, contact));
+  const calls = all(contact).map((call) => reportOf(call, contact));
   const points = findings(contact);
   const fails =
     points.some(({ copes }) => copes === false) || calls.some(({ outcome }) => outcome === "not understood");
@@ -45,11 +45,11 @@ export function resultOf(contact: Contact, upstream: string): Result {
   };
 }
 
-function callOf(heard: Heard<unknown>, { isOwn }: Contact): CallReport {
-  const { operation, request, asked, answer } = heard;
+function reportOf(call: CallResult<unknown>, { isOwn }: Contact): CallReport {
+  const { operation, request, asked, answer } = call;
   const type = answer?.headers["content-type"];
   const mediaType = typeof type === "string" ? (/^[a-z]+\/[a-z.+-]+/i.exec(type)?.[0] ?? null) : null;
-  const isLost = operation === "domain" && isOwn && isUnderstood(heard) && heard.outcome.value === null;
+  const isLost = operation === "domain" && isOwn && isUnderstood(call) && call.outcome.value === null;
   return {
     operation,
     request,
@@ -57,22 +57,21 @@ function callOf(heard: Heard<unknown>, { isOwn }: Contact): CallReport {
     status: answer?.status ?? null,
     mediaType,
     limitFields: answer === null ? [] : limitFieldsOf(answer.headers).map(nameShown),
-    outcome: isLost ? "not understood" : outcomeOf(heard),
+    outcome: isLost ? "not understood" : outcomeOf(call),
     detail: isLost
-      ? "The account's own domain was taken for one that it does not manage."
-      : "code" in heard.outcome
-        ? heard.outcome.detail
+      ? "One of the account's own domains was read as not managed."
+      : "code" in call.outcome
+        ? call.outcome.detail
         : null,
   };
 }
 
-function outcomeOf(heard: Heard<unknown>): CallReport["outcome"] {
-  if (isUnderstood(heard)) return "understood";
-  const { answer } = heard;
-  if (answer?.kind === "limit") return "limited";
-  if (answer?.kind === "credential" || answer?.kind === "access") return "shut out";
-  // A body that cannot be read at all is an answer too.
-  const isAnswered =
-    answer !== null || ("code" in heard.outcome && heard.outcome.code === "upstream_contract");
+function outcomeOf(call: CallResult<unknown>): CallReport["outcome"] {
+  if (isUnderstood(call)) return "understood";
+  const { answer } = call;
+  if (answer?.kind === "limit") return "rate limited";
+  if (answer?.kind === "credential" || answer?.kind === "access") return "access denied";
+  // A body that can't be read is an answer, too.
+  const isAnswered = answer !== null || ("code" in call.outcome && call.outcome.code === "upstream_contract");
   return isAnswered ? "not understood" : "no answer";
 }

@@ -1,6 +1,6 @@
 /**
- * How the probe speaks of what it saw: kinds, forms, names of fields and words of a vocabulary, never values. Whatever it prints of an
- * answer goes through here.
+ * Describes answers without revealing their values: types, formats, field names and machine-readable words. Everything that the probe prints
+ * about an answer comes from here.
  */
 import { WrittenNumber } from "../upstream/written-json.js";
 
@@ -16,31 +16,31 @@ export function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
-/** Letters, joined by `_` or `-`, perhaps a number at the end: a domain name or an account number is none. */
+/** Letters joined by `_` or `-`, with up to two digits at the end. A domain name or an account number doesn't match. */
 const FIELD_NAME = /^[A-Za-z]+(?:[_-][A-Za-z]+)*_?\d{0,2}$/;
-const LONGEST_NAME = 40;
-const MOST_NAMES = 12;
+const MAX_NAME_LENGTH = 40;
+const MAX_NAMES = 12;
 
-/** A field's name where it looks like one, because some answers are keyed by data. */
+/** A field's name, unless it looks like data: some answers use data as keys. */
 export function nameShown(key: string): string {
-  return key.length <= LONGEST_NAME && FIELD_NAME.test(key) ? key : "(not a field name)";
+  return key.length <= MAX_NAME_LENGTH && FIELD_NAME.test(key) ? key : "(not a field name)";
 }
 
-/** Each field's name once, and how many more there are. */
+/** Distinct field names, with a count of those that are left out. */
 export function namesShown(keys: readonly string[]): string {
   return listed([...new Set(keys.map(nameShown))]);
 }
 
-/** One word, or two as in "Pending transfer": more may be a sentence about somebody. */
+/** One word, or two as in "Pending transfer". Longer text could be a sentence about somebody. */
 const WORD = /^[A-Za-z]+(?:[_-][A-Za-z]+){0,5}$|^[A-Z][a-z]+ [a-z]+$/;
 
-/** A word that a machine is meant to read, such as a status or a code; anything else as its form. */
+/** A machine-readable word such as a status or a code; anything else is described by its format. */
 export function wordShown(value: unknown): string {
-  if (typeof value === "string" && value.length <= LONGEST_NAME && WORD.test(value)) return `"${value}"`;
+  if (typeof value === "string" && value.length <= MAX_NAME_LENGTH && WORD.test(value)) return `"${value}"`;
   return formOf(value);
 }
 
-/** The kind of a value; of numbers and texts also their form: how many digits stand together is told by dates only. */
+/** The type of a value, and the format of numbers and text. Only dates reveal how many digits they have. */
 export function formOf(value: unknown): string {
   if (value === undefined) return "absent";
   if (value === null) return "null";
@@ -60,15 +60,15 @@ function kindOf(value: unknown): string {
 
 const DATE_LIKE = /^\d{1,4}[-/]\d|^\d{1,2}\.\d{1,2}\.\d{4}|^\d{2}-[A-Za-z]{3}-/;
 
-/** `9` for digits and `a` for letters; T and Z of a date with a time stay. */
+/** Replaces digits with `9` and letters with `a`, apart from the T and Z of a timestamp. */
 function masked(text: string): string {
-  const cut = text.slice(0, LONGEST_NAME);
+  const cut = text.slice(0, MAX_NAME_LENGTH);
   if (DATE_LIKE.test(cut)) {
     return cut.replaceAll(/(?<=\d)T(?=\d)|(?<=\d)Z$|\d|\p{L}/gu, (one) =>
       one === "T" || one === "Z" ? one : /\d/.test(one) ? "9" : "a",
     );
   }
-  // The fraction digits of an amount are its form, the others its size.
+  // The number of decimals is the format of an amount; the other digits would reveal its size.
   return cut
     .replaceAll(/(?<!\.)\d+/g, "9")
     .replaceAll(/(?<=\.)\d+/g, (digits) => "9".repeat(digits.length))
@@ -76,19 +76,19 @@ function masked(text: string): string {
 }
 
 export interface Leaf {
-  /** As `quote.price.amount`, in names that may be shown. */
+  /** Such as `quote.price.amount`, made of names that may be shown. */
   readonly path: string;
   readonly value: unknown;
 }
 
-const DEEPEST = 4;
-const MOST_FIELDS = 100;
+const MAX_DEPTH = 4;
+const MAX_FIELDS = 100;
 
-/** Every value that is no object; lists are not entered. */
+/** Every value that isn't an object, without the contents of lists. */
 export function leavesOf(value: unknown, path = "", depth = 0): Leaf[] {
-  if (!isFields(value) || depth >= DEEPEST) return path === "" ? [] : [{ path, value }];
+  if (!isFields(value) || depth >= MAX_DEPTH) return path === "" ? [] : [{ path, value }];
   return Object.entries(value)
-    .slice(0, MOST_FIELDS)
+    .slice(0, MAX_FIELDS)
     .flatMap(([key, inner]) => leavesOf(inner, pathTo(path, key), depth + 1));
 }
 
@@ -106,6 +106,6 @@ export function pathsShown(leaves: readonly Leaf[]): string {
 }
 
 function listed(names: readonly string[]): string {
-  const more = names.length > MOST_NAMES ? `, ${names.length - MOST_NAMES} more` : "";
-  return names.length === 0 ? "no field" : names.slice(0, MOST_NAMES).join(", ") + more;
+  const more = names.length > MAX_NAMES ? `, ${names.length - MAX_NAMES} more` : "";
+  return names.length === 0 ? "no field" : names.slice(0, MAX_NAMES).join(", ") + more;
 }

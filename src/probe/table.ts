@@ -1,4 +1,4 @@
-/** A result as tables for people, no wider than a screen. */
+/** Formats a result as tables that fit a terminal. */
 import type { Finding } from "./findings.js";
 import type { CallReport, Result } from "./result.js";
 
@@ -10,7 +10,7 @@ interface Column<Row> {
 
 const CALLS: readonly Column<CallReport>[] = [
   { title: "call", width: 30, text: ({ request }) => request },
-  { title: "about", width: 38, text: ({ asked }) => asked },
+  { title: "question", width: 38, text: ({ asked }) => asked },
   { title: "status", width: 6, text: ({ status }) => (status === null ? "-" : String(status)) },
   {
     title: "the service",
@@ -31,29 +31,29 @@ const POINTS: readonly Column<Finding>[] = [
 ];
 
 const VERDICTS: Readonly<Record<Result["verdict"], string>> = {
-  copes: "The service copes with all that was seen.",
+  copes: "The service copes with everything that was seen.",
   fails: "The service cannot handle something that was seen.",
-  incomplete: "The service copes with all that was seen, but not every call was answered.",
+  incomplete: "The service copes with everything that was seen, but not every call was answered.",
 };
 
 export function tableOf({ upstream, verdict, calls, points }: Result): string {
   return [
     `First contact with ${upstream}`,
     "",
-    ...drawn(CALLS, calls),
+    ...linesOf(CALLS, calls),
     "",
-    ...drawn(POINTS, points),
+    ...linesOf(POINTS, points),
     "",
     VERDICTS[verdict],
   ].join("\n");
 }
 
 function seenText({ seen, how, fits }: Finding): string {
-  if (seen === null) return `not seen; shown by ${how}`;
-  return `${seen} (${fits.length === 0 ? "no setting of the sandbox" : fits.join(" or ")})`;
+  if (seen === null) return `not seen; would be shown by ${how}`;
+  return `${seen} (${fits.length === 0 ? "the sandbox has no such setting" : fits.join(" or ")})`;
 }
 
-function drawn<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[] {
+function linesOf<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[] {
   const line = (texts: readonly string[]): string =>
     texts
       .map((text, index) => text.padEnd(columns[index]?.width ?? 0))
@@ -70,7 +70,7 @@ function drawn<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): stri
   ];
 }
 
-/** In lines of at most `width`, broken at spaces; a longer word stands alone. */
+/** Breaks text at spaces into lines of at most `width`; a longer word gets a line of its own. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let open = "";

@@ -1,23 +1,45 @@
 /**
- * The last known wholesale prices in a file that the owner alone can read, so that a restart serves prices at once. Facts learned from
- * another upstream or with another credential are not believed: they may be another reseller's.
+ * The last known wholesale prices and the tier they were learned under, kept over a restart. In a file that the owner alone can read; or,
+ * where replicas share the prices in Redis, just the tier beside them. Facts learned from another upstream or with another credential are
+ * not believed: they may be another reseller's.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
+import type { Pool } from "../cache/cache.js";
+import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "./policy.js";
 
 export interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
-  readonly asOfMs: number;
+  /** Stamps of this process; negative for what was asked before it started. */
+  readonly askedMs: number;
+  readonly answeredMs: number;
+  /** Evidence contradicted it when it was saved. */
+  readonly isDoubtful: boolean;
+}
+
+export interface SavedPrices {
+  /** The tier that they were learned under; null: unknown. */
+  readonly tier: string | null;
+  readonly prices: readonly SavedPrice[];
+}
+
+export interface LoadedPrices extends SavedPrices {
+  /** Another replica is learning them right now, before it knows the tier: nothing can have changed meanwhile. */
+  readonly isLive: boolean;
 }
 
 export interface PriceFacts {
-  load(): SavedPrice[];
-  save(prices: readonly SavedPrice[]): void;
+  /** Never rejects. */
+  load(): Promise<LoadedPrices>;
+  /** Keeps them over whatever happens next; a failure is logged. */
+  save(saved: SavedPrices): void;
 }
+
+const NOTHING: LoadedPrices = { tier: null, prices: [], isLive: false };
 
 /** A price as JSON brought it back. */
 const wholesale = z.unknown().transform((value, context): Wholesale => {
@@ -31,50 +53,73 @@ const wholesale = z.unknown().transform((value, context): Wholesale => {
   return z.NEVER;
 });
 
-/** A price that was kept as JSON; undefined for anything that it never is. */
-export const decodeKeptWholesale = (data: unknown): Wholesale | undefined => wholesale.safeParse(data).data;
+const quote = z.strictObject({ wholesale, epoch: z.string() });
+
+/** A quote that was kept as JSON; undefined for anything that it never is. */
+export const decodeKeptQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
+  quote.safeParse(data).data;
 
 const fileSchema = z.object({
   source: z.string(),
+  tier: z.string().nullable(),
   prices: z.array(
     z.object({
       tld: z.string(),
       action: z.enum(ACTIONS),
       years: z.int().positive(),
       wholesale,
-      asOfMs: z.number().positive(),
+      askedAtMs: z.number().positive(),
+      answeredAtMs: z.number().positive(),
+      isDoubtful: z.boolean(),
     }),
   ),
 });
 
 /** Facts kept at `path`; `source` names the upstream and credential that they belong to. */
-export function createPriceFacts(path: string, source: () => string, log: Log): PriceFacts {
+export function createPriceFile(path: string, source: () => string, clock: Clock, log: Log): PriceFacts {
+  const startedAtMs = (): number => clock.now() - clock.monotonic();
   return {
-    load() {
+    async load() {
       let text: string;
       try {
         text = readFileSync(path, "utf8");
       } catch {
-        return [];
+        return NOTHING;
       }
-      try {
-        const file = fileSchema.parse(JSON.parse(text));
-        if (file.source === source()) return file.prices.filter(({ asOfMs }) => asOfMs <= Date.now());
-        log.warn("prices.saved.foreign");
-      } catch {
+      const read = fileSchema.safeParse(parseJson(text));
+      if (!read.success) {
         log.warn("prices.saved.unreadable");
+        return NOTHING;
       }
-      return [];
+      const { tier, prices } = read.data;
+      if (read.data.source !== source()) {
+        log.warn("prices.saved.foreign");
+        return NOTHING;
+      }
+      return {
+        tier,
+        isLive: false,
+        prices: prices
+          .filter(({ answeredAtMs }) => answeredAtMs <= clock.now())
+          .map(({ askedAtMs, answeredAtMs, ...price }) => ({
+            ...price,
+            askedMs: askedAtMs - startedAtMs(),
+            answeredMs: answeredAtMs - startedAtMs(),
+          })),
+      };
     },
-    save(prices) {
+    save({ tier, prices }) {
       const file = {
         source: source(),
-        prices: prices.map(({ tld, action, years, wholesale, asOfMs }) => ({
+        tier,
+        prices: prices.map(({ tld, action, years, wholesale, askedMs, answeredMs, isDoubtful }) => ({
           tld,
           action,
           years,
           wholesale,
-          asOfMs,
+          askedAtMs: Math.floor(startedAtMs() + askedMs),
+          answeredAtMs: Math.floor(startedAtMs() + answeredMs),
+          isDoubtful,
         })),
       };
       try {
@@ -88,5 +133,59 @@ export function createPriceFacts(path: string, source: () => string, log: Log): 
   };
 }
 
-/** For an upstream that lives and dies with the process, and where the pool's facts outlive it anyway. */
-export const noPriceFacts: PriceFacts = { load: () => [], save: () => {} };
+/** What was learned under which tier in which epoch, as replicas share it beside the prices. */
+export interface LearnedUnder {
+  /** Null until the replica that learns the prices knows it. */
+  readonly tier: string | null;
+  readonly epoch: string;
+}
+
+const learnedUnder = z.strictObject({ tier: z.string().nullable(), epoch: z.string() });
+
+/** For a pool of `LearnedUnder`; undefined for anything that it never is. */
+export const decodeLearnedUnder = (data: unknown): LearnedUnder | undefined =>
+  learnedUnder.safeParse(data).data;
+
+const KEY = "prices";
+/** A replica that started with no prices knows the tier by then. */
+const LEARNING_MS = 60_000;
+
+/** For prices that replicas keep in Redis by themselves: only the tier is left to be saved. */
+export function createSharedPriceFacts(
+  pool: Pick<Pool<LearnedUnder, never>, "consult" | "learn">,
+  epoch: () => string,
+  stamp: () => number,
+): PriceFacts {
+  function save(tier: string | null): void {
+    const nowMs = stamp();
+    void pool.learn(KEY, { value: { tier, epoch: epoch() }, askedMs: nowMs, answeredMs: nowMs });
+  }
+  return {
+    async load() {
+      const known = await pool.consult(KEY);
+      const isCurrent = known?.value.epoch === epoch();
+      if (!isCurrent) save(null);
+      const tier = isCurrent ? known.value.tier : null;
+      return {
+        tier,
+        prices: [],
+        isLive: isCurrent && tier === null && stamp() - known.askedMs < LEARNING_MS,
+      };
+    },
+    save({ tier }) {
+      if (tier !== null) save(tier);
+    },
+  };
+}
+
+/** For an upstream that lives and dies with the process. */
+export const noPriceFacts: PriceFacts = { load: () => Promise.resolve(NOTHING), save: () => {} };
+
+function parseJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value;
+  } catch {
+    return null;
+  }
+}

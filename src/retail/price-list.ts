@@ -1,60 +1,93 @@
 /**
- * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that turns
- * out to have changed has the whole list asked for anew, once for all replicas: the reseller's tier has probably changed. A change is told
- * for a day, whichever replica or visitor brought it to light.
+ * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that evidence
+ * contradicts is doubtful until it has been asked again: it is shown as such, but decides nothing. Renewal starts with what people ask for.
  */
 import type { Known, Pool } from "../cache/cache.js";
-import type { Topic } from "../cache/news.js";
-import type { Clock } from "../clock.js";
+import type { Caution } from "../cache/facts.js";
+import { type Clock, justAfter } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import { sameWholesale, type Wholesale } from "../money.js";
+import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { sharedAsk } from "../quota/shared-ask.js";
+import type { Answered } from "../upstream/client.js";
 import type { Combination } from "./policy.js";
+import type { InEpoch, PriceEpochs } from "./price-epoch.js";
+import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceFacts } from "./price-facts.js";
+
+/** A quote as the pool keeps it. */
+export interface Quote {
+  readonly wholesale: Wholesale;
+  readonly epoch: string;
+}
+
+/** While two quotes overlap, the higher holds. */
+export const quoteCaution: Caution<Quote> = (a, b) => compareWholesale(a.wholesale, b.wholesale);
+
+export interface QuotedPrice {
+  readonly wholesale: Wholesale;
+  readonly askedMs: number;
+  readonly answeredMs: number;
+  readonly unchangedSinceMs: number;
+  readonly settled: boolean;
+  /** Wall clock, ms. */
+  readonly asOfMs: number;
+  /** Nothing known contradicts it: it may decide and be signed. */
+  readonly isTrusted: boolean;
+  /** Past its freshness, or doubtful. */
+  readonly stale: boolean;
+}
 
 export interface PriceFact extends Combination {
   readonly wholesale: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
+  /** Evidence contradicts it; it is being asked again. */
+  readonly isDoubtful: boolean;
   /** What it was before, and when the upstream first said otherwise, if that is less than a day ago. */
-  readonly changed?: { readonly from: Wholesale; readonly atMs: number };
+  readonly changed?: PriceChange;
 }
 
 export interface PriceList {
-  /** The quote for one combination: from memory, else asked for. `maxAgeMs` asks anew for what is older. */
-  quote(ask: Ask, what: Combination, maxAgeMs?: number): Promise<Known<Wholesale>>;
-  /** The quote for one combination if it is fresh in memory: what `quote` would answer. */
-  freshQuote(what: Combination): Wholesale | undefined;
+  /**
+   * The quote for one combination: from memory if it is fresh and not doubtful, else asked for; the old one, marked, when that fails.
+   * With `askedSinceMs` only a quote asked since then, and since all evidence against it, will do.
+   */
+  quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
+  /** The quote in memory, if it has not passed its freshness: the same object until something about it changes. */
+  fresh(what: Combination): QuotedPrice | undefined;
+  /** The quote in memory, however old it may be shown. */
+  peek(what: Combination): QuotedPrice | undefined;
+  /** Whether a price asked at that stamp in that epoch may decide, as far as this combination is concerned. */
+  isTrusted(what: Combination, price: InEpoch): boolean;
+  /** A check at another price was answered at that stamp: a quote asked before decides nothing more. */
+  dispute(what: Combination, answeredMs: number): void;
+  /** A check at the quote's amount makes the quote as young as the check. */
+  confirm(what: Combination, check: Answered<Quote>): void;
+  /** Asks for a doubtful price ahead of the others. */
+  renewFirst(what: Combination): void;
   /** Every price known now, without asking anybody, in the order of the catalogue. The same list until something of it changes. */
   facts(): readonly PriceFact[];
-  knows(what: Combination): boolean;
   /** How long until prices that are not known yet can be expected, in ms. */
   expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
   /** For each price whose last renewal failed at the upstream: why, in a sentence for staff. */
   failures(): string[];
-  /**
-   * Has every price learned up to then (wall clock, ms; default: now) asked for anew at once, once for all replicas, and tells how many are
-   * known; each is shown until its successor is.
-   */
-  renewAll(learnedUntilMs?: number): number;
   /** Takes up the last known prices, from before a restart or from other replicas, without asking for any. Never rejects. */
   restore(): Promise<void>;
-  /** Starts keeping the list warm; the answer stops it. */
+  /** Starts the refresh loop; returns a function that stops it. */
   keepWarm(): () => void;
 }
 
 export interface PriceListSettings {
   readonly combinations: readonly Combination[];
-  readonly pool: Pool<Wholesale, Ask>;
-  readonly ask: (ask: Ask, what: Combination) => Promise<Wholesale>;
+  readonly pool: Pool<Quote, Ask>;
+  readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
+  readonly epochs: PriceEpochs;
   readonly saved: PriceFacts;
-  /** Where replicas tell each other from which moment on the prices are to be asked for anew; null without others. */
-  readonly renewals: Topic | null;
   readonly freshMs: number;
   /** How long until the quota has room for work that nobody waits for, in ms. */
   readonly roomInMs: () => number;
@@ -62,213 +95,261 @@ export interface PriceListSettings {
   readonly log: Log;
 }
 
-/** Prices are asked for anew at this share of their freshness, so that they are renewed before they pass it. */
+/** Prices are renewed at this share of their freshness, before they pass it. */
 const RENEW_AT = 0.8;
-const LOOK_EVERY_MS = 5_000;
-const CHANGE_TOLD_MS = 24 * 3_600_000;
+const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
+/** Saved prices may prove good by one call for the tier. */
+const TIER_FIRST_MS = 3_000;
 /** A visitor waits no longer for another replica's question, which may be one that waits for its quota without haste. */
 const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
-  const { combinations, pool, clock, log } = settings;
-  let listed: { facts: readonly PriceFact[]; changes: number; untilMs: number; toldUntilMs: number } | null =
-    null;
+  const { combinations, pool, epochs, clock, log } = settings;
+  const changes = createPriceChanges(clock);
   const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
-  const seen = new Map<string, { readonly wholesale: Wholesale; readonly changed?: PriceFact["changed"] }>();
-  let renewOlderThanMs = -Infinity;
+  const disputedAtMs = new Map<string, number>();
+  const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
+  const wanted = new Set<string>();
+  let listed: { facts: readonly PriceFact[]; version: number; untilMs: number; untilNowMs: number } | null =
+    null;
+  let disputes = 0;
   let background: Background | null = null;
 
-  /** The moment may come from a clock that is ahead of ours. */
-  function renewOlderThan(atMs: number): void {
-    renewOlderThanMs = Math.max(renewOlderThanMs, Math.min(atMs, clock.now()));
-  }
-  settings.renewals?.onTold((atMs) => {
-    renewOlderThan(atMs);
-    background?.now();
-  });
+  const version = (): number => pool.changes() + epochs.changes() + disputes;
 
-  async function load(ask: Ask, what: Combination, before: Known<Wholesale> | undefined): Promise<Wholesale> {
-    const wholesale = await settings.ask(ask, what);
-    // One currency among others is a slip of the upstream's, not its new price: it counts when the known one has had its time, or when
-    // the list is being asked for anew.
-    if (before && before.value.currency !== wholesale.currency && before.asOfMs > renewOlderThanMs) {
+  function isTrusted(what: Combination, price: InEpoch): boolean {
+    return !epochs.isDoubtful(price) && price.askedMs > (disputedAtMs.get(keyOf(what)) ?? -Infinity);
+  }
+
+  function priceOf(what: Combination, { value, ...known }: Known<Quote>): QuotedPrice {
+    const { askedMs, answeredMs, unchangedSinceMs, settled, asOfMs, source } = known;
+    const trusted = settled && isTrusted(what, { epoch: value.epoch, askedMs });
+    return {
+      wholesale: value.wholesale,
+      askedMs,
+      answeredMs,
+      unchangedSinceMs,
+      settled,
+      asOfMs,
+      isTrusted: trusted,
+      stale: source === "stale" || !trusted,
+    };
+  }
+
+  function peek(what: Combination): QuotedPrice | undefined {
+    const known = pool.peek(keyOf(what));
+    return known && priceOf(what, known);
+  }
+
+  function fresh(what: Combination): QuotedPrice | undefined {
+    const kept = pool.fresh(keyOf(what));
+    if (kept === undefined) return undefined;
+    const before = quoted.get(kept);
+    const now = epochs.changes() + disputes;
+    if (before?.version === now) return before.price;
+    const price = priceOf(what, { ...kept, source: "hit" });
+    quoted.set(kept, { price, version: now });
+    return price;
+  }
+
+  async function load(ask: Ask, what: Combination): Promise<Answered<Quote>> {
+    const { value: wholesale, askedMs, answeredMs } = await settings.ask(ask, what);
+    const answered = (epoch: string): Answered<Quote> => ({
+      value: { wholesale, epoch },
+      askedMs,
+      answeredMs,
+    });
+    const before = pool.peek(keyOf(what));
+    const differs = before !== undefined && !sameWholesale(before.value.wholesale, wholesale);
+    // A late answer that a newer one has replaced is no news.
+    if (!differs || answeredMs < before.askedMs) return answered(epochs.of(askedMs));
+    const { epoch, wholesale: from } = before.value;
+    const isDoubtful = epochs.isDoubtful({ epoch, askedMs: before.askedMs });
+    // One currency among others is a slip of the upstream's, not its new price, unless the known one is doubtful.
+    if (from.currency !== wholesale.currency && !isDoubtful) {
       log.warn("prices.currency.changed", { tld: what.tld, action: what.action, years: what.years });
       throw new ServiceError("upstream_contract", "The registry service names a price in another currency.");
     }
-    if (before && !sameWholesale(before.value, wholesale)) {
-      log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
-      // One that is being renewed already on suspicion confirms it; it is no reason to begin again.
-      if (before.asOfMs > renewOlderThanMs) {
-        renewOlderThan(clock.now() - 1);
-        settings.renewals?.tell(renewOlderThanMs);
-        background?.now();
-      }
-    }
-    return wholesale;
+    log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
+    // A doubtful price that has changed confirms the evidence that there was.
+    if (isDoubtful) return answered(epochs.of(askedMs));
+    epochs.end({ kind: "quote", ...what, from, to: wholesale });
+    save();
+    return answered(epochs.current());
   }
 
-  function quote(ask: Ask, what: Combination, maxAgeMs?: number): Promise<Known<Wholesale>> {
-    const before = pool.peek(keyOf(what));
-    return pool.get(
+  /** A quote asked since `askedSinceMs`, unless the load fails. */
+  async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
+    const known = await pool.get(
       keyOf(what),
-      ask,
-      ({ askers, signal }) => load(sharedAsk(askers, ask, signal), what, before),
+      by,
+      ({ askers, signal }) => load(sharedAsk(askers, by, signal), what),
       {
-        ...(maxAgeMs === undefined ? { whileRevalidating: true } : { maxAgeMs }),
-        ...(ask.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
+        ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
+        ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
       },
     );
+    return priceOf(what, known);
   }
 
-  const isOverdue = (known: Known<Wholesale> | undefined): boolean =>
-    known !== undefined && (known.source === "stale" || known.asOfMs <= renewOlderThanMs);
-  const isDue = (known: Known<Wholesale> | undefined): boolean =>
-    known === undefined || known.asOfMs <= clock.now() - settings.freshMs * RENEW_AT;
+  async function quote(by: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice> {
+    const before = peek(what);
+    const isDoubtful = before !== undefined && !before.isTrusted;
+    const sinceMs = isDoubtful ? newerThan(what, before) : -Infinity;
+    if (askedSinceMs !== undefined) return ask(by, what, Math.max(askedSinceMs, sinceMs));
+    if (!isDoubtful) return ask(by, what, null);
+    return ask(by, what, sinceMs).catch((error: unknown) => {
+      if (error instanceof ServiceError && error.code !== "internal") return before;
+      throw error;
+    });
+  }
+
+  /** When a quote must have been asked to be trusted where this one isn't. */
+  function newerThan(what: Combination, { askedMs, answeredMs, settled }: QuotedPrice): number {
+    const lastMs = settled ? askedMs : answeredMs;
+    return justAfter(Math.max(lastMs, disputedAtMs.get(keyOf(what)) ?? -Infinity));
+  }
+
+  const isOverdue = (price: QuotedPrice | undefined): boolean => price?.stale === true;
+  const isDue = (price: QuotedPrice | undefined): boolean =>
+    price === undefined || price.askedMs <= clock.monotonic() - settings.freshMs * RENEW_AT;
 
   /** Whether a newer price is known now than before, or is still to be asked for when there is room. */
-  async function renew(what: Combination, ask: Ask): Promise<"renewed" | "known" | "no room"> {
-    const before = pool.peek(keyOf(what));
+  async function renew(what: Combination, by: Ask): Promise<"renewed" | "known" | "no room"> {
+    const before = peek(what);
     if (!isOverdue(before) && !isDue(before)) return "known";
     // What another replica has learned costs nothing, so it needs no room in the quota.
-    const known = await pool.consult(keyOf(what));
+    await pool.consult(keyOf(what));
+    const known = peek(what);
     if (!isOverdue(known) && !(isDue(known) && settings.roomInMs() === 0)) {
       if (isDue(known)) return "no room";
       return known?.asOfMs === before?.asOfMs ? "known" : "renewed";
     }
-    const newerThanMs = Math.max(known?.asOfMs ?? -Infinity, renewOlderThanMs);
-    await quote(ask, what, Math.max(0, clock.now() - newerThanMs - 1));
+    await ask(by, what, known === undefined ? -Infinity : newerThan(what, known));
     return "renewed";
   }
 
-  async function round(ask: Ask): Promise<number | "no room"> {
-    const todo = shuffled(combinations);
+  async function round(by: Ask): Promise<number | "no room"> {
+    const todo = inOrder();
     let renewed = 0;
     let left = 0;
     const work = async (): Promise<void> => {
-      for (let what = todo.shift(); what !== undefined && !ask.signal.aborted; what = todo.shift()) {
+      for (let what = todo.shift(); what !== undefined && !by.signal.aborted; what = todo.shift()) {
         try {
-          const outcome = await renew(what, ask);
+          const outcome = await renew(what, by);
           if (outcome === "renewed") renewed += 1;
           if (outcome === "no room") left += 1;
+          wanted.delete(keyOf(what));
         } catch (error) {
-          if (!ask.signal.aborted) noteFailure(what, error);
+          if (!by.signal.aborted) noteFailure(what, error);
         }
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
-    noteChanges();
     if (renewed > 0) {
-      log.info("prices.renewed", { renewed, known: facts().length, sold: combinations.length });
-      settings.saved.save(facts());
+      const list = facts();
+      log.info("prices.renewed", { renewed, known: list.length, sold: combinations.length });
+      save();
     }
-    return left > 0 ? "no room" : LOOK_EVERY_MS;
+    return left > 0 ? "no room" : CHECK_EVERY_MS;
+  }
+
+  /** What people ask for first; the rest in another order in each process, so that replicas that renew together share the work. */
+  function inOrder(): Combination[] {
+    return combinations
+      .map((what) => ({ what, place: wanted.has(keyOf(what)) ? -1 : Math.random() }))
+      .sort((a, b) => a.place - b.place)
+      .map(({ what }) => what);
   }
 
   function noteFailure(what: Combination, error: unknown): void {
     const code = error instanceof ServiceError ? error.code : "internal";
     log.debug("prices.renewal.failed", { code });
     if (error instanceof ServiceError && code.startsWith("upstream_"))
-      failed.set(keyOf(what), { why: error.detail, atMs: clock.now() });
-  }
-
-  /** Compares what is known with what was known before, whichever way it was learned. */
-  function noteChanges(): void {
-    for (const what of combinations) {
-      const known = pool.peek(keyOf(what));
-      if (known === undefined) continue;
-      const before = seen.get(keyOf(what));
-      if (before === undefined) seen.set(keyOf(what), { wholesale: known.value });
-      else if (!sameWholesale(before.wholesale, known.value)) {
-        seen.set(keyOf(what), {
-          wholesale: known.value,
-          changed: { from: before.wholesale, atMs: known.asOfMs },
-        });
-        listed = null;
-      }
-    }
-  }
-
-  function changeOf(what: Combination): Pick<PriceFact, "changed"> {
-    const changed = seen.get(keyOf(what))?.changed;
-    return changed && clock.now() - changed.atMs < CHANGE_TOLD_MS ? { changed } : {};
+      failed.set(keyOf(what), { why: error.detail, atMs: clock.monotonic() });
   }
 
   function facts(): readonly PriceFact[] {
-    if (
-      listed?.changes === pool.changes() &&
-      clock.monotonic() <= listed.untilMs &&
-      clock.now() < listed.toldUntilMs
-    )
-      return listed.facts;
-    const known = combinations.flatMap((what) => {
-      const found = pool.peek(keyOf(what));
-      return found ? [{ what, found }] : [];
+    const isCurrent =
+      listed?.version === version() && clock.monotonic() <= listed.untilMs && clock.now() < listed.untilNowMs;
+    if (listed !== null && isCurrent) return listed.facts;
+    let untilMs = Infinity;
+    const list = combinations.flatMap((what): PriceFact[] => {
+      const known = pool.peek(keyOf(what));
+      if (known === undefined) return [];
+      untilMs = Math.min(untilMs, known.untilMs);
+      const { wholesale, asOfMs, stale, isTrusted: trusted } = priceOf(what, known);
+      const changed = changes.noted(keyOf(what), wholesale, asOfMs);
+      return [{ ...what, wholesale, asOfMs, stale, isDoubtful: !trusted, ...(changed && { changed }) }];
     });
-    const facts = known.map(({ what, found: { value, asOfMs, source } }) => ({
-      ...what,
-      wholesale: value,
-      asOfMs,
-      stale: source === "stale",
-      ...changeOf(what),
-    }));
-    listed = {
-      facts,
-      changes: pool.changes(),
-      untilMs: known.reduce((least, { found }) => Math.min(least, found.untilMs), Infinity),
-      toldUntilMs: facts.reduce(
-        (least, { changed }) => Math.min(least, changed ? changed.atMs + CHANGE_TOLD_MS : Infinity),
-        Infinity,
-      ),
-    };
-    return listed.facts;
+    listed = { facts: list, version: version(), untilMs, untilNowMs: changes.nextForgottenAtMs() };
+    return list;
   }
+
+  function save(): void {
+    const prices = combinations.flatMap((what) => {
+      const known = peek(what);
+      if (known === undefined) return [];
+      const { wholesale, askedMs, answeredMs, isTrusted: trusted } = known;
+      return [{ ...what, wholesale, askedMs, answeredMs, isDoubtful: !trusted }];
+    });
+    if (prices.length > 0) settings.saved.save({ tier: epochs.tier(), prices });
+  }
+
+  function renewNow(): void {
+    background?.now();
+  }
+  epochs.onChange(renewNow);
 
   return {
     quote,
-    freshQuote: (what) => pool.fresh(keyOf(what))?.value,
+    fresh,
+    peek,
+    isTrusted,
+    dispute(what, answeredMs) {
+      if (answeredMs <= (disputedAtMs.get(keyOf(what)) ?? -Infinity)) return;
+      disputedAtMs.set(keyOf(what), answeredMs);
+      disputes += 1;
+      wanted.add(keyOf(what));
+    },
+    confirm(what, check) {
+      const known = pool.peek(keyOf(what));
+      if (known === undefined || check.askedMs > known.askedMs) void pool.learn(keyOf(what), check);
+    },
+    renewFirst(what) {
+      if (wanted.has(keyOf(what))) return;
+      wanted.add(keyOf(what));
+      renewNow();
+    },
     facts,
-    knows: (what) => pool.peek(keyOf(what)) !== undefined,
-    expectedInMs: () => settings.roomInMs() + LOOK_EVERY_MS,
+    expectedInMs: () => settings.roomInMs() + CHECK_EVERY_MS,
     size: combinations.length,
     failures: () =>
       [...failed].flatMap(([key, { why, atMs }]) =>
-        (pool.peek(key)?.asOfMs ?? -Infinity) < atMs ? [why] : [],
+        (pool.peek(key)?.answeredMs ?? -Infinity) < atMs ? [why] : [],
       ),
-    renewAll(learnedUntilMs = clock.now()) {
-      if (learnedUntilMs > renewOlderThanMs) {
-        renewOlderThan(learnedUntilMs);
-        settings.renewals?.tell(renewOlderThanMs);
-        background?.now();
-      }
-      return facts().length;
-    },
     async restore() {
-      for (const { wholesale, asOfMs, ...what } of settings.saved.load()) {
+      const { tier, prices, isLive } = await settings.saved.load();
+      for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
+        const epoch = isDoubtful ? "" : epochs.current();
         if (combinations.some((sold) => keyOf(sold) === keyOf(what)))
-          pool.put(keyOf(what), wholesale, asOfMs);
+          void pool.learn(keyOf(what), { value: { wholesale, epoch }, askedMs, answeredMs });
       }
       await Promise.all(combinations.map((what) => pool.consult(keyOf(what))));
-      noteChanges();
+      epochs.resume(facts().length === 0 || isLive ? null : { tier });
     },
     keepWarm() {
       const { roomInMs } = settings;
-      const running = inBackground({ client: "price-list", round, roomInMs, clock });
+      const firstInMs = epochs.awaitsTier() ? TIER_FIRST_MS : 0;
+      const running = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
       background = running;
       return () => {
         running.stop();
-        if (facts().length > 0) settings.saved.save(facts());
+        save();
       };
     },
   };
-}
-
-/** In another order in each process, so that replicas that renew at the same time share the work. */
-function shuffled<T>(list: readonly T[]): T[] {
-  return list
-    .map((item) => ({ item, place: Math.random() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item);
 }
 
 function keyOf({ tld, action, years }: Combination): string {

@@ -52,6 +52,8 @@ export interface Promises {
   publicKeys(): { readonly keys: readonly PublicKey[] };
   /** A promise of this process that still holds, unless too many were made since. */
   find(id: string): PricePromise | null;
+  /** The promises of this process that still hold, unless too many were made since. */
+  inForce(): readonly PricePromise[];
 }
 
 export interface PromiseSettings {
@@ -139,6 +141,7 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
       const promise = kept.get(id);
       return promise !== undefined && promise.validUntilMs > clock.now() ? promise : null;
     },
+    inForce: () => [...kept.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
   };
 }
 

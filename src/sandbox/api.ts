@@ -1,9 +1,16 @@
 /** The six documented routes and nothing else: every answer is JSON, every request is authenticated and counted before it is read. */
-import express, { type ErrorRequestHandler, type Express, type Request, type Response } from "express";
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request as ExpressRequest,
+  type Response,
+} from "express";
 import { z } from "zod";
-import { ACTIONS, Failure } from "./facts.js";
-import { deliver } from "./faults.js";
+import type { Delivery } from "./delivery.js";
+import { ACTIONS, type AnsweredFact, Failure } from "./facts.js";
+import { deliver, type Operation } from "./faults.js";
 import { type Gate, PREFIX } from "./gate.js";
+import type { Asked } from "./holds.js";
 import { parseName } from "./names.js";
 import type { Answer, Shapes } from "./shapes.js";
 import type { Reseller, World } from "./world.js";
@@ -25,7 +32,7 @@ const pricingRequest = ({ quote }: Shapes["years"]) =>
 const parserFault = z.object({ type: z.string() });
 const statusFault = z.object({ status: z.literal(400) });
 
-function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
+function parse<Schema extends z.ZodType>(schema: Schema, req: ExpressRequest): z.output<Schema> {
   const body: unknown = req.body;
   if (body === undefined && !/^application\/json\b/i.test(req.get("Content-Type") ?? "")) {
     throw new Failure("unsupported_media_type", "The body must be JSON, with Content-Type: application/json");
@@ -36,7 +43,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output
   throw new Failure("invalid_field", `${["body", ...(issue?.path ?? [])].join(".")}: ${issue?.message}`);
 }
 
-/** Whatever was thrown on the way, told without its text unless the text is ours. */
+/** Turns anything thrown into a failure; only our own failures keep their text. */
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const fault = parserFault.safeParse(error);
@@ -53,16 +60,24 @@ function asFailure(error: unknown): Failure {
   return new Failure("internal", "Something went wrong");
 }
 
-function send(res: Response, answer: Answer): void {
+/** `sent` is called when the answer goes out as it is to somebody who is still there. */
+function send(res: Response, answer: Answer, sent = (): void => {}): void {
   const { status, headers, body } = answer;
   deliver(res, answer, () => {
     res.status(status).set(headers);
     if (typeof body === "string") res.send(body);
     else res.json(body);
+    if (!res.req.socket.destroyed) sent();
   });
 }
 
-export function createApi(world: World, gate: Gate, shapes: () => Shapes): Express {
+/** What one operation reads from a request, and how it answers that. */
+interface Endpoint<Request extends Asked> {
+  read(req: ExpressRequest): Request;
+  decide(reseller: Reseller, asked: Request): readonly [AnsweredFact, Answer];
+}
+
+export function createApi(world: World, gate: Gate, shapes: () => Shapes, delivery: Delivery): Express {
   const app = express();
   app.disable("x-powered-by");
   // A 304 would be an answer without JSON.
@@ -70,14 +85,15 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes): Expre
   app.enable("case sensitive routing");
   app.enable("strict routing");
 
-  const route = (
-    path: string,
+  const route = <Request extends Asked>(
+    operation: Operation,
     method: "GET" | "POST",
-    answer: (reseller: Reseller, req: Request) => Answer,
+    path: string,
+    { read, decide }: Endpoint<Request>,
   ): void => {
     const readBody = express.json({ limit: "10kb" });
     app.all(
-      path,
+      PREFIX + path,
       (req, _res, next) => {
         // HEAD is refused as well: the document knows GET and POST only.
         if (req.method !== method) {
@@ -87,27 +103,69 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes): Expre
       },
       ...(method === "POST" ? [readBody] : []),
       (req, res) => {
-        send(res, answer(gate.reseller(res), req));
+        const reseller = gate.reseller(res);
+        const asked = read(req);
+        delivery.pass(operation, asked, () => {
+          try {
+            const [answered, answer] = decide(reseller, asked);
+            return { answered, send: (sent) => send(res, answer, sent) };
+          } catch (error) {
+            return { answered: null, send: () => send(res, shapes().failure(asFailure(error))) };
+          }
+        });
       },
     );
   };
 
   app.use(PREFIX, gate.admit);
-  route(`${PREFIX}/domains/check`, "POST", (reseller, req) => {
-    const { domain, years } = parse(checkRequest(shapes().years), req);
-    return shapes().availability(world.check(reseller, parseName(domain), years));
+  route("check", "POST", "/domains/check", {
+    read(req) {
+      const { domain, years } = parse(checkRequest(shapes().years), req);
+      return { domain: parseName(domain), years };
+    },
+    decide(reseller, { domain, years }) {
+      const fact = world.check(reseller, domain, years);
+      return [{ operation: "check", fact }, shapes().availability(fact)];
+    },
   });
-  route(`${PREFIX}/pricing`, "POST", (reseller, req) => {
-    const { tld, action, years } = parse(pricingRequest(shapes().years), req);
-    return shapes().quote(world.quote(reseller, tld.toLowerCase(), action, years));
+  route("quote", "POST", "/pricing", {
+    read(req) {
+      const { tld, action, years } = parse(pricingRequest(shapes().years), req);
+      return { tld: tld.toLowerCase(), action, years };
+    },
+    decide(reseller, { tld, action, years }) {
+      const fact = world.quote(reseller, tld, action, years);
+      return [{ operation: "quote", fact }, shapes().quote(fact)];
+    },
   });
-  route(`${PREFIX}/domains`, "GET", (reseller) => shapes().domains(world.list(reseller)));
-  route(`${PREFIX}/domains/:domain`, "GET", (reseller, req) => {
-    const domain = z.string().parse(req.params["domain"]);
-    return shapes().domain(world.domain(reseller, parseName(domain)));
+  route("domains", "GET", "/domains", {
+    read: () => ({}),
+    decide(reseller) {
+      const fact = world.list(reseller);
+      return [{ operation: "domains", fact }, shapes().domains(fact)];
+    },
   });
-  route(`${PREFIX}/account/balance`, "GET", (reseller) => shapes().balance(world.balance(reseller)));
-  route(`${PREFIX}/account/tier`, "GET", (reseller) => shapes().tier(world.tier(reseller)));
+  route("domain", "GET", "/domains/:domain", {
+    read: (req) => ({ domain: parseName(z.string().parse(req.params["domain"])) }),
+    decide(reseller, { domain }) {
+      const fact = world.domain(reseller, domain);
+      return [{ operation: "domain", fact }, shapes().domain(fact)];
+    },
+  });
+  route("balance", "GET", "/account/balance", {
+    read: () => ({}),
+    decide(reseller) {
+      const fact = world.balance(reseller);
+      return [{ operation: "balance", fact }, shapes().balance(fact)];
+    },
+  });
+  route("tier", "GET", "/account/tier", {
+    read: () => ({}),
+    decide(reseller) {
+      const fact = world.tier(reseller);
+      return [{ operation: "tier", fact }, shapes().tier(fact)];
+    },
+  });
 
   app.use(() => {
     throw new Failure("route_not_found", "There is nothing at this address");

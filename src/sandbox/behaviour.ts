@@ -1,6 +1,5 @@
 /** Switches that are not part of the documented service: how strict its limit is, how slow its network, and what goes wrong. */
 import { setMaxListeners } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Faults } from "./faults.js";
 import type { RateLimit } from "./rolling-window.js";
 
@@ -9,7 +8,7 @@ export interface Latency {
   readonly beforeMs: number;
   /** Spent after the request counted, before the answer. */
   readonly afterMs: number;
-  /** Up to this much more, drawn anew for each of the two. */
+  /** Up to this much more, drawn separately for each of the two. */
   readonly jitterMs: number;
 }
 
@@ -25,13 +24,26 @@ export interface LatencyChange {
   readonly jitterMs?: number | undefined;
 }
 
+/** Calls `run` once after `delayMs`; the answer cancels it. */
+export type After = (delayMs: number, run: () => void) => () => void;
+
+export const realTime: After = (delayMs, run) => {
+  const timer = setTimeout(run, delayMs);
+  timer.unref();
+  return () => {
+    clearTimeout(timer);
+  };
+};
+
 export class Behaviour {
   readonly faults = new Faults();
+  readonly #after: After;
   #rateLimit: RateLimit;
   #latency: Latency = { beforeMs: 0, afterMs: 0, jitterMs: 0 };
   readonly #closing = new AbortController();
 
-  constructor(rateLimit: RateLimit, latency: LatencyChange) {
+  constructor(rateLimit: RateLimit, latency: LatencyChange, after: After) {
+    this.#after = after;
     this.#rateLimit = checked(rateLimit);
     this.changeLatency(latency);
     // Every request under way listens: as many as there are.
@@ -57,8 +69,17 @@ export class Behaviour {
   /** Resolves early when the sandbox closes. */
   async delay(side: "beforeMs" | "afterMs"): Promise<void> {
     const delayMs = this.#latency[side] + Math.random() * this.#latency.jitterMs;
-    if (delayMs <= 0) return;
-    await sleep(delayMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+    const { signal } = this.#closing;
+    if (delayMs <= 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        cancel();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const cancel = this.#after(delayMs, end);
+      signal.addEventListener("abort", end);
+    });
   }
 
   stop(): void {

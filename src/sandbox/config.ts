@@ -75,6 +75,9 @@ const reseller = z.strictObject({
   tier: z.string(),
   balance: signedCents,
   creditLimit: cents,
+  /** API access and credentials are to be had only with both. */
+  emailVerified: z.boolean().default(true),
+  twoFactor: z.boolean().default(true),
   apiAccess: z.boolean().default(true),
   /** Left out: one random credential per start. */
   credentials: z.array(credential).min(1).optional(),
@@ -137,6 +140,8 @@ function crossFaults(world: Config): Fault[] {
     if (ids.has(one.id)) say([...at, "id"], `two resellers are called ${one.id}`);
     ids.add(one.id);
     if (!tiers.has(one.tier)) say([...at, "tier"], `there is no tier ${one.tier}`);
+    if (one.apiAccess && !(one.emailVerified && one.twoFactor))
+      say([...at, "apiAccess"], "needs emailVerified and twoFactor");
     if (!world.priceLists.has(one.currency)) say([...at, "currency"], `no price list is in ${one.currency}`);
     (one.credentials ?? []).forEach(({ key }, position) => {
       if (keys.has(key)) say([...at, "credentials", position, "key"], "this key is already used");

@@ -6,7 +6,8 @@ import { ACTIONS } from "./facts.js";
 import { OPERATIONS } from "./faults.js";
 import { asName } from "./names.js";
 import { openPoints } from "./open-points.js";
-import { type Control, PortalError } from "./portal.js";
+import type { Control } from "./portal.js";
+import { PortalError } from "./portal-error.js";
 import { PRESET_NAMES } from "./presets.js";
 
 const text = z.string().min(1).max(300);
@@ -18,13 +19,50 @@ const allowlist = z.strictObject({
 });
 const access = z.strictObject({ enabled: z.boolean() });
 const tier = z.strictObject({ tier: text });
-const price = z.strictObject({
+const amount = z
+  .string()
+  .regex(/^\d{1,9}\.\d{2}$/, "must be a decimal string with two fraction digits")
+  .transform((decimal) => Number(decimal.replace(".", "")));
+const priceFields = {
   tld: text,
   action: z.enum(ACTIONS),
   years: z.int().min(1).max(10),
-  amount: z.string().regex(/^\d{1,9}\.\d{2}$/, "must be a decimal string with two fraction digits"),
+  amount: amount.nullable(),
+};
+const price = z.strictObject(priceFields);
+const domain = z.string().transform((typed, context) => {
+  const name = asName(typed);
+  if (name !== undefined) return name;
+  context.addIssue({ code: "custom", message: "this is not a domain name" });
+  return z.NEVER;
 });
-const taken = z.strictObject({ taken: z.boolean() });
+const premium = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
+const name = z.strictObject({ taken: z.boolean().optional(), premium: premium.optional() });
+const security = z.strictObject({ emailVerified: z.boolean().optional(), twoFactor: z.boolean().optional() });
+const change = z.union([
+  z.strictObject({ tier: z.strictObject({ reseller: text, tier: text }) }),
+  z.strictObject({ price: z.strictObject({ reseller: text, ...priceFields }) }).transform(({ price }) => {
+    const { amount: amountCents, ...key } = price;
+    return { price: { ...key, amountCents } };
+  }),
+  z.strictObject({ taken: z.strictObject({ domain, taken: z.boolean() }) }),
+  z.strictObject({ premium: z.strictObject({ domain, firstYear: premium }) }),
+]);
+const changes = z.array(change).min(1).max(1000);
+const schedule = z.union([
+  z.strictObject({ afterMs: delay, changes }),
+  z.strictObject({ afterCalls: z.int().min(1), changes }),
+]);
+const hold = z
+  .strictObject({
+    operation: z.enum(OPERATIONS),
+    asked: z.record(z.string(), z.union([z.string(), z.number()])),
+    calls: z.int().min(1),
+    decided: z.enum(["on-arrival", "on-release"]),
+    forMs: delay,
+  })
+  .partial()
+  .default({});
 const behaviour = z
   .strictObject({
     beforeMs: delay,
@@ -53,6 +91,12 @@ function targetOf(req: Request): z.output<typeof target> {
   const result = target.safeParse(req.params["operation"]);
   if (!result.success) throw new PortalError(404, `there is no such operation: ${target.options.join(", ")}`);
   return result.data;
+}
+
+function byId<One extends { readonly id: number }>(list: readonly One[], id: string): One {
+  const found = list.find((one) => String(one.id) === id);
+  if (found === undefined) throw new PortalError(404, `there is nothing with the id ${id}`);
+  return found;
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output<Schema> {
@@ -97,6 +141,11 @@ export function createControlApp(control: Control): Express {
     control.setAllowlist(pathPart(req, "key"), body.addresses);
     res.json(body);
   });
+  app.put("/resellers/:id/security", (req, res) => {
+    const body = parse(security, req);
+    control.setSecurity(pathPart(req, "id"), body);
+    res.json(body);
+  });
   app.put("/resellers/:id/api-access", (req, res) => {
     const body = parse(access, req);
     control.setApiAccess(pathPart(req, "id"), body.enabled);
@@ -108,16 +157,48 @@ export function createControlApp(control: Control): Express {
     res.json(body);
   });
   app.put("/resellers/:id/prices", (req, res) => {
-    const { amount, ...key } = parse(price, req);
-    control.setPrice(pathPart(req, "id"), { ...key, amountCents: Number(amount.replace(".", "")) });
-    res.json({ ...key, amount });
+    const { amount: amountCents, ...key } = parse(price, req);
+    control.setPrice(pathPart(req, "id"), { ...key, amountCents });
+    res.json(req.body);
   });
   app.put("/names/:domain", (req, res) => {
     const domain = asName(pathPart(req, "domain"));
     if (domain === undefined) throw new PortalError(422, "this is not a domain name");
-    const body = parse(taken, req);
-    control.setTaken(domain, body.taken);
-    res.json({ domain, ...body });
+    const { taken, premium } = parse(name, req);
+    if (taken !== undefined) control.setTaken(domain, taken);
+    if (premium !== undefined) control.setPremium(domain, premium);
+    res.json(req.body);
+  });
+  app.post("/changes", (req, res) => {
+    const { changes, ...due } = parse(schedule, req);
+    res.status(201).json({ id: control.schedule(due, changes) });
+  });
+  app.get("/changes", (_req, res) => {
+    res.json(control.scheduled());
+  });
+  app.delete("/changes", (_req, res) => {
+    control.clearSchedule();
+    res.json({ cleared: true });
+  });
+  app.post("/holds", (req, res) => {
+    res.status(201).json({ id: control.hold(parse(hold, req)).id });
+  });
+  app.get("/holds", (_req, res) => {
+    res.json(
+      control.holds().map((one) => ({
+        id: one.id,
+        ...one.request,
+        answers: one.answers().map(({ id, operation, asked }) => ({ id, operation, asked })),
+      })),
+    );
+  });
+  app.delete("/holds/:id", (req, res) => {
+    byId(control.holds(), pathPart(req, "id")).release();
+    res.json({ released: true });
+  });
+  app.post("/holds/:id/answers/:answer/release", (req, res) => {
+    byId(byId(control.holds(), pathPart(req, "id")).answers(), pathPart(req, "answer")).release();
+    res.json({ released: true });
   });
   app.put("/behaviour", (req, res) => {
     const { rateLimit, ...latency } = parse(behaviour, req);
@@ -136,9 +217,9 @@ export function createControlApp(control: Control): Express {
   });
   app.put("/faults/:operation", (req, res) => {
     const operation = targetOf(req);
-    const wish = parse(fault, req);
-    control.setFault(operation, wish);
-    res.json({ operation, ...wish });
+    const request = parse(fault, req);
+    control.setFault(operation, request);
+    res.json({ operation, ...request });
   });
   app.delete("/faults", (_req, res) => {
     control.clearFaults();

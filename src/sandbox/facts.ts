@@ -16,7 +16,7 @@ export interface Availability {
   /** The term that was checked. */
   readonly years: number;
   readonly available: boolean;
-  /** Null when the name is taken. */
+  /** What its registration costs, or would cost if it were not taken; null for a taken name whose term is not offered. */
   readonly price: Money | null;
 }
 
@@ -49,6 +49,15 @@ export interface TierStanding {
   readonly next: string | null;
   readonly domainsNeeded: number;
 }
+
+/** One answer in the sandbox's own words; which name or term it is about is part of the fact. */
+export type AnsweredFact =
+  | { readonly operation: "check"; readonly fact: Availability }
+  | { readonly operation: "quote"; readonly fact: Quote }
+  | { readonly operation: "domains"; readonly fact: readonly DomainRecord[] }
+  | { readonly operation: "domain"; readonly fact: DomainRecord }
+  | { readonly operation: "balance"; readonly fact: Balance }
+  | { readonly operation: "tier"; readonly fact: TierStanding };
 
 export type FailureReason =
   | "missing_credentials"

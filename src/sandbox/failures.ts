@@ -39,8 +39,8 @@ const FIRST_NUMBER = 1001;
 
 export function failureAnswer(failure: Failure, settings: ShapeSettings): Answer {
   const { reason, message } = failure;
-  const { status: told, code } = FAILURES[reason];
-  const status = typeof told === "number" ? told : settings[told];
+  const { status: setting, code } = FAILURES[reason];
+  const status = typeof setting === "number" ? setting : settings[setting];
   const headers = fieldsOf(failure, settings);
   if (reason !== "domain_not_found") {
     return refusal(status, spelled(code, reason, settings), message, headers, settings);

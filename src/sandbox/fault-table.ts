@@ -1,4 +1,4 @@
-/** Every fault that the sandbox can play, by name: the one list, from which the control port and the tests read. */
+/** Every fault that the sandbox can play, by name: the list that the control port and the tests read. */
 import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 import {
   amidTexts,
@@ -39,13 +39,13 @@ import {
   under,
 } from "./fault-wire.js";
 
-/** What happens to a connection before anything is read from it; such a call never arrives, so it is not counted either. */
-export type AtDoor = "refuse" | "reset" | "end";
+/** What happens to a connection before anything is read from it. Such a call never arrives, so it is not counted. */
+export type OnConnect = "refuse" | "reset" | "end";
 
 export interface Fault {
   readonly name: string;
   readonly what: string;
-  readonly play: Play | AtDoor;
+  readonly play: Play | OnConnect;
 }
 
 const MIB = 1024 * 1024;

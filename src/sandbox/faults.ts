@@ -5,7 +5,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Request, Response } from "express";
-import { type AtDoor, type Fault, FAULTS } from "./fault-table.js";
+import { type OnConnect, type Fault, FAULTS } from "./fault-table.js";
 import type { Struck } from "./fault-wire.js";
 import type { Answer } from "./shapes.js";
 
@@ -15,7 +15,7 @@ export type Operation = (typeof OPERATIONS)[number];
 /** An operation, or all of them, those that are not documented among them. */
 export type Target = Operation | "all";
 
-export interface FaultWish {
+export interface FaultRequest {
   /** A name in the list of faults. */
   readonly fault: string;
   /** How many calls it strikes; default: until it is cleared. */
@@ -24,11 +24,11 @@ export interface FaultWish {
   readonly share?: number | undefined;
   /** How slow `slow` and the dripping ones are; default: 1000 for `slow`, 200 a byte for the others. */
   readonly ms?: number | undefined;
-  /** Where redirects to another host lead: a host root. Default: an address that nobody has. */
+  /** Where redirects to another host lead: a host root. Default: an address that leads nowhere. */
   readonly elsewhere?: string | undefined;
 }
 
-export interface ActiveFault extends FaultWish {
+export interface ActiveFault extends FaultRequest {
   readonly operation: Target;
   /** How many calls, or connections, it has struck. */
   readonly struck: number;
@@ -58,29 +58,29 @@ const LISTEN_AGAIN_MS = 20;
 /** One fault as it was set, and what it has done since. */
 class Setting {
   readonly target: Target;
-  readonly wish: FaultWish;
+  readonly request: FaultRequest;
   readonly fault: Fault;
   struck = 0;
   #seen = 0;
 
-  constructor(target: Target, wish: FaultWish) {
-    const fault = FAULTS.get(wish.fault);
-    if (fault === undefined) throw new FaultRefused(`there is no fault ${wish.fault}`);
-    const { calls = 1, share = 1 } = wish;
+  constructor(target: Target, request: FaultRequest) {
+    const fault = FAULTS.get(request.fault);
+    if (fault === undefined) throw new FaultRefused(`there is no fault ${request.fault}`);
+    const { calls = 1, share = 1 } = request;
     if (!Number.isInteger(calls) || calls < 1) throw new FaultRefused("calls: must be a whole number from 1");
     if (!(share > 0 && share <= 1)) throw new FaultRefused("share: must be above 0 and at most 1");
     if (typeof fault.play === "string" && target !== "all")
       throw new FaultRefused(`${fault.name} strikes before the operation is known: set it for all`);
-    if (fault.play === "refuse" && (wish.calls !== undefined || wish.share !== undefined))
+    if (fault.play === "refuse" && (request.calls !== undefined || request.share !== undefined))
       throw new FaultRefused(`${fault.name} cannot count what does not arrive: it lasts until it is cleared`);
     this.target = target;
-    this.wish = wish;
+    this.request = request;
     this.fault = fault;
   }
 
   /** Whether it strikes the call that has just come. */
   strikes(): boolean {
-    const { calls = Infinity, share = 1 } = this.wish;
+    const { calls = Infinity, share = 1 } = this.request;
     if (this.struck >= calls) return false;
     this.#seen += 1;
     // The share of those seen, rounded up, so that the first is among them.
@@ -109,23 +109,23 @@ export class Faults {
   #stopped = false;
 
   /** Takes the place of what was set for the target. What is set for an operation goes before what is set for all. */
-  set(target: Target, wish: FaultWish): void {
-    this.#settings.set(target, new Setting(target, wish));
-    this.#door();
+  set(target: Target, request: FaultRequest): void {
+    this.#settings.set(target, new Setting(target, request));
+    this.#openOrCloseListener();
   }
 
   /** Without a target: everything. */
   clear(target?: Target): void {
     if (target === undefined) this.#settings.clear();
     else this.#settings.delete(target);
-    this.#door();
+    this.#openOrCloseListener();
   }
 
   report(): FaultReport {
     return {
-      active: [...this.#settings.values()].map(({ target, wish, struck }) => ({
+      active: [...this.#settings.values()].map(({ target, request, struck }) => ({
         operation: target,
-        ...wish,
+        ...request,
         struck,
       })),
       known: [...FAULTS.values()].map(({ name, what }) => ({ name, what })),
@@ -145,7 +145,7 @@ export class Faults {
       if (play === "reset") socket.resetAndDestroy();
       else socket.destroySoon();
     });
-    this.#door();
+    this.#openOrCloseListener();
   }
 
   /** Decides whether a call that has been admitted and counted as `route` will be struck. */
@@ -163,12 +163,12 @@ export class Faults {
   }
 
   /** Closes or opens the listener as the faults want it. */
-  #door(): void {
+  #openOrCloseListener(): void {
     const server = this.#server;
     if (server === undefined || this.#stopped || this.#opening) return;
     clearTimeout(this.#again);
     const play: Fault["play"] | undefined = this.#settings.get("all")?.fault.play;
-    const shut = play === ("refuse" satisfies AtDoor);
+    const shut = play === ("refuse" satisfies OnConnect);
     if (shut && server.listening) {
       server.close();
       server.closeIdleConnections();
@@ -182,7 +182,7 @@ export class Faults {
       server.off("error", failed).off("listening", done);
       this.#opening = false;
       this.#again = setTimeout(() => {
-        this.#door();
+        this.#openOrCloseListener();
       }, inMs);
     };
     const failed = (): void => {
@@ -223,8 +223,8 @@ function play(strike: Strike, req: Request, { status, headers, body }: Answer, o
     },
     ofOneName: operation === "check" || operation === "domain",
     nth,
-    ms: setting.wish.ms ?? byte,
-    elsewhere: setting.wish.elsewhere ?? NOWHERE,
+    ms: setting.request.ms ?? byte,
+    elsewhere: setting.request.elsewhere ?? NOWHERE,
     honestly: () => {
       spoilt.delete(socket);
       ordinarily();

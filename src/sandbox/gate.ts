@@ -20,7 +20,7 @@ export interface Gate {
   /** The reseller that an admitted request speaks for. */
   reseller(res: Response): Reseller;
   /** Requests that named no known key. */
-  readonly strangers: () => number;
+  readonly unknownKeys: () => number;
 }
 
 /** The documented route, or "other": a name in a path never becomes a label. */
@@ -45,7 +45,7 @@ export function createGate(
   now: () => number,
 ): Gate {
   const resellers = new WeakMap<Response, Reseller>();
-  let strangers = 0;
+  let unknownKeys = 0;
 
   const authenticate = (key: string | undefined, secret: string | undefined): StoredCredential => {
     const verification = credentials.verify(key, secret);
@@ -53,10 +53,10 @@ export function createGate(
       case "valid":
         return verification.credential;
       case "missing":
-        strangers += 1;
+        unknownKeys += 1;
         throw new Failure("missing_credentials", "X-Service-Key and X-Service-Secret are required");
       case "unknown":
-        strangers += 1;
+        unknownKeys += 1;
         throw new Failure("invalid_credentials", "The credentials are not valid");
       case "wrong_secret":
         throw refusal(verification.credential, "invalid_credentials", "The credentials are not valid");
@@ -97,6 +97,6 @@ export function createGate(
       if (reseller === undefined) throw new Failure("internal", "Something went wrong");
       return reseller;
     },
-    strangers: () => strangers,
+    unknownKeys: () => unknownKeys,
   };
 }

@@ -12,7 +12,7 @@ export interface OpenPoint<S extends Settings = Settings> {
   readonly words: string;
   /** What is open, as a noun phrase. */
   readonly about: string;
-  /** The first one is what the sandbox plays unless told otherwise. */
+  /** The first one is what the sandbox plays by default. */
   readonly settings: S;
 }
 
@@ -58,6 +58,7 @@ export const OPEN_POINTS = {
     "absent",
     "empty",
     "zero",
+    "price",
   ),
   checkEcho: point(
     "2",

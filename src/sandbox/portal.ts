@@ -1,12 +1,16 @@
-/** What a reseller or the operator does outside the API: credentials, access, tiers, prices, and reading the statistics. */
+/** What a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, and reading the statistics. */
 import type { Behaviour, LatencyChange } from "./behaviour.js";
+import { type Change, resellerOf, type SetPrice, type Timeline } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
-import { type FaultReport, FaultRefused, type FaultWish, type Target } from "./faults.js";
+import type { Delivery, Watcher } from "./delivery.js";
+import { type FaultReport, FaultRefused, type FaultRequest, type Target } from "./faults.js";
+import type { Hold, HoldRequest, Holds } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
 import type { Personality } from "./personality.js";
+import { PortalError } from "./portal-error.js";
 import { type ShapeChoice, ShapeFault } from "./presets.js";
-import type { PriceKey } from "./prices.js";
 import type { RateLimit } from "./rolling-window.js";
+import type { Due, Scheduled } from "./schedule.js";
 import type { Call } from "./usage.js";
 import type { Reseller, World } from "./world.js";
 
@@ -30,43 +34,54 @@ export interface CredentialStats {
 export interface Stats {
   readonly rateLimit: RateLimit;
   /** Requests that named no known key. */
-  readonly strangers: number;
+  readonly unknownKeys: number;
   readonly credentials: readonly CredentialStats[];
 }
 
+/** Both must hold before a reseller can have API access or credentials. */
+export interface AccountSecurity {
+  readonly emailVerified?: boolean | undefined;
+  readonly twoFactor?: boolean | undefined;
+}
+
 export interface Control {
+  /** Only with API access, a verified e-mail address and two-factor authentication. */
   createCredential(reseller: string): Credential;
-  /** A second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
+  /** Under the same conditions: a second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
   rotate(key: string, options?: { readonly revokeOld?: boolean | undefined }): Credential;
   revoke(key: string): void;
   /** Addresses or CIDR blocks; an empty list lifts the restriction. */
   setAllowlist(key: string, addresses: readonly string[]): void;
+  setSecurity(reseller: string, security: AccountSecurity): void;
+  /** Enabling it needs a verified e-mail address and two-factor authentication. */
   setApiAccess(reseller: string, enabled: boolean): void;
+  /** All prices of the reseller that have not been set follow from it. */
   setTier(reseller: string, tier: string): void;
-  /** `amountCents` is what this reseller pays from now on, whatever the tier. */
-  setPrice(reseller: string, price: PriceKey & { readonly amountCents: number }): void;
+  /** `amountCents` is what this reseller pays from now on, whatever the tier; null goes back to the tier's price. */
+  setPrice(reseller: string, price: Omit<SetPrice, "reseller">): void;
   setTaken(domain: string, taken: boolean): void;
+  /** The first year's price in cents by currency; null makes the name ordinary. */
+  setPremium(domain: string, firstYear: Readonly<Record<string, number>> | null): void;
+  /** Makes these changes together later: before the next answer that is decided once they are due. Returns an id. */
+  schedule(due: Due, changes: readonly Change[]): number;
+  scheduled(): readonly Scheduled<readonly Change[]>[];
+  clearSchedule(): void;
+  /** Holds the next answers until they are released, in any order. */
+  hold(request?: HoldRequest): Hold;
+  holds(): readonly Hold[];
+  /** Shows every answer that is sent as decided to a caller who is still there; the result ends it. */
+  watch(watcher: Watcher): () => void;
   setBehaviour(latency: LatencyChange): void;
   setRateLimit(rateLimit: RateLimit): void;
   /** Plays the preset (default: `documented`) with the settings that differ from it, from the next answer on. */
   setShapes(choice: ShapeChoice): ShapeSettings;
   shapes(): ShapeSettings;
   /** From the next call on, until it has struck its calls, is cleared or another one is set for the same target. */
-  setFault(target: Target, wish: FaultWish): void;
+  setFault(target: Target, request: FaultRequest): void;
   /** Without a target: every fault. */
   clearFaults(target?: Target): void;
   faults(): FaultReport;
   stats(): Stats;
-}
-
-export class PortalError extends Error {
-  readonly status: 404 | 409 | 422;
-
-  constructor(status: 404 | 409 | 422, message: string) {
-    super(message);
-    this.name = "PortalError";
-    this.status = status;
-  }
 }
 
 function report(stored: StoredCredential): CredentialStats {
@@ -85,18 +100,30 @@ function report(stored: StoredCredential): CredentialStats {
   };
 }
 
-export function createPortal(
-  world: World,
-  credentials: Credentials,
-  behaviour: Behaviour,
-  personality: Personality,
-  strangers: () => number,
-): Control {
-  const resellerNamed = (id: string): Reseller => {
-    const reseller = world.reseller(id);
-    if (reseller === undefined) throw new PortalError(404, `there is no reseller ${id}`);
-    return reseller;
-  };
+export interface PortalParts {
+  readonly world: World;
+  readonly timeline: Timeline;
+  readonly holds: Holds;
+  readonly delivery: Delivery;
+  readonly credentials: Credentials;
+  readonly behaviour: Behaviour;
+  readonly personality: Personality;
+  readonly unknownKeys: () => number;
+}
+
+function requireSecurity({ id, emailVerified, twoFactor }: Reseller): void {
+  if (!emailVerified) throw new PortalError(409, `the e-mail address of ${id} is not verified`);
+  if (!twoFactor) throw new PortalError(409, `two-factor authentication is off for ${id}`);
+}
+
+function requireAccess(reseller: Reseller): void {
+  requireSecurity(reseller);
+  if (!reseller.apiAccess) throw new PortalError(409, `API access is not enabled for ${reseller.id}`);
+}
+
+export function createPortal(parts: PortalParts): Control {
+  const { world, timeline, holds, delivery, credentials, behaviour, personality } = parts;
+  const resellerNamed = (id: string): Reseller => resellerOf(world, id);
   const credentialWith = (key: string): StoredCredential => {
     const stored = credentials.find(key);
     if (stored === undefined) throw new PortalError(404, "there is no such credential");
@@ -105,12 +132,13 @@ export function createPortal(
 
   return {
     createCredential: (id) => {
-      if (!resellerNamed(id).apiAccess) throw new PortalError(409, `API access is not enabled for ${id}`);
+      requireAccess(resellerNamed(id));
       return credentials.create(id);
     },
     rotate: (key, options = {}) => {
       const old = credentialWith(key);
       if (old.revoked) throw new PortalError(409, "a revoked credential cannot be rotated");
+      requireAccess(resellerNamed(old.resellerId));
       const fresh = credentials.create(old.resellerId, undefined, old.allowlist);
       old.revoked = options.revokeOld === true;
       return fresh;
@@ -121,22 +149,36 @@ export function createPortal(
     setAllowlist: (key, addresses) => {
       credentialWith(key).allowlist = [...addresses];
     },
+    setSecurity: (id, { emailVerified, twoFactor }) => {
+      const reseller = resellerNamed(id);
+      reseller.emailVerified = emailVerified ?? reseller.emailVerified;
+      reseller.twoFactor = twoFactor ?? reseller.twoFactor;
+    },
     setApiAccess: (id, enabled) => {
-      resellerNamed(id).apiAccess = enabled;
-    },
-    setTier: (id, tier) => {
       const reseller = resellerNamed(id);
-      if (!world.hasTier(tier)) throw new PortalError(422, `there is no tier ${tier}`);
-      reseller.tier = tier;
+      if (enabled) requireSecurity(reseller);
+      reseller.apiAccess = enabled;
     },
-    setPrice: (id, { amountCents, ...key }) => {
-      const reseller = resellerNamed(id);
-      if (!world.sells(reseller, key.tld)) throw new PortalError(422, `${key.tld} is not sold to ${id}`);
-      world.setPrice(reseller, key, amountCents);
+    setTier: (reseller, tier) => {
+      timeline.apply([{ tier: { reseller, tier } }]);
+    },
+    setPrice: (reseller, price) => {
+      timeline.apply([{ price: { reseller, ...price } }]);
     },
     setTaken: (domain, taken) => {
-      world.setTaken(domain, taken);
+      timeline.apply([{ taken: { domain, taken } }]);
     },
+    setPremium: (domain, firstYear) => {
+      timeline.apply([{ premium: { domain, firstYear } }]);
+    },
+    schedule: (due, changes) => timeline.schedule(due, changes),
+    scheduled: () => timeline.pending(),
+    clearSchedule: () => {
+      timeline.clear();
+    },
+    hold: (request = {}) => holds.add(request),
+    holds: () => holds.active(),
+    watch: (watcher) => delivery.watch(watcher),
     setBehaviour: (latency) => {
       behaviour.changeLatency(latency);
     },
@@ -153,9 +195,9 @@ export function createPortal(
       return personality.settings;
     },
     shapes: () => personality.settings,
-    setFault: (target, wish) => {
+    setFault: (target, request) => {
       try {
-        behaviour.faults.set(target, wish);
+        behaviour.faults.set(target, request);
       } catch (error) {
         if (error instanceof FaultRefused) throw new PortalError(422, error.message);
         throw error;
@@ -167,7 +209,7 @@ export function createPortal(
     faults: () => behaviour.faults.report(),
     stats: () => ({
       rateLimit: behaviour.rateLimit,
-      strangers: strangers(),
+      unknownKeys: parts.unknownKeys(),
       credentials: credentials.all().map(report),
     }),
   };

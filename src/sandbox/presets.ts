@@ -159,20 +159,22 @@ export function shapeSettings(choice: unknown): ShapeSettings {
   const points = openPoints();
   const faults: string[] = [];
   if (!isPreset(preset)) {
-    faults.push(`preset: there is no ${told(preset)}; allowed: ${PRESET_NAMES.join(", ")}`);
+    faults.push(`preset: there is no ${quoted(preset)}; allowed: ${PRESET_NAMES.join(", ")}`);
   }
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(OPEN_POINTS, name)) continue;
-    faults.push(`there is no switch ${told(name)}; allowed: ${points.map((one) => one.name).join(", ")}`);
+    faults.push(`there is no switch ${quoted(name)}; allowed: ${points.map((one) => one.name).join(", ")}`);
   }
   const own = new Map<string, unknown>(Object.entries(given));
   const preferred = new Map<string, unknown>(Object.entries(isPreset(preset) ? PRESETS[preset] : {}));
   const chosen = Object.fromEntries(
     points.map(({ name, point: { settings } }) => {
-      const wish = [own.get(name), preferred.get(name), settings[0]].find((one) => one !== undefined);
-      const setting = settings.find((allowed) => allowed === wish || String(allowed) === (wish ?? "null"));
+      const wanted = [own.get(name), preferred.get(name), settings[0]].find((one) => one !== undefined);
+      const setting = settings.find(
+        (allowed) => allowed === wanted || String(allowed) === (wanted ?? "null"),
+      );
       if (setting === undefined) {
-        faults.push(`${name}: there is no setting ${told(wish)}; allowed: ${settings.join(", ")}`);
+        faults.push(`${name}: there is no setting ${quoted(wanted)}; allowed: ${settings.join(", ")}`);
       }
       return [name, setting];
     }),
@@ -181,6 +183,6 @@ export function shapeSettings(choice: unknown): ShapeSettings {
   return chosen;
 }
 
-function told(value: unknown): string {
+function quoted(value: unknown): string {
   return JSON.stringify(value) ?? "such value";
 }

@@ -26,11 +26,16 @@ function discounted(cents: number, percent: number): number {
 
 export class Prices {
   readonly #lists: ReadonlyMap<string, PriceTable>;
-  readonly #premium: Config["names"]["premium"];
+  readonly #premium: Map<string, ReadonlyMap<string, number>>;
 
   constructor(config: Config) {
     this.#lists = config.priceLists;
-    this.#premium = config.names.premium;
+    this.#premium = new Map(config.names.premium);
+  }
+
+  setPremium(name: string, firstYear: ReadonlyMap<string, number> | null): void {
+    if (firstYear === null) this.#premium.delete(name);
+    else this.#premium.set(name, firstYear);
   }
 
   quote(account: PricedAccount, key: PriceKey): Money {
@@ -44,6 +49,10 @@ export class Prices {
     if (premium === undefined) return { cents: whole, currency: account.currency };
     const firstYear = this.#effective(account, { tld, action: "registration", years: 1 });
     return { cents: premium + whole - firstYear, currency: account.currency };
+  }
+
+  offers(account: PricedAccount, { tld, action, years }: PriceKey): boolean {
+    return this.#lists.get(account.currency)?.get(tld)?.[action][years - 1] !== undefined;
   }
 
   #effective(account: PricedAccount, key: PriceKey): number {

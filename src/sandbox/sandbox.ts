@@ -2,13 +2,16 @@
 import { fileURLToPath } from "node:url";
 import { ROOT } from "../root.js";
 import { createApi } from "./api.js";
-import { Behaviour, type LatencyChange } from "./behaviour.js";
+import { type After, Behaviour, type LatencyChange, realTime } from "./behaviour.js";
+import { Timeline } from "./changes.js";
 import { readConfig } from "./config.js";
 import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
+import { Delivery } from "./delivery.js";
 import { Failure } from "./facts.js";
-import { type FaultWish, OPERATIONS, type Target } from "./faults.js";
+import { type FaultRequest, OPERATIONS, type Target } from "./faults.js";
 import { createGate } from "./gate.js";
+import { Holds } from "./holds.js";
 import { listen } from "./listener.js";
 import { Personality } from "./personality.js";
 import { type Control, createPortal, type Stats } from "./portal.js";
@@ -17,10 +20,13 @@ import type { ShapeChoice } from "./presets.js";
 import type { Shapes } from "./shapes.js";
 import { World } from "./world.js";
 
-export type { LatencyChange } from "./behaviour.js";
+export type { After, LatencyChange } from "./behaviour.js";
+export type { Change } from "./changes.js";
 export type { Credential } from "./credentials.js";
+export type { Delivered } from "./delivery.js";
 export { OPERATIONS } from "./faults.js";
-export type { FaultReport, FaultWish, Operation, Target } from "./faults.js";
+export type { FaultReport, FaultRequest, Operation, Target } from "./faults.js";
+export type { HeldAnswer, Hold, HoldRequest } from "./holds.js";
 export type { Control, CredentialStats, Stats } from "./portal.js";
 export type { ShapeChoice } from "./presets.js";
 export type { RateLimit } from "./rolling-window.js";
@@ -37,11 +43,13 @@ export interface SandboxOptions {
   readonly host?: string | undefined;
   /** Default: what the configuration says. */
   readonly rateLimit?: RateLimit | undefined;
-  /** Monotonic ms, read for the rate limit and the statistics only; latency is always real time. */
+  /** Monotonic ms, for the rate limit, the statistics and scheduled changes. Default: real time. */
   readonly now?: (() => number) | undefined;
+  /** The timers of the same clock, for latency and timed holds; faults that are slow always take real time. Default: real time. */
+  readonly after?: After | undefined;
   readonly latency?: LatencyChange | undefined;
   /** Faults that are there from the first call on. */
-  readonly faults?: Readonly<Partial<Record<Target, FaultWish>>> | undefined;
+  readonly faults?: Readonly<Partial<Record<Target, FaultRequest>>> | undefined;
   /** A choice of what the document leaves open, or shapes of one's own. Default: what the configuration says. */
   readonly shapes?: ShapeChoice | Shapes | undefined;
 }
@@ -63,7 +71,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const config = readConfig(options.configFile ?? DEFAULT_CONFIG);
   const host = options.host ?? "127.0.0.1";
   const world = new World(config, new Date());
-  const behaviour = new Behaviour(options.rateLimit ?? config.rateLimit, options.latency ?? {});
+  const { now = () => performance.now(), after = realTime } = options;
+  const behaviour = new Behaviour(options.rateLimit ?? config.rateLimit, options.latency ?? {}, after);
   const credentials = new Credentials();
   const first = new Map<string, Credential>();
   for (const { id, credentials: given = [undefined] } of config.resellers) {
@@ -71,18 +80,31 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     if (issued !== undefined) first.set(id, issued);
   }
   for (const target of [...OPERATIONS, "all"] as const) {
-    const wish = options.faults?.[target];
-    if (wish !== undefined) behaviour.faults.set(target, wish);
+    const request = options.faults?.[target];
+    if (request !== undefined) behaviour.faults.set(target, request);
   }
-  const gate = createGate(world, credentials, behaviour, options.now ?? (() => performance.now()));
+  const timeline = new Timeline(world, now);
+  const holds = new Holds(after);
+  const delivery = new Delivery(now, timeline, holds);
+  const gate = createGate(world, credentials, behaviour, now);
   const personality = new Personality(options.shapes ?? config.shapes);
-  const control = createPortal(world, credentials, behaviour, personality, gate.strangers);
+  const { unknownKeys } = gate;
+  const control = createPortal({
+    world,
+    timeline,
+    holds,
+    delivery,
+    credentials,
+    behaviour,
+    personality,
+    unknownKeys,
+  });
 
   const unreadable = personality.shapes.failure(
     new Failure("malformed_request", "The request is malformed"),
   ).body;
   const api = await listen(
-    createApi(world, gate, () => personality.shapes),
+    createApi(world, gate, () => personality.shapes, delivery),
     options.port ?? 0,
     host,
     unreadable,

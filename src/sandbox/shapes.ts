@@ -42,7 +42,7 @@ export function createShapes(settings: ShapeSettings): Shapes {
         status: available ? "available" : settings.takenStatus,
         available,
         ...(settings.checkEcho === "years" && { years }),
-        ...(price === null ? takenPricing(settings) : { pricing: pricing(price) }),
+        ...(available && price !== null ? { pricing: pricing(price) } : takenPricing(price, settings)),
       }),
     quote: (quote) => success(quoteFields(quote, settings)),
     domains: (records) => success(domainList(records, settings)),
@@ -90,7 +90,7 @@ function successAnswer(data: unknown, { envelope, quoteAmount }: ShapeSettings):
   };
 }
 
-function takenPricing({ takenPricing: form }: ShapeSettings): object {
+function takenPricing(price: Money | null, { takenPricing: form }: ShapeSettings): object {
   switch (form) {
     case "null":
       return { pricing: null };
@@ -100,6 +100,8 @@ function takenPricing({ takenPricing: form }: ShapeSettings): object {
       return { pricing: {} };
     case "zero":
       return { pricing: { amount: "0.00", currency: null } };
+    case "price":
+      return { pricing: price && pricing(price) };
     default:
       return form satisfies never;
   }

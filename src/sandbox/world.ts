@@ -16,6 +16,8 @@ export interface Reseller {
   readonly domains: ReadonlyMap<string, DomainRecord>;
   readonly overrides: Map<string, number>;
   tier: string;
+  emailVerified: boolean;
+  twoFactor: boolean;
   apiAccess: boolean;
 }
 
@@ -87,6 +89,8 @@ export class World {
             domains: new Map(domains.map((own) => [own.domain, own])),
             overrides: new Map(),
             tier: one.tier,
+            emailVerified: one.emailVerified,
+            twoFactor: one.twoFactor,
             apiAccess: one.apiAccess,
           },
         ];
@@ -115,21 +119,25 @@ export class World {
     this.#taken.set(name, taken);
   }
 
-  setPrice(reseller: Reseller, key: PriceKey, cents: number): void {
-    reseller.overrides.set(overrideKey(key), cents);
+  /** Null: back to the tier's price. */
+  setPrice(reseller: Reseller, key: PriceKey, cents: number | null): void {
+    if (cents === null) reseller.overrides.delete(overrideKey(key));
+    else reseller.overrides.set(overrideKey(key), cents);
+  }
+
+  /** The first year's price by currency; null: the name becomes ordinary. */
+  setPremium(name: string, firstYear: ReadonlyMap<string, number> | null): void {
+    this.#prices.setPremium(name, firstYear);
   }
 
   check(reseller: Reseller, name: string, years: number): Availability {
     const priced = new Set(this.#config.priceLists.get(reseller.currency)?.keys());
     const tld = tldOf(name, priced, this.#unpriced);
     const taken = this.#taken.get(name) ?? looksTaken(name, this.#config.names.takenPercent);
-    if (taken) return { domain: name, years, available: false, price: null };
-    return {
-      domain: name,
-      years,
-      available: true,
-      price: this.#prices.registration(this.#account(reseller), name, tld, years),
-    };
+    const account = this.#account(reseller);
+    const isOffered = !taken || this.#prices.offers(account, { tld, action: "registration", years });
+    const price = isOffered ? this.#prices.registration(account, name, tld, years) : null;
+    return { domain: name, years, available: !taken, price };
   }
 
   quote(reseller: Reseller, tld: string, action: Action, years: number): Quote {

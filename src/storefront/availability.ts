@@ -1,24 +1,19 @@
 /**
- * Whether a name is free and what it costs a visitor. Never "available" without the upstream having said so within the last minute,
- * never a price that the retail policy did not form from the upstream's price for this name.
+ * Whether a name is available and what it costs a visitor. Never "available" without the upstream having said so within the last minute,
+ * never a price that the retail policy did not form from the upstream's price for this name; `stale` where that price is doubtful.
  */
-import type { GetOptions, Known, Pool } from "../cache/cache.js";
-import type { Fact } from "../cache/shared-tier.js";
+import type { Kept } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import { type Retail, sameWholesale, type Wholesale } from "../money.js";
-import type { Ask } from "../quota/quota.js";
-import { sharedAsk } from "../quota/shared-ask.js";
+import { compareRetail, type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
-import type { PriceList } from "../retail/price-list.js";
-import type { Check } from "../upstream/contract.js";
+import type { PriceList, QuotedPrice } from "../retail/price-list.js";
+import type { Assessment, Assessor, AvailableCheck, Demands, PricedAssessment } from "./assessment.js";
+import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
-/** A visitor's ask: `spend` is called once before anything is asked of the upstream, and may refuse. */
-export interface VisitorAsk extends Ask {
-  spend(): void;
-}
+export type { VisitorAsk } from "./name-facts.js";
 
 export interface Availability {
   readonly name: DomainName;
@@ -27,184 +22,279 @@ export interface Availability {
   readonly premium: boolean;
   /** The registration price; null unless available, and where no price can be formed. */
   readonly price: Retail | null;
-  /** What the upstream wants for an available name; for what staff are told of a promise. */
-  readonly wholesale?: Wholesale;
+  /** What the shortest renewal costs; null unless an ordinary name is available and that price is known and not doubtful. */
+  readonly renewal: Retail | null;
+  /** Wall clock, ms. */
   readonly asOfMs: number;
+  /** Past its freshness, or at a doubtful price. */
   readonly stale: boolean;
 }
 
-export interface AvailabilityDesk {
+/** A registration as a promise may name it. */
+export interface Registration {
+  readonly status: "available" | "taken";
+  readonly premium: boolean;
+  /** Null unless available. */
+  readonly price: Retail | null;
+  /** What the price was made of. */
+  readonly wholesale: Wholesale | null;
+  readonly asOfMs: number;
+  /** Whether, at this moment, everything behind it still meets the demands and nothing known contradicts it. */
+  isCurrent(demands: Demands): boolean;
+}
+
+export interface AvailabilityService {
   /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
   known(name: DomainName, years: number): Availability | undefined;
-  /** Rejects with a ServiceError when it cannot be known in time. `maxAgeMs`: for what has to be known anew. */
-  lookUp(ask: VisitorAsk, name: DomainName, years: number, options?: GetOptions): Promise<Availability>;
+  /** Rejects with a ServiceError when it cannot be known in time. */
+  lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
+  /** What may be signed: rejects where a price is doubtful or cannot be formed. */
+  register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands): Promise<Registration>;
+  /**
+   * Whether the name is known to be premium, or is shown to be by a price that the upstream named for it: then its renewal, transfer and
+   * restore have no price that anyone knows. Asks again where prices disagree, never about a name that nothing is known of.
+   */
+  isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
 }
 
 export interface AvailabilitySettings {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
-  readonly pool: Pool<Check, VisitorAsk>;
-  readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Check>;
+  readonly names: NameFacts;
+  readonly assessor: Assessor;
   /** When the upstream last listed the name among the reseller's own domains, or null. */
   readonly ownedSinceMs: (ascii: string) => number | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A quote younger than this is not doubted when a check's price differs from it: the name is premium. */
-const QUOTE_BELIEVED_MS = 300_000;
+/** What was answered from a check, and what else the answer was made of. */
+interface Answered {
+  readonly answer: Availability;
+  readonly quote: QuotedPrice;
+  readonly renewal: QuotedPrice | undefined;
+  readonly promotionEpoch: number;
+}
 
-export function createAvailabilityDesk(settings: AvailabilitySettings): AvailabilityDesk {
-  const { policy, prices, pool, clock } = settings;
+type Priced = Pick<Availability, "premium" | "price" | "stale">;
+
+export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
+  const { policy, prices, names, assessor, clock } = settings;
   /** What has been answered from a fact in memory; it goes when the fact goes. */
-  const answers = new WeakMap<Check, Answered>();
+  const answers = new WeakMap<Kept<unknown>, Answered>();
+  const takenAnswers = new WeakMap<Kept<unknown>, Availability>();
 
-  const keyOf = (name: DomainName, years: number): string => `${name.ascii} ${years}`;
-
-  /** What is known to be taken is taken for every term, so it is kept under the bare name. */
-  async function check(
-    ask: VisitorAsk,
-    name: DomainName,
-    years: number,
-    options: GetOptions,
-  ): Promise<Known<Check>> {
-    if (options.maxAgeMs === undefined) {
-      const taken = pool.fresh(name.ascii);
-      if (taken) {
-        pool.countHit();
-        return { ...taken, source: "hit" };
-      }
-    }
-    const known = await pool.get(
-      keyOf(name, years),
-      ask,
-      async ({ askers, signal }) => {
-        ask.spend();
-        const found = await settings.check(sharedAsk(askers, ask, signal), name, years);
-        if (found.status === "available") pool.forget(name.ascii);
-        return found;
-      },
-      options,
-    );
-    if (known.value.status === "taken" && known.source === "miss")
-      pool.put(name.ascii, known.value, known.asOfMs);
-    return known;
+  function retail(wholesale: Wholesale, what: Combination, kind: "ordinary" | "premium"): Retail | null {
+    const result = policy.price(wholesale, what, { premium: kind === "premium", atMs: clock.now() });
+    if (result.ok) return result.price;
+    notFormed(what, result.reason);
+    return null;
   }
 
-  /** The price of the name is compared with the quote for its TLD and term; an old quote is asked for again before it is believed. */
-  async function isPremium(ask: VisitorAsk, what: Combination, wholesale: Wholesale): Promise<boolean> {
-    const quote = await prices.quote(ask, what);
-    if (sameWholesale(quote.value, wholesale)) return false;
-    if (clock.now() - quote.asOfMs < QUOTE_BELIEVED_MS) return isAnother(quote.value, wholesale);
-    return isAnother((await prices.quote(ask, what, QUOTE_BELIEVED_MS)).value, wholesale);
+  /** The highest that the name may prove to cost, whichever of the facts holds. */
+  function doubtfulPrice({ value }: AvailableCheck, quote: QuotedPrice, what: Combination): Retail | null {
+    const candidates = [
+      retail(value.wholesale, what, "ordinary"),
+      sameWholesale(value.wholesale, quote.wholesale) ? null : retail(value.wholesale, what, "premium"),
+      retail(quote.wholesale, what, "ordinary"),
+    ].filter((price) => price !== null);
+    return candidates.reduce<Retail | null>(
+      (highest, price) => (highest === null || compareRetail(price, highest) > 0 ? price : highest),
+      null,
+    );
+  }
+
+  function priced(assessed: PricedAssessment, what: Combination): Priced {
+    const { kind, check, quote } = assessed;
+    if (kind === "doubtful") return { premium: false, price: doubtfulPrice(check, quote, what), stale: true };
+    // Where the currencies differ nobody can compare the prices.
+    if (check.value.wholesale.currency !== quote.wholesale.currency) {
+      notFormed(what, "currencies_differ");
+      return { premium: false, price: null, stale: false };
+    }
+    return { premium: kind === "premium", price: retail(check.value.wholesale, what, kind), stale: false };
   }
 
   /**
-   * Whether a price that is not the quote's is for all of `years`: an upstream that ignores them gives several years the price of one,
-   * and nobody can say what those would cost.
+   * Whether a premium price is for all of `years`: an upstream that ignores them gives several years the price of one, and nobody can say
+   * what those would cost.
    */
-  async function isForTerm(
-    ask: VisitorAsk,
-    name: DomainName,
-    what: Combination,
-    wholesale: Wholesale,
-  ): Promise<boolean> {
+  async function isForTerm(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
     if (what.years === 1) return true;
     const ofYear = await prices.quote(ask, { ...what, years: 1 });
-    if (!isAnother(ofYear.value, wholesale)) return false;
-    const one = await check(ask, name, 1, {});
-    return one.value.status === "available" && isAnother(one.value.wholesale, wholesale);
-  }
-
-  /** No price where none can be formed, or where the upstream's quote, without which nobody knows whether the name is premium, fails. */
-  async function priced(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
-    try {
-      const premium = await isPremium(ask, what, wholesale);
-      if (premium && !(await isForTerm(ask, name, what, wholesale))) {
-        notFormed(what, "price_not_for_term");
-        return { premium: false, price: null };
-      }
-      const result = policy.price(wholesale, what, { premium, atMs: clock.now() });
-      if (result.ok) return { premium, price: result.price };
-      notFormed(what, result.reason);
-      return { premium, price: null };
-    } catch (error) {
-      if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
-      notFormed(what, error.code);
-      return { premium: false, price: null };
-    }
+    if (sameWholesale(ofYear.wholesale, wholesale)) return false;
+    const one = await names.find(ask, name, 1);
+    return one.status === "available" && !sameWholesale(one.kept.value.wholesale, wholesale);
   }
 
   function notFormed({ tld, years }: Combination, reason: string): void {
     settings.log.warn("price.not.formed", { tld, years, reason });
   }
 
-  function owned(name: DomainName, years: number): Availability | undefined {
-    const sinceMs = settings.ownedSinceMs(name.ascii);
-    if (sinceMs === null) return undefined;
-    return taken(name, years, { asOfMs: sinceMs, stale: false });
+  function renewalQuote({ tld }: DomainName): QuotedPrice | undefined {
+    const [years] = policy.yearsSold(tld, "renewal");
+    const quote = years === undefined ? undefined : prices.fresh({ tld, action: "renewal", years });
+    return quote?.isTrusted === true ? quote : undefined;
   }
 
-  /** A name at the price of its TLD and term; what may be premium needs a closer look, and a quote past its freshness is asked for anew. */
+  function renewalPrice({ tld }: DomainName, quote: QuotedPrice | undefined): Retail | null {
+    const [years = 1] = policy.yearsSold(tld, "renewal");
+    return quote ? retail(quote.wholesale, { tld, action: "renewal", years }, "ordinary") : null;
+  }
+
+  function owned(name: DomainName, years: number): Availability | undefined {
+    const sinceMs = settings.ownedSinceMs(name.ascii);
+    return sinceMs === null ? undefined : taken(name, years, sinceMs, false);
+  }
+
+  function presented(
+    name: DomainName,
+    what: Combination,
+    assessed: Assessment,
+    isOld: boolean,
+  ): Availability {
+    if (assessed.kind === "taken") return takenFrom(name, what.years, assessed.fact);
+    const { premium, price, stale } = priced(assessed, what);
+    return {
+      name,
+      years: what.years,
+      status: "available",
+      premium,
+      price,
+      renewal: premium || price === null ? null : renewalPrice(name, renewalQuote(name)),
+      asOfMs: assessed.check.asOfMs,
+      stale: stale || isOld,
+    };
+  }
+
   function known(name: DomainName, years: number): Availability | undefined {
     const own = owned(name, years);
     if (own !== undefined) return own;
-    const fact = pool.fresh(name.ascii) ?? pool.fresh(keyOf(name, years));
+    const fact = names.fresh(name, years);
     if (fact === undefined) return undefined;
-    const { value, asOfMs } = fact;
+    if (fact.status === "taken") {
+      names.countHit();
+      const before = takenAnswers.get(fact.kept);
+      if (before?.years === years) return before;
+      const answer = takenFrom(name, years, fact);
+      takenAnswers.set(fact.kept, answer);
+      return answer;
+    }
     const what: Combination = { tld: name.tld, action: "registration", years };
-    const quote = value.status === "taken" ? null : prices.freshQuote(what);
-    if (quote === undefined) return undefined;
-    const season = policy.season(clock.now());
-    const before = answers.get(value);
-    const isSame = before?.quote === quote && before.season === season && before.answer.years === years;
-    const answer = isSame ? before.answer : formed(name, what, { value, asOfMs }, quote);
-    if (answer === undefined) return undefined;
-    if (!isSame) answers.set(value, { answer, quote, season });
-    pool.countHit();
+    const quote = prices.fresh(what);
+    const renewal = renewalQuote(name);
+    const promotionEpoch = policy.season(clock.now());
+    const before = answers.get(fact.kept);
+    if (
+      before &&
+      before.quote === quote &&
+      before.renewal === renewal &&
+      before.promotionEpoch === promotionEpoch
+    ) {
+      names.countHit();
+      return before.answer;
+    }
+    const assessed = assessor.recall(name, what, fact.kept);
+    // A premium name for several years takes a closer look.
+    if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
+    const answer = presented(name, what, assessed, false);
+    if (answer.price === null) return undefined;
+    names.countHit();
+    answers.set(fact.kept, { answer, quote: assessed.quote, renewal, promotionEpoch });
     return answer;
   }
 
-  function formed(name: DomainName, what: Combination, fact: Fact<Check>, quote: Wholesale | null) {
-    const answer = taken(name, what.years, { asOfMs: fact.asOfMs, stale: false });
-    if (fact.value.status === "taken") return answer;
-    const { wholesale } = fact.value;
-    if (quote === null || !sameWholesale(quote, wholesale)) return undefined;
-    const result = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
-    return result.ok
-      ? { ...answer, status: "available" as const, wholesale, price: result.price }
-      : undefined;
+  async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
+    const own = owned(name, years);
+    if (own !== undefined) return own;
+    const fact = await names.find(ask, name, years);
+    if (fact.status === "taken") return takenFrom(name, years, fact);
+    const what: Combination = { tld: name.tld, action: "registration", years };
+    const isOld = fact.source === "stale";
+    try {
+      const assessed = await assessor.assess(ask, name, what, fact);
+      const answer = presented(name, what, assessed, isOld);
+      if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check.value.wholesale)))
+        return answer;
+      notFormed(what, "price_not_for_term");
+    } catch (error) {
+      // Without the upstream's quote nobody knows whether the name is premium.
+      if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
+      notFormed(what, error.code);
+    }
+    return unpriced(name, years, fact, isOld);
   }
 
-  return {
-    known,
-    async lookUp(ask, name, years, options = {}) {
-      const own = owned(name, years);
-      if (own !== undefined) return own;
+  async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
+    const own = owned(name, years);
+    if (own !== undefined) return { ...own, wholesale: null, isCurrent: () => true };
+    const what: Combination = { tld: name.tld, action: "registration", years };
+    const fact = await names.find(ask, name, years, demands.checkedSinceMs);
+    const assessed: Assessment =
+      fact.status === "taken"
+        ? { kind: "taken", fact }
+        : await assessor.assess(ask, name, what, fact, demands);
+    const answer = presented(name, what, assessed, false);
+    if (assessed.kind === "taken") return { ...answer, wholesale: null, isCurrent: () => true };
+    const { wholesale } = assessed.check.value;
+    if (assessed.kind === "premium" && !(await isForTerm(ask, name, what, wholesale))) {
+      notFormed(what, "price_not_for_term");
+      throw unformed();
+    }
+    if (answer.price === null) throw unformed();
+    return {
+      ...answer,
+      wholesale,
+      isCurrent: ({ checkedSinceMs, quotedSinceMs }: Demands) => {
+        const now = names.fresh(name, years);
+        if (now?.status !== "available" || now.kept.askedMs < checkedSinceMs) return false;
+        const again = assessor.recall(name, what, now.kept);
+        return (
+          again !== undefined &&
+          again.kind === assessed.kind &&
+          sameWholesale(again.check.value.wholesale, wholesale) &&
+          (again.kind === "ordinary" || again.quote.askedMs >= quotedSinceMs)
+        );
+      },
+    };
+  }
+
+  async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
+    const terms = policy.yearsSold(name.tld, "registration");
+    for (const { years, kept } of names.shownPrices(name, terms)) {
       const what: Combination = { tld: name.tld, action: "registration", years };
-      const fact = await check(ask, name, years, options);
-      const answer = taken(name, years, { asOfMs: fact.asOfMs, stale: fact.source === "stale" });
-      if (fact.value.status === "taken") return answer;
-      const { wholesale } = fact.value;
-      return { ...answer, status: "available", wholesale, ...(await priced(ask, name, what, wholesale)) };
-    },
-  };
+      const quote = prices.peek(what) ?? (await prices.quote(ask, what));
+      if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
+      const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
+      if (kind === "doubtful") throw unformed();
+      // Beside a taken name there is no more to ask than what was asked just now.
+      if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
+    }
+    return names.isPremium(name);
+  }
+
+  function hasOwnPrice(name: DomainName, what: Combination): boolean {
+    const quote = prices.peek(what);
+    return names
+      .shownPrices(name, [what.years])
+      .some(({ kept }) => quote !== undefined && !sameWholesale(kept.value.wholesale, quote.wholesale));
+  }
+
+  return { known, lookUp, register, isPremium };
 }
 
-interface Answered {
-  readonly answer: Availability;
-  /** Null where no price is told. */
-  readonly quote: Wholesale | null;
-  readonly season: number;
+function taken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
+  return { name, years, status: "taken", premium: false, price: null, renewal: null, asOfMs, stale };
 }
 
-function taken(name: DomainName, years: number, known: Pick<Availability, "asOfMs" | "stale">): Availability {
-  return { name, years, status: "taken", premium: false, price: null, ...known };
+function takenFrom(name: DomainName, years: number, { kept, source }: NameFact): Availability {
+  return taken(name, years, kept.asOfMs, source === "stale");
 }
 
-/** Whether the prices differ; throws `upstream_contract` where their currencies do, because nobody can compare them then. */
-function isAnother(a: Wholesale, b: Wholesale): boolean {
-  if (a.currency !== b.currency)
-    throw new ServiceError("upstream_contract", "The registry service names prices in several currencies.");
-  return !sameWholesale(a, b);
+function unpriced(name: DomainName, years: number, { kept }: NameFact, stale: boolean): Availability {
+  return { ...taken(name, years, kept.asOfMs, stale), status: "available" };
+}
+
+function unformed(): ServiceError {
+  return new ServiceError("upstream_contract", "No price can be formed for this name at the moment.");
 }

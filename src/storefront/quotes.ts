@@ -1,14 +1,16 @@
 /**
- * Prices for a cart, promised as they are shown: what is to be registered is checked anew in the checkout lane; everything is answered, or
- * nothing is.
+ * Prices for a cart, line by line, and a promise for those that may be signed: every fact behind a signed price was asked at most a minute
+ * ago (whether the name is available, at most 5 s ago), and nothing known contradicts it. A line that cannot be priced says why.
  */
+import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
-import type { Retail, Wholesale } from "../money.js";
+import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Action, AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
-import type { PriceList } from "../retail/price-list.js";
+import type { PriceList, QuotedPrice } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
-import type { AvailabilityDesk, VisitorAsk } from "./availability.js";
+import type { Demands } from "./assessment.js";
+import type { AvailabilityService, VisitorAsk } from "./availability.js";
 
 export interface QuoteItem {
   readonly name: DomainName;
@@ -16,79 +18,172 @@ export interface QuoteItem {
   readonly years: number;
 }
 
-export interface QuotedItem extends QuoteItem {
+export interface CartLine extends QuoteItem {
   readonly price: Retail | null;
   readonly status: "available" | "taken" | "not_checked";
   readonly premium: boolean;
-  /** What the price was made of, where there is one. */
-  readonly wholesale: Wholesale | undefined;
+  /** When the oldest fact behind it was asked, or the line itself where it has a problem; wall clock, ms. */
+  readonly asOfMs: number;
+  /** Why there is no price, unless the name is taken. */
+  readonly problem: ServiceError | null;
 }
 
 export interface Cart {
-  readonly items: readonly QuotedItem[];
+  readonly lines: readonly CartLine[];
   /** Null where nothing has a price, and without a key to sign with. */
   readonly promise: { readonly jws: string; readonly validUntilMs: number } | null;
 }
 
 export interface TermQuote {
   readonly price: Retail;
-  readonly wholesale: Wholesale;
   readonly promotion: AppliedPromotion | undefined;
   readonly asOfMs: number;
+  readonly stale: boolean;
 }
 
-/** A double click on "order" need not be checked twice. */
-const CHECKED_JUST_NOW_MS = 5_000;
-
-export function createQuoteDesk(
-  policy: RetailPolicy,
-  prices: PriceList,
-  desk: AvailabilityDesk,
-  promises: Promises,
-  now: () => number,
-) {
+export interface Quotes {
   /** The retail price of a term sold. */
+  term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
+  /** Every line, priced or with its problem; rejects only when no line at all could be answered. */
+  cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<Cart>;
+}
+
+export interface QuoteSettings {
+  readonly policy: RetailPolicy;
+  readonly prices: PriceList;
+  readonly availability: Pick<AvailabilityService, "register" | "isPremium">;
+  readonly promises: Pick<Promises, "sign">;
+  readonly clock: Clock;
+}
+
+/** A line that is ready to be signed while `isCurrent` holds. */
+interface Ready {
+  readonly line: CartLine;
+  readonly wholesale: Wholesale | null;
+  isCurrent(): boolean;
+}
+
+const CHECKED_MS = 5_000;
+const QUOTED_MS = 60_000;
+
+export function createQuotes({ policy, prices, availability, promises, clock }: QuoteSettings): Quotes {
+  const demands = (): Demands => ({
+    checkedSinceMs: clock.monotonic() - CHECKED_MS,
+    quotedSinceMs: clock.monotonic() - QUOTED_MS,
+  });
+
+  function ordinaryPrice(wholesale: Wholesale, what: Combination) {
+    const priced = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
+    if (priced.ok) return priced;
+    throw new ServiceError("upstream_contract", "No price can be formed for this term at the moment.");
+  }
+
   async function term(ask: VisitorAsk, what: Combination): Promise<TermQuote> {
-    if (!prices.knows(what)) ask.spend();
-    const known = await prices.quote(ask, what);
-    const priced = policy.price(known.value, what, { premium: false, atMs: now() });
-    if (!priced.ok)
-      throw new ServiceError("upstream_contract", "No price can be formed for this term at the moment.");
+    if (prices.peek(what)?.isTrusted !== true) ask.spend();
+    const { wholesale, asOfMs, stale } = await prices.quote(ask, what);
+    const { price, promotion } = ordinaryPrice(wholesale, what);
+    return { price, promotion, asOfMs, stale };
+  }
+
+  async function registration(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
+    const found = await availability.register(ask, item.name, item.years, demands());
+    const { status, price, premium, wholesale, asOfMs } = found;
     return {
-      price: priced.price,
-      wholesale: known.value,
-      promotion: priced.promotion,
-      asOfMs: known.asOfMs,
+      line: { ...item, price, status, premium, asOfMs, problem: null },
+      wholesale,
+      isCurrent: () => found.isCurrent(demands()),
     };
   }
 
-  async function item(ask: VisitorAsk, wanted: QuoteItem): Promise<QuotedItem> {
-    const { name, action, years } = wanted;
-    if (action !== "registration") {
-      const { price, wholesale } = await term(ask, { tld: name.tld, action, years });
-      return { ...wanted, price, status: "not_checked", premium: false, wholesale };
+  /** The upstream has no quote for one name, so the ordinary price holds unless the name is known to be premium. */
+  async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
+    const { name, action, years } = item;
+    const what: Combination = { tld: name.tld, action, years };
+    if (await availability.isPremium(ask, name)) return unanswered(item, premiumWithoutPrice(), true);
+    const quote = await quoteToSign(ask, what);
+    const { price } = ordinaryPrice(quote.wholesale, what);
+    const line: CartLine = {
+      ...item,
+      price,
+      status: "not_checked",
+      premium: false,
+      asOfMs: quote.asOfMs,
+      problem: null,
+    };
+    return { line, wholesale: quote.wholesale, isCurrent: () => isSignable(prices.peek(what), quote) };
+  }
+
+  async function quoteToSign(ask: VisitorAsk, what: Combination): Promise<QuotedPrice> {
+    const known = prices.peek(what);
+    if (known && isSignable(known, known)) return known;
+    ask.spend();
+    const quote = await prices.quote(ask, what, demands().quotedSinceMs);
+    if (isSignable(quote, quote)) return quote;
+    throw changing();
+  }
+
+  function isSignable(now: QuotedPrice | undefined, quote: QuotedPrice): boolean {
+    return (
+      now?.isTrusted === true &&
+      sameWholesale(now.wholesale, quote.wholesale) &&
+      now.askedMs >= demands().quotedSinceMs
+    );
+  }
+
+  function unanswered({ name, action, years }: QuoteItem, problem: ServiceError, premium = false): Ready {
+    const line: CartLine = {
+      name,
+      action,
+      years,
+      price: null,
+      status: "not_checked",
+      premium,
+      asOfMs: clock.now(),
+      problem,
+    };
+    return { line, wholesale: null, isCurrent: () => true };
+  }
+
+  async function ready(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
+    try {
+      return await (item.action === "registration" ? registration(ask, item) : atListPrice(ask, item));
+    } catch (error) {
+      if (error instanceof ServiceError && error.code !== "internal") return unanswered(item, error);
+      throw error;
     }
-    const anew = { maxAgeMs: CHECKED_JUST_NOW_MS, othersMs: 0 };
-    const { status, price, premium, wholesale } = await desk.lookUp(ask, name, years, anew);
-    if (status === "available" && price === null) {
-      throw new ServiceError("upstream_contract", "No price can be formed for this name at the moment.");
-    }
-    return { ...wanted, price, status, premium, wholesale };
   }
 
   return {
     term,
-    /** Rejects whole when one item cannot be had in time. */
-    async cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<Cart> {
-      const items = await Promise.all(wanted.map((one) => item(ask, one)));
-      const lines = items.flatMap(({ name, action, years, price, premium, wholesale }) =>
+    async cart(ask, wanted) {
+      const first = await Promise.all(wanted.map((item) => ready(ask, item)));
+      // What grew old or was contradicted while other lines waited is asked once more.
+      const again = await Promise.all(
+        first.map(async (one) => (one.isCurrent() ? one : ready(ask, one.line))),
+      );
+      const settled = again.map((one) => (one.isCurrent() ? one : unanswered(one.line, changing())));
+      const problems = settled.flatMap(({ line }) => line.problem ?? []);
+      const [problem] = problems;
+      if (problem !== undefined && problems.length === wanted.length) throw problem;
+      const lines = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
         price && wholesale
           ? [{ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale }]
           : [],
       );
-      return { items, promise: await promises.sign(lines) };
+      return { lines: settled.map(({ line }) => line), promise: await promises.sign(lines) };
     },
   };
 }
 
-export type QuoteDesk = ReturnType<typeof createQuoteDesk>;
+function premiumWithoutPrice(): ServiceError {
+  return new ServiceError(
+    "upstream_contract",
+    "This is a premium name, and the registry service names no price for this action on it.",
+  );
+}
+
+function changing(): ServiceError {
+  return new ServiceError("upstream_contract", "The price is changing at the moment. Ask again.", {
+    retryAfterMs: 1_000,
+  });
+}

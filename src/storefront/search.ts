@@ -4,7 +4,7 @@ import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "./availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
 
 export interface SearchedName {
   readonly name: DomainName;
@@ -52,7 +52,7 @@ export function namesFor(wish: SearchWish, policy: RetailPolicy): SearchedName[]
  */
 export async function search(
   names: readonly SearchedName[],
-  desk: Pick<AvailabilityDesk, "lookUp">,
+  desk: Pick<AvailabilityService, "lookUp">,
   askFor: (position: number) => VisitorAsk,
 ): Promise<SearchResult> {
   const outcomes = await Promise.allSettled(
@@ -74,7 +74,7 @@ export async function search(
 }
 
 export interface PatientSearch {
-  readonly desk: Pick<AvailabilityDesk, "lookUp">;
+  readonly desk: Pick<AvailabilityService, "lookUp">;
   readonly askFor: (asked: SearchedName) => VisitorAsk;
   /** How long the whole search may wait for quota. */
   readonly patienceMs: number;

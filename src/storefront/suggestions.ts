@@ -7,7 +7,7 @@ import { type DomainName, nameOf } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Affixes } from "../retail/retail-config.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "./availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
 import type { SearchedName } from "./search.js";
 
 export interface SuggestionDesk {
@@ -27,7 +27,7 @@ export interface SuggestionDesk {
 export interface SuggestionSettings {
   /** Null: nothing is suggested. */
   readonly affixes: Affixes | null;
-  readonly desk: Pick<AvailabilityDesk, "lookUp">;
+  readonly desk: Pick<AvailabilityService, "lookUp">;
   /** Whether the quota has a call to spare. */
   readonly hasSpare: () => boolean;
   readonly clock: Clock;

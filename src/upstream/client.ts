@@ -7,7 +7,7 @@ import { Agent as HttpsAgent } from "node:https";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate } from "node:zlib";
 import axios, { type AxiosInstance, type AxiosResponse } from "axios";
-import type { Clock } from "../clock.js";
+import { type Clock, createStamps } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -37,17 +37,24 @@ import { parseWrittenJson, RepeatedFieldError } from "./written-json.js";
 
 export type { Operation } from "./operation.js";
 
+/** A value with when its question left and when its answer had come: stamps, ms. */
+export interface Answered<T> {
+  readonly value: T;
+  readonly askedMs: number;
+  readonly answeredMs: number;
+}
+
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
-  check(ask: Ask, name: DomainName, years: number): Promise<Check>;
+  check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
   /** POST /pricing */
-  quote(ask: Ask, term: Term): Promise<Wholesale>;
+  quote(ask: Ask, term: Term): Promise<Answered<Wholesale>>;
   /** GET /domains: at most 100. */
-  domains(ask: Ask): Promise<DomainRecord[]>;
+  domains(ask: Ask): Promise<Answered<DomainRecord[]>>;
   /** GET /domains/{domain}; null when the reseller does not manage it. */
-  domain(ask: Ask, name: DomainName): Promise<DomainRecord | null>;
-  balance(ask: Ask): Promise<Balance>;
-  tier(ask: Ask): Promise<Tier>;
+  domain(ask: Ask, name: DomainName): Promise<Answered<DomainRecord | null>>;
+  balance(ask: Ask): Promise<Answered<Balance>>;
+  tier(ask: Ask): Promise<Answered<Tier>>;
   health(): UpstreamHealth;
   /** What was seen and not expected since the start. */
   readonly surprises: Pick<Surprises, "list" | "totals">;
@@ -72,6 +79,8 @@ export interface UpstreamSettings {
   readonly trialAfterMs?: number;
   readonly failuresToOpen?: number;
   readonly clock: Clock;
+  /** Default: stamps of its own, for callers that compare no answers. */
+  readonly stamp?: () => number;
   readonly log: Log;
   readonly onCall?: (operation: Operation, outcome: string, durationMs: number) => void;
   /** Shown every answer before it is understood. */
@@ -105,7 +114,7 @@ type Decode<T> = (data: unknown, isAbsent: boolean) => T;
 
 /** How a call ended that did not fail. */
 type Outcome<T> =
-  | { readonly kind: "value"; readonly value: T }
+  | { readonly kind: "value"; readonly value: Answered<T> }
   | { readonly kind: "refused" | "called off" }
   | Extract<Understood, { kind: "rejected" | "limited" }>;
 
@@ -125,7 +134,7 @@ const TRIAL_AFTER_MS = 30_000;
 
 /** A client of the upstream at `baseUrl`. */
 export function createUpstream(settings: UpstreamSettings): Upstream {
-  const { credentials, clock, log } = settings;
+  const { credentials, clock, log, stamp = createStamps(clock) } = settings;
   const http = createHttp();
   const circuitOf = createCircuits(OPERATIONS, {
     clock,
@@ -147,7 +156,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     return circuit.refusal(isBackground()) === null && credentials.admits(credential);
   }
 
-  async function request<T>(ask: Ask, call: Call, decode: Decode<T>): Promise<T> {
+  async function request<T>(ask: Ask, call: Call, decode: Decode<T>): Promise<Answered<T>> {
     const circuit = circuitOf(call.operation);
     const isBackground = (): boolean => ask.lane === "refresh";
     const since = clock.monotonic();
@@ -256,6 +265,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     }
     callOff();
     let ending: Ending = "unknown";
+    const askedMs = stamp();
     try {
       const understood = await timed(ask, call, credential, answered);
       ending = "works";
@@ -285,7 +295,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
           }
           const value = decode(understood.data, isAbsent);
           lastSuccessAtMs = clock.now();
-          return { kind: "value", value };
+          return { kind: "value", value: { value, askedMs, answeredMs: stamp() } };
         }
         default:
           return understood satisfies never;

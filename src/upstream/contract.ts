@@ -19,7 +19,9 @@ export interface Term {
 
 /** A check's result; `wholesale` is there exactly when the name is available. */
 export type Check =
-  { readonly status: "available"; readonly wholesale: Wholesale } | { readonly status: "taken" };
+  | { readonly status: "available"; readonly wholesale: Wholesale }
+  /** With the price that some upstreams name beside a taken name. */
+  | { readonly status: "taken"; readonly wholesale?: Wholesale };
 
 export interface DomainRecord {
   readonly domain: string;
@@ -100,15 +102,21 @@ export function decodeCheck(
   }
   if (available !== false) throw misunderstood("the check's available flag");
   if (status === "available" || UNDECIDED_WORDS.has(status)) throw misunderstood("the check's status");
-  return { status: "taken" };
+  const beside = fields["pricing"];
+  const wholesale =
+    isFields(beside) && coversTerm([beside], years)
+      ? parseWholesale(pick([beside], ["amount"]), pick([beside], ["currency"]))
+      : null;
+  const isExpected = wholesale !== null && currencies?.has(wholesale.currency) !== false;
+  return { status: "taken", ...(isExpected && { wholesale }) };
 }
 
 /** A check as it was kept as JSON; undefined for anything that a check never is. */
 export function decodeKeptCheck(data: unknown): Check | undefined {
   if (!isFields(data)) return undefined;
-  if (data["status"] === "taken") return { status: "taken" };
   const kept = isFields(data["wholesale"]) ? data["wholesale"] : {};
   const wholesale = parseWholesale(kept["amount"], kept["currency"]);
+  if (data["status"] === "taken") return { status: "taken", ...(wholesale && { wholesale }) };
   return data["status"] === "available" && wholesale !== null
     ? { status: "available", wholesale }
     : undefined;

@@ -86,7 +86,7 @@ export function createSurprises(clock: Clock, log: Log): Surprises {
     if (known !== undefined) known.count += 1;
     else if (seen.size < MOST_LISTED) {
       seen.set(id, { operation, what, count: 1, firstSeenMs: clock.now() });
-      log.warn("upstream.surprise", { operation, what });
+      log.warn("upstream.unexpected", { operation, what });
     }
   }
 

@@ -106,11 +106,11 @@ describeWithBrowser("the operator page", () => {
   test("asks for a token and tells in words which one will not do", async () => {
     const { page } = await come();
     await signIn(page, "not-a-token-that-anybody-has");
-    await see(page, "The service does not know this token.");
+    await see(page, "The service doesn't accept this token.");
     await signIn(page, STAFF.metrics);
-    await see(page, "This token may not read: it has no read scope.");
+    await see(page, "This token can't read: it doesn't have the read scope.");
     await signIn(page, "two words");
-    await see(page, /This is not a token/);
+    await see(page, /This isn't a token/);
     expect(await page.getByRole("heading", { name: "Right now" }).isVisible()).toBe(false);
   });
 
@@ -139,10 +139,10 @@ describeWithBrowser("the operator page", () => {
     await page.clock.fastForward(5_000);
     await until(async () => (await quota.getAttribute("aria-label")) !== first, "the second look");
     await see(page, /^\d+ of 997$/);
-    await see(page, /^since the start; now \d+%$/);
+    await see(page, /^since startup; now \d+%$/);
     // Each chart has its line's own colour somewhere on its canvas, which axes and labels have not; of lines at one height, the last's.
     const lines = await page.evaluate(`
-      ["--line-1", "--line-6", "--line-2", "--line-1", "--line-5"].map((name, index) => {
+      ["--line-1", "--line-6", "--line-2", "--line-3", "--line-5"].map((name, index) => {
         const canvas = document.querySelectorAll("#charts canvas")[index];
         const colour = getComputedStyle(canvas).getPropertyValue(name).trim();
         const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
@@ -151,7 +151,7 @@ describeWithBrowser("the operator page", () => {
           if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) return name;
         return "no " + name;
       })`);
-    expect(lines).toEqual(["--line-1", "--line-6", "--line-2", "--line-1", "--line-5"]);
+    expect(lines).toEqual(["--line-1", "--line-6", "--line-2", "--line-3", "--line-5"]);
   });
 
   test("shows tier, balance and what it covers, credentials and prices", async () => {
@@ -160,7 +160,7 @@ describeWithBrowser("the operator page", () => {
     await see(page, "19 more domains to Gold");
     await see(page, "1,843.50 USD");
     await see(page, "covers 91 typical orders, 115 with the credit limit");
-    await see(page, "A typical order: .af, registration for 1 year, 20.21 USD wholesale.");
+    await see(page, "A typical order is a .af registration for 1 year at 20.21 USD wholesale.");
     await see(page, "accepted");
     const row = page
       .getByRole("row")
@@ -207,11 +207,11 @@ describeWithBrowser("the operator page", () => {
   test("purges, and says so when the token may not", async () => {
     const { page } = await signedIn();
     await page.getByRole("button", { name: "Availability", exact: true }).click();
-    await see(page, /^Asked anew from now on: availability \d+\.$/);
+    await see(page, /^\d+ checked names? will be refreshed\.$/);
     await page.getByRole("button", { name: "Sign out" }).click();
     await signIn(page, STAFF.read);
     await page.getByRole("button", { name: "Everything" }).click();
-    await see(page, "This token may not purge: it has no operate scope.");
+    await see(page, "This token can't purge: it doesn't have the operate scope.");
   });
 
   test("says what keeps it waiting, comes back by itself, and ends when the token is no longer accepted", async () => {
@@ -223,14 +223,14 @@ describeWithBrowser("the operator page", () => {
     });
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(429, { "Retry-After": "7" })));
     await page.clock.fastForward(5_000);
-    await see(page, "Too much was asked from this address within a minute.");
-    await see(page, /^Trying again in [67] s\.$/);
+    await see(page, "Too many requests from this address.");
+    await see(page, /^Retrying in [67] s\.$/);
     await page.unroute("**/v1/staff/overview");
     await page.clock.fastForward(7_000);
     await holds(page, `document.getElementById("notice").hidden`);
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(401)));
     await page.clock.fastForward(5_000);
-    await see(page, "The service does not know this token. Sign in again.");
+    await see(page, "The service doesn't accept this token. Sign in again.");
     expect(await page.getByText("Silver").count()).toBe(0);
   });
 

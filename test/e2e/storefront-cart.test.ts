@@ -64,7 +64,7 @@ describeWithBrowser("the cart", () => {
                   ...line,
                   domain: "kabul.net.af",
                   price: null,
-                  status: "unknown",
+                  status: "not_checked",
                   problem: { code: "upstream_timeout", detail: "x", retryAfter: 5 },
                 },
               ],

@@ -59,7 +59,7 @@ describe("a published price", () => {
         const facts = combinations.map((what, index) => {
           const price = parseWholesale(cents(wholesale[index] ?? 1), "EUR");
           if (price === null) throw new Error("not a wholesale price");
-          return { ...what, wholesale: price, asOfMs: NOW, stale: false };
+          return { ...what, wholesale: price, asOfMs: NOW, stale: false, isDoubtful: false };
         });
         const { prices } = presentPrices(facts, createRetailPolicy(config), NOW);
         expect(prices).toHaveLength(facts.length);

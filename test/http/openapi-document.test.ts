@@ -176,7 +176,7 @@ describe("holding an answer against the document", () => {
     headers: { ...limited, "cache-control": "no-store", "content-type": "application/json; charset=utf-8" },
     body: { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } },
   };
-  const quoted = { ...good, body: { ...good.body, asOf: "2026-03-01T09:30:00.000Z" } };
+  const quoted = { ...good, body: { ...good.body, asOf: "2026-03-01T09:30:00.000Z", stale: false } };
 
   it("accepts what the document says, as an object or as text, for GET and HEAD", () => {
     expect(() => matchesDocument(document, "get", "/v1/quotes?tld=.af", quoted)).not.toThrow();

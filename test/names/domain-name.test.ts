@@ -95,11 +95,11 @@ describe("a name that is refused", () => {
     [".", /is empty/],
     ["af", /only an ending/],
     ["com.af", /only an ending/],
-    ["https://www.gov.af/", /not sold/],
+    ["https://www.gov.af/", /isn't sold/],
     ["edu.af", /only an ending/],
     ["kabul", /needs an ending.*\.af, \.com\.af/],
-    ["kabul.uk", /not sold here/],
-    ["kabul.gov.af", /not sold here/],
+    ["kabul.uk", /isn't sold here/],
+    ["kabul.gov.af", /isn't sold here/],
     ["kabulaf", /needs an ending/],
     ["shop.kabul.af", /one name directly before/],
     ["www.shop.kabul.af", /one name directly before/],
@@ -112,18 +112,18 @@ describe("a name that is refused", () => {
     ["-kabul.af", /hyphen/],
     ["kabul-.af", /hyphen/],
     ["ka--bul.af", /hyphen/],
-    ["ka bul.af", /not a valid domain name/],
-    ["ka_bul.af", /not a valid domain name/],
-    ["ka\u0000bul.af", /not a valid domain name/],
-    ["k%61bul.af", /not a valid domain name/],
-    ["kabul.af\\x", /not a valid domain name/],
-    ["xn--a.af", /not a valid domain name/],
-    ["xn--kabul-.af", /not a valid domain name/],
-    ["kabul／x.af", /not a valid domain name/],
-    ["\uD800.af", /not a valid domain name/],
+    ["ka bul.af", /isn't a valid domain name/],
+    ["ka_bul.af", /isn't a valid domain name/],
+    ["ka\u0000bul.af", /isn't a valid domain name/],
+    ["k%61bul.af", /isn't a valid domain name/],
+    ["kabul.af\\x", /isn't a valid domain name/],
+    ["xn--a.af", /isn't a valid domain name/],
+    ["xn--kabul-.af", /isn't a valid domain name/],
+    ["kabul／x.af", /isn't a valid domain name/],
+    ["\uD800.af", /isn't a valid domain name/],
     ["..", /two dots/],
     ["../x.af", /two dots|empty/],
-    ["https://[::1]/", /not a valid domain name/],
+    ["https://[::1]/", /isn't a valid domain name/],
   ])("%j is refused with a reason", (text, reason) => {
     expect(refusal(text)).toMatch(reason);
   });
@@ -143,16 +143,16 @@ describe("a name that is refused", () => {
   });
 
   test("a TLD that is not sold is no subdomain of the one that is", () => {
-    expect(refusal("kabul.com.af", [".af"])).toMatch(/not sold here/);
-    expect(refusal("www.com.af", [".af"])).toMatch(/not sold here/);
-    expect(refusal("kabul.af", [".com.af"])).toMatch(/not sold here/);
+    expect(refusal("kabul.com.af", [".af"])).toMatch(/isn't sold here/);
+    expect(refusal("www.com.af", [".af"])).toMatch(/isn't sold here/);
+    expect(refusal("kabul.af", [".com.af"])).toMatch(/isn't sold here/);
   });
 
   test("a host in disguise before or after the @ does not pass", () => {
-    expect(refusal("https://kabul.af@evil.example/")).toMatch(/not sold/);
-    expect(refusal("https://evil.example\\@kabul.af/")).toMatch(/not a valid/);
-    expect(refusal("https://kabul.af\\@evil.example/")).toMatch(/not a valid/);
-    expect(refusal("https://a@b@kabul.af/")).toMatch(/not a valid/);
+    expect(refusal("https://kabul.af@evil.example/")).toMatch(/isn't sold/);
+    expect(refusal("https://evil.example\\@kabul.af/")).toMatch(/isn't a valid/);
+    expect(refusal("https://kabul.af\\@evil.example/")).toMatch(/isn't a valid/);
+    expect(refusal("https://a@b@kabul.af/")).toMatch(/isn't a valid/);
   });
 
   test("a reason never repeats what was sent", () => {
@@ -165,7 +165,7 @@ describe("letters that case folding would smuggle in", () => {
   test("KELVIN SIGN is a k by the UTS 46 table, and in no other way", () => {
     expect(parse("\u212Aabul.af").ascii).toBe("kabul.af");
     // The A-label that encodes KELVIN SIGN itself is not what UTS 46 makes of it, so it names nothing.
-    expect(refusal("xn--abul-ue8a.af")).toMatch(/not a valid/);
+    expect(refusal("xn--abul-ue8a.af")).toMatch(/isn't a valid/);
     expect(refusal("\u212Aabul://kabul.af")).not.toBe("accepted");
   });
 

@@ -101,7 +101,7 @@ describe("figures", () => {
       upstream: {
         lastSuccessAt: null,
         lastFailureAt: null,
-        leftAlone: [],
+        openCircuits: [],
         recent: {
           windowMs: 600_000,
           operations: [
@@ -110,8 +110,10 @@ describe("figures", () => {
           ],
         },
       },
-      surprises: [],
+      unexpected: [],
       credentials: [],
+      prices: { sold: 28, known: 28, doubtful: 0, epochsEnded: [] },
+      promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
     };
   }

@@ -226,7 +226,7 @@ describe("what a first contact shows when it goes otherwise", () => {
       expect(result.verdict).toBe("incomplete");
       expect(result.calls.map(({ outcome }) => outcome)).toEqual([
         "understood",
-        "limited",
+        "rate limited",
         "no answer",
         "no answer",
         "no answer",
@@ -259,7 +259,7 @@ describe("what a first contact shows when it goes otherwise", () => {
       expect(result.verdict).toBe("incomplete");
       expect(pointOf(result, one.point)).toMatchObject({ fits: [one.setting], copes: true });
       expect(result.calls.map(({ outcome }) => outcome)).toEqual([
-        "shut out",
+        "access denied",
         ...Array.from({ length: 5 }, () => "no answer"),
       ]);
       expect(sandbox.stats().credentials.find(({ key }) => key === credential.key)?.refused).toBe(1);

@@ -106,13 +106,13 @@ describe("with a ledger file", () => {
     await quotas.close();
   });
 
-  test("while a running service holds it, nothing is asked, and the reason is told in a sentence", async () => {
+  test("while a running service holds it, no call is made, and says why", async () => {
     const config = configOf({ QUOTA_COLD_START: "assume-free" });
     const quotas = service(config, { directory: config.stateDir });
     await quotas.openAll([fingerprint()]);
     const refused = probeLive(config);
     await expect(refused).rejects.toBeInstanceOf(NotProbedError);
-    await expect(refused).rejects.toThrow(/running service holds the quota.*REDIS_URL/);
+    await expect(refused).rejects.toThrow(/running service uses the quota.*REDIS_URL/);
     await quotas.close();
     expect(usage()?.accepted).toBe(0);
     expect((await probeLive(config)).verdict).toBe("copes");
@@ -149,10 +149,10 @@ describeWithRedis("with Redis", () => {
     }
   });
 
-  test("while Redis does not answer, nothing is asked", async () => {
+  test("while Redis does not answer, no call is made", async () => {
     const config = configOf({ REDIS_URL: server.url });
     await server.kill();
-    await expect(probeLive(config)).rejects.toThrow(/^REDIS_URL is set, but Redis does not answer/);
+    await expect(probeLive(config)).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);
     expect(usage()?.accepted).toBe(0);
   });
 });

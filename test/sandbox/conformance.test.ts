@@ -211,6 +211,27 @@ describe.each(PLAYED)("as %s", (played) => {
         await portal("PUT", "/resellers/locked/api-access", { enabled: false });
       },
     );
+    for (const step of ["emailVerified", "twoFactor"]) {
+      portalFact(`§5 API access and credentials are not to be had without ${step}`, async () => {
+        const old = await created("euro");
+        await portal("PUT", "/resellers/euro/api-access", { enabled: false });
+        await portal("PUT", "/resellers/euro/security", { [step]: false });
+        expect(refused(await portal("PUT", "/resellers/euro/api-access", { enabled: true }))).toBe(true);
+        expect(refused(await portal("POST", "/credentials", { reseller: "euro" }))).toBe(true);
+        expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
+        await portal("PUT", "/resellers/euro/security", { [step]: true });
+        await portal("PUT", "/resellers/euro/api-access", { enabled: true });
+        expect(successful(await balance(await created("euro")))).toBe(true);
+      });
+    }
+    portalFact("§5 a credential is not rotated while API access is off", async () => {
+      const old = await created("euro");
+      await portal("PUT", "/resellers/euro/api-access", { enabled: false });
+      expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
+      await portal("PUT", "/resellers/euro/api-access", { enabled: true });
+      const reply = await portal("POST", `/credentials/${old.key}/rotate`);
+      expect(successful(await balance(credentialShape.parse(reply.json)))).toBe(true);
+    });
     portalFact("§5 the secret is displayed once, at creation", async () => {
       const fresh = await created("demo");
       const stats = await portal("GET", "/stats");

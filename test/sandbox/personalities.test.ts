@@ -81,7 +81,10 @@ async function expectFacts(settings: ShapeSettings): Promise<void> {
         : settings.checkEcho === "none"
           ? "not told"
           : doubtful,
-    taken: { status: "taken" },
+    taken: {
+      status: "taken",
+      ...(settings.takenPricing === "price" && { wholesale: eur("19.90") }),
+    },
     renewal: ofYear("21.75"),
     renewalFor2: isUnit ? doubtful : ofYear("42.70"),
     whole,

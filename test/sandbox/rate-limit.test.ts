@@ -84,7 +84,7 @@ describe("the rolling limit", () => {
     expect(failureOf(await get(sandbox, "/nothing"))).toBe("404 not_found");
     expect(failureOf(await post(sandbox, "/domains", {}))).toBe("405 method_not_allowed");
     expect(failureOf(await balance(sandbox))).toBe("429 rate_limit_exceeded");
-    expect(sandbox.stats()).toMatchObject({ strangers: 1 });
+    expect(sandbox.stats()).toMatchObject({ unknownKeys: 1 });
     expect(sandbox.stats().credentials[0]).toMatchObject({
       accepted: 3,
       rejected429: 1,

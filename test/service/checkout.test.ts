@@ -161,9 +161,9 @@ describe("the storefront", () => {
   });
 
   test.each([
-    ["pay.example.af", "must be an http or https address"],
-    ["javascript:alert(1)", "must be an http or https address"],
-    ["https://user@pay.example.af", "must be an address without a user"],
+    ["pay.example.af", "must be an http or https URL"],
+    ["javascript:alert(1)", "must be an http or https URL"],
+    ["https://user@pay.example.af", "must not contain credentials"],
   ])("is not started with CHECKOUT_URL=%s", (url, problem) => {
     const result = readConfig({ CHECKOUT_URL: url }, new FakeClock());
     expect(result).toEqual({ ok: false, faults: [`CHECKOUT_URL: ${problem}`] });

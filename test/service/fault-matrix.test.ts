@@ -93,7 +93,7 @@ function cart(domain: string, action: string): Question {
   return { method: "POST", body: { items: [{ domain, action, years: 1 }] } };
 }
 
-const registered = (domain: string, status: string, price: unknown) => ({
+const registered = (domain: string, status: string, price: unknown, renewal: unknown = null) => ({
   domain,
   unicodeName: domain,
   tld: ".af",
@@ -102,9 +102,10 @@ const registered = (domain: string, status: string, price: unknown) => ({
   premium: false,
   years: 1,
   price,
+  renewal,
 });
 const inCart = (domain: string, action: string, status: string, amount: string) => ({
-  items: [{ domain, tld: ".af", action, years: 1, price: usd(amount), status }],
+  items: [{ domain, tld: ".af", action, years: 1, price: usd(amount), status, premium: false }],
   total: [usd(amount)],
 });
 const own = {
@@ -126,7 +127,7 @@ const ASKED: readonly Asked[] = [
     operation: "check",
     path: "/v1/availability?domain=free.af",
     status: 200,
-    truth: registered("free.af", "available", usd(REGISTRATION)),
+    truth: registered("free.af", "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "check",
@@ -145,7 +146,7 @@ const ASKED: readonly Asked[] = [
     operation: "quote",
     path: "/v1/availability?domain=unpriced.af",
     status: 200,
-    truth: registered("unpriced.af", "available", usd(REGISTRATION)),
+    truth: registered("unpriced.af", "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "quote",
@@ -242,7 +243,11 @@ class StillClock implements Clock {
   }
 }
 
-const told = z.looseObject({ stale: z.boolean().optional(), source: z.string().optional() });
+const told = z.looseObject({
+  stale: z.boolean().optional(),
+  source: z.string().optional(),
+  items: z.array(z.looseObject({}).transform(({ asOf: _asOf, ...line }) => line)).optional(),
+});
 
 /** What is left of an answer when time is taken out of it, with the promise that goes with it, and whether it says that it is old. */
 function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {

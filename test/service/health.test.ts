@@ -51,7 +51,7 @@ test("without a price yet, it warns and /v1/prices says when to come again", asy
       status: "fail",
       checks: {
         upstream: [{ status: "fail", output: "Every credential is refused." }],
-        prices: [{ status: "warn", output: "No price is known yet." }],
+        prices: [{ status: "warn", output: "No prices are known yet." }],
       },
     });
     expect((await service.ask("/livez")).status).toBe(200);

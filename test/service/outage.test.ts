@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000;
 const TRIAL_MS = 30_000;
 
 const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
-const overview = z.object({ upstream: z.object({ leftAlone: z.array(z.string()) }) });
+const overview = z.object({ upstream: z.object({ openCircuits: z.array(z.string()) }) });
 const health = z.object({
   status: z.string(),
   checks: z.object({ upstream: z.array(z.object({ status: z.string() })) }),
@@ -60,9 +60,9 @@ async function bustle(service: Service, second: number): Promise<void> {
   ]);
 }
 
-const leftAlone = async (service: Service): Promise<readonly string[]> =>
+const openCircuits = async (service: Service): Promise<readonly string[]> =>
   overview.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).upstream
-    .leftAlone;
+    .openCircuits;
 
 interface Sample {
   readonly atMs: number;
@@ -115,7 +115,7 @@ describe.each([
         expect(search.body).toMatchObject({ complete: false, results: [{ status: "unknown" }, {}, {}, {}] });
         const state = health.parse((await service.ask("/health")).body);
         expect(state.checks.upstream).toMatchObject([{ status: "warn" }]);
-        expect(await leftAlone(service)).toEqual(
+        expect(await openCircuits(service)).toEqual(
           expect.arrayContaining(["check", "domains", "domain", "balance", "tier"]),
         );
 
@@ -129,7 +129,7 @@ describe.each([
         const checked = await service.ask("/v1/availability?domain=herat.af");
         expect(checked.body).toMatchObject({ stale: false });
         expect((await service.ask("/v1/quotes?tld=.af&action=renewal&years=1")).status).toBe(200);
-        expect(await leftAlone(service)).not.toContain("check");
+        expect(await openCircuits(service)).not.toContain("check");
       }),
     120_000,
   );
@@ -171,14 +171,14 @@ test("one operation that fails does not disturb the others", () =>
         "upstream_failed",
       );
     expect(service.calls("POST /api/v1/domains/check")).toBe(5);
-    expect(await leftAlone(service)).toEqual(["check"]);
+    expect(await openCircuits(service)).toEqual(["check"]);
     const refused = problemOf(await service.ask("/v1/availability?domain=another.af"));
     expect(refused.retryAfter).toBeGreaterThan(20);
     expect((await service.ask("/v1/staff/tier", { headers: bearer("read") })).status).toBe(200);
     service.sandbox.control.clearFaults();
     await clock.advance((refused.retryAfter ?? 0) * 1000);
     expect((await service.ask("/v1/availability?domain=another.af")).status).toBe(200);
-    expect(await leftAlone(service)).toEqual([]);
+    expect(await openCircuits(service)).toEqual([]);
   }));
 
 test("a credential that is revoked while no call is under way costs at most five in five minutes, and what is known is still shown", () =>
@@ -209,11 +209,11 @@ test("what the upstream says that is new reaches staff as a shape, and a metric"
     await service.ask("/v1/staff/tier", { headers: bearer("read") });
     const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
     expect(body).toMatchObject({
-      surprises: expect.arrayContaining([
+      unexpected: expect.arrayContaining([
         { operation: "tier", what: "message (string)", count: 1, firstSeen: "2026-03-20T00:00:00.000Z" },
         { operation: "tier", what: "meta (object)", count: 1, firstSeen: "2026-03-20T00:00:00.000Z" },
       ]),
     });
     const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
-    expect(metrics.text).toMatch(/^upstream_surprises_total\{operation="tier"\} 2$/m);
+    expect(metrics.text).toMatch(/^upstream_unexpected_total\{operation="tier"\} 2$/m);
   }));

@@ -17,7 +17,15 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const cartShape = z.strictObject({
-  items: z.array(z.strictObject({ ...term, price: money.nullable(), status: z.string() })),
+  items: z.array(
+    z.strictObject({
+      ...term,
+      price: money.nullable(),
+      status: z.string(),
+      premium: z.boolean(),
+      asOf: z.iso.datetime().nullable(),
+    }),
+  ),
   total: z.array(money),
   promise: z.string(),
   validUntil: z.iso.datetime(),
@@ -61,7 +69,7 @@ describe("a cart", () => {
       { domain: "gold.af", action: "registration" },
     );
     const { items, exp, iat, currency } = claimsOf(cart.promise);
-    const shown = cart.items.flatMap(({ status: _status, price, ...line }) =>
+    const shown = cart.items.flatMap(({ status: _status, premium: _premium, asOf: _asOf, price, ...line }) =>
       price ? [{ ...line, price }] : [],
     );
     expect(shown.map(({ domain }) => domain)).toEqual(["kabul.af", "khyber.af", "gold.af"]);
@@ -151,6 +159,7 @@ promise: { validMs: 60000 }
             margin: usd("6.78"),
             wholesaleToday: usd("20.21"),
             marginToday: usd("6.78"),
+            marginLost: null,
           },
           {
             ...line,
@@ -162,6 +171,7 @@ promise: { validMs: 60000 }
             margin: usd("217.50"),
             wholesaleToday: null,
             marginToday: null,
+            marginLost: null,
           },
           {
             ...renewal,
@@ -169,8 +179,10 @@ promise: { validMs: 60000 }
             margin: usd("5.90"),
             wholesaleToday: usd("22.09"),
             marginToday: usd("5.90"),
+            marginLost: null,
           },
         ],
+        marginLost: [],
       });
       await clock.advance(900_000);
       expect(problemOf(await read(jti)).code).toBe("not_found");
@@ -242,13 +254,13 @@ test("against a live upstream and without a key nothing is promised, and the log
   }
 });
 
-/** The README's code in this language that verifies a promise. */
-function fromReadme(language: "ts" | "php"): string {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  const blocks = [...readme.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
+/** The code of docs/pricing.md in this language that verifies a promise. */
+function fromDocs(language: "ts" | "php"): string {
+  const page = readFileSync(join(ROOT, "docs/pricing.md"), "utf8");
+  const blocks = [...page.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
   const [, , code] =
     blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
-  if (code === undefined) throw new Error(`the README has no ${language} that verifies a promise`);
+  if (code === undefined) throw new Error(`docs/pricing.md has no ${language} that verifies a promise`);
   return code.replaceAll("https://shop.example.af", "__SERVICE__");
 }
 
@@ -296,8 +308,8 @@ describe("a reseller's checkout, in a process of its own", () => {
       await expect(checkedOut(program, false_)).rejects.toThrow();
   }
 
-  test("verifies a promise with the TypeScript of the README, and refuses one that was changed", async () => {
-    const typed = `${fromReadme("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
+  test("verifies a promise with the TypeScript of the docs, and refuses one that was changed", async () => {
+    const typed = `${fromDocs("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
     const { code } = transformSync(typed, {
       jsc: { target: "es2022", parser: { syntax: "typescript" } },
       module: { type: "es6" },
@@ -306,8 +318,8 @@ describe("a reseller's checkout, in a process of its own", () => {
   });
 
   const hasPhp = spawnSync("php", ["--version"]).status === 0;
-  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the README", async () => {
-    const code = `${fromReadme("php")}\necho json_encode(promised_lines($argv[1]));`;
+  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the docs", async () => {
+    const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;
     await isHeldTo({ command: "php", file: "checkout.php", code });
   });
 });

@@ -194,13 +194,15 @@ describe("staff", () => {
       upstream: {
         lastSuccessAt: NOW,
         lastFailureAt: null,
-        leftAlone: [],
+        openCircuits: [],
         recent: { windowMs: 600_000, operations: expect.any(Array) },
       },
       // Another personality of the sandbox is surprising by its very shape.
-      surprises: PRESET === undefined ? [] : expect.any(Array),
+      unexpected: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
       redis: "none",
+      prices: { sold: 28, known: 28, doubtful: expect.any(Number), epochsEnded: expect.any(Array) },
+      promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
     });
   });

@@ -120,7 +120,7 @@ describe("the tier", () => {
     await clock.advance(1_000);
     expect(await healthOf(service)).toEqual({
       status: "warn",
-      output: "Staff are told something about the prices.",
+      output: "Price warnings exist; see the staff price list.",
     });
     clock.stepWall(24 * 3_600_000);
     await clock.advance(1_000);
@@ -151,7 +151,7 @@ describe("what is wrong with prices", () => {
     const clock = new FakeClock();
     const service = await startService({ clock, world, retail: retail("0") });
     try {
-      const warning = { status: "warn", output: "Staff are told something about the prices." };
+      const warning = { status: "warn", output: "Price warnings exist; see the staff price list." };
       const { warnings } = await pricesOf(service);
       expect(warnings).toEqual([expect.stringContaining("nearly the same multiple")]);
       await clock.advance(1_000);

@@ -22,11 +22,26 @@ const TAKEN = {
   status: "taken",
   asOf: NOW,
   price: null,
+  renewal: null,
   years: 1,
 };
 
+/** What the shortest renewal costs. */
+const RENEWALS = new Map([
+  [".af", usd("27.99")],
+  [".com.af", usd("13.99")],
+  [".net.af", usd("11.99")],
+  [".org.af", usd("11.99")],
+]);
+
 function usd(amount: string) {
   return { amount, currency: "USD" };
+}
+
+/** An available ordinary name. */
+function free(domain: string) {
+  const name = named(domain);
+  return { ...name, ...FREE, renewal: RENEWALS.get(name.tld) ?? null };
 }
 
 function named(domain: string, unicodeName = domain) {
@@ -75,7 +90,7 @@ describe("a visitor", () => {
     test("that is free is told so with the retail price of the shortest term", async () => {
       const answer = await service.ask("/v1/availability?domain=kabul.af");
       expect(answer.status).toBe(200);
-      expect(answer.body).toEqual({ ...named("kabul.af"), ...FREE, years: 1, price: usd("26.99") });
+      expect(answer.body).toEqual({ ...free("kabul.af"), years: 1, price: usd("26.99") });
       expect(answer.headers).toMatchObject({
         "content-type": "application/json; charset=utf-8",
         "cache-control": "private, max-age=5",
@@ -84,7 +99,7 @@ describe("a visitor", () => {
 
     test("for two years is told the price of two years, which is not twice that of one", async () => {
       const { body } = await service.ask("/v1/availability?domain=kabul.af&years=2");
-      expect(body).toEqual({ ...named("kabul.af"), ...FREE, years: 2, price: usd("48.99") });
+      expect(body).toEqual({ ...free("kabul.af"), years: 2, price: usd("48.99") });
     });
 
     test("that is taken is told so with a 200 and no price", async () => {
@@ -107,6 +122,7 @@ describe("a visitor", () => {
       expect(one.body).toEqual({
         ...named("gold.af"),
         ...FREE,
+        renewal: null,
         premium: true,
         years: 1,
         price: usd("1667.50"),
@@ -203,10 +219,10 @@ describe("a visitor", () => {
         query: "Kabul",
         label: "kabul",
         results: [
-          { ...named("kabul.af"), ...FREE, years: 1, price: usd("26.99") },
-          { ...named("kabul.com.af"), ...FREE, years: 1, price: usd("11.99") },
-          { ...named("kabul.net.af"), ...FREE, years: 1, price: usd("10.99") },
-          { ...named("kabul.org.af"), ...FREE, years: 1, price: usd("10.99") },
+          { ...free("kabul.af"), years: 1, price: usd("26.99") },
+          { ...free("kabul.com.af"), years: 1, price: usd("11.99") },
+          { ...free("kabul.net.af"), years: 1, price: usd("10.99") },
+          { ...free("kabul.org.af"), years: 1, price: usd("10.99") },
         ],
         complete: true,
       });
@@ -333,6 +349,7 @@ describe("a visitor", () => {
         years: 2,
         price: usd("53.99"),
         asOf: NOW,
+        stale: false,
       });
       expect(answer.headers["cache-control"]).toBe("no-store");
       expect(service.calls()).toBe(before);
@@ -377,6 +394,8 @@ describe("a visitor", () => {
         tld: ".af",
         action,
         years,
+        premium: domain === "gold.af",
+        asOf: NOW,
       });
       expect(answer.body).toEqual({
         items: [
@@ -601,6 +620,7 @@ describe("when quota is short", () => {
         premium: false,
         years: 1,
         price: null,
+        renewal: null,
         asOf: null,
         stale: false,
         retryAfter: expect.any(Number),
@@ -797,8 +817,8 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
       const stale = await service.ask("/v1/availability?domain=kabul.af");
       expect(stale.status).toBe(200);
       expect(stale.body).toEqual({
-        ...named("kabul.af"),
-        ...FREE,
+        ...free("kabul.af"),
+        renewal: null,
         years: 1,
         price: usd("25.27"),
         stale: true,

@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import { nameOf } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
-import type { AvailabilityDesk, VisitorAsk } from "../../src/storefront/availability.js";
+import type { AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
 import { type SearchedName, searchPatiently } from "../../src/storefront/search.js";
 import { FakeClock } from "../support/fake-clock.js";
 
@@ -17,11 +17,20 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
   const stop = new AbortController();
   const told: [string, string, number?][] = [];
   const asks: VisitorAsk[] = [];
-  const desk: Pick<AvailabilityDesk, "lookUp"> = {
+  const desk: Pick<AvailabilityService, "lookUp"> = {
     async lookUp(ask, name, years) {
       asks.push(ask);
       if (name.label === "b") return b(ask);
-      return { name, years, status: "taken", premium: false, price: null, asOfMs: 0, stale: false };
+      return {
+        name,
+        years,
+        status: "taken",
+        premium: false,
+        price: null,
+        renewal: null,
+        asOfMs: 0,
+        stale: false,
+      };
     },
   };
   const ask: VisitorAsk = {

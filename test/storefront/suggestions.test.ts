@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type DomainName, nameOf, parseDomainName } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
 import type { Affixes } from "../../src/retail/retail-config.js";
-import type { Availability, AvailabilityDesk, VisitorAsk } from "../../src/storefront/availability.js";
+import type { Availability, AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
 import { createSuggestionDesk, SUGGESTING_MS, variantsOf } from "../../src/storefront/suggestions.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
@@ -100,11 +100,11 @@ describe("suggesting", () => {
     const clock = new FakeClock();
     const asks: VisitorAsk[] = [];
     const suggested: string[] = [];
-    const desk: Pick<AvailabilityDesk, "lookUp"> = {
+    const desk: Pick<AvailabilityService, "lookUp"> = {
       async lookUp(ask, name, years) {
         asks.push(ask);
         const status = await lookUp(ask, name.label);
-        return { name, years, status, premium: false, price: null, asOfMs: 0, stale: false };
+        return { name, years, status, premium: false, price: null, renewal: null, asOfMs: 0, stale: false };
       },
     };
     const suggestions = createSuggestionDesk({

@@ -329,10 +329,13 @@ export interface ServiceProcess {
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** `node dist/main.js` with this environment and nothing of ours. */
-export function spawnService(env: Readonly<Record<string, string>>): ServiceProcess {
-  const child = spawn(process.execPath, [join(ROOT, "dist/main.js")], {
-    cwd: ROOT,
+/** `node dist/main.js` with this environment and nothing of ours; `node` are options of Node itself. */
+export function spawnService(
+  env: Readonly<Record<string, string>>,
+  { cwd = ROOT, node = [] }: { readonly cwd?: string; readonly node?: readonly string[] } = {},
+): ServiceProcess {
+  const child = spawn(process.execPath, [...node, join(ROOT, "dist/main.js")], {
+    cwd,
     env: { PATH: process.env["PATH"], PORT: "0", HOST: "127.0.0.1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import type { ErrorCode } from "../../src/errors.js";
-import type { Upstream } from "../../src/upstream/client.js";
+import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   ACTIVE,
@@ -48,7 +48,7 @@ beforeEach(() => {
 
 afterAll(() => stub.close());
 
-function check(upstream: Upstream): Promise<unknown> {
+function check(upstream: Values): Promise<unknown> {
   return upstream.check(ask(), KABUL, 1);
 }
 
@@ -76,7 +76,7 @@ async function expectRefusal({ code, timeoutMs = 3000, play }: Trap): Promise<Be
 }
 
 describe("what is sent", () => {
-  const operations: [string, (upstream: Upstream) => Promise<unknown>, string, string, string][] = [
+  const operations: [string, (upstream: Values) => Promise<unknown>, string, string, string][] = [
     [
       "a check",
       (upstream) => upstream.check(ask(), KABUL, 2),
@@ -433,7 +433,7 @@ describe("a refusal that its status does not tell", () => {
     ],
   ])("%s is a limit: it pauses the credential, and refuses it not", async (_what, play) => {
     const bench = createBench({ baseUrl: stub.url, standby: true });
-    for (const call of [check, (upstream: Upstream) => upstream.domain(ask(), KABUL)]) {
+    for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
       stub.next(play);
       const error = await refusalOf(call(bench.upstream));
       expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: 60_000 });
@@ -469,7 +469,7 @@ describe("a refusal that its status does not tell", () => {
   });
 
   test.each([200, 400, 403])("a %i that speaks of the credential is a refused credential", async (status) => {
-    for (const call of [check, (upstream: Upstream) => upstream.domain(ask(), KABUL)]) {
+    for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
       const { upstream, credentials, lines } = createBench({ baseUrl: stub.url });
       stub.next(json(refusal("invalid_credentials"), status));
       const error = await refusalOf(call(upstream));

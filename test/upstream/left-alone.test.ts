@@ -4,7 +4,7 @@ import { createQuota } from "../../src/quota/lanes.js";
 import { memoryLedger } from "../../src/quota/ledger-memory.js";
 import type { Ask, Lane, Quota } from "../../src/quota/quota.js";
 import { fixedSecret } from "../../src/secret.js";
-import type { Upstream } from "../../src/upstream/client.js";
+import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { until } from "../support/service.js";
 import {
@@ -46,12 +46,12 @@ function bench(settings: Partial<BenchSettings> = {}): Bench {
   return createBench({ baseUrl: stub.url, clock, quota, failuresToOpen: 5, ...settings });
 }
 
-function check(upstream: Upstream, lane: Lane = "exact", client = "a"): Promise<unknown> {
+function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {
   const asked: Ask = { ...ask(), lane, client, maxWaitMs: lane === "refresh" ? Infinity : 8000 };
   return upstream.check(asked, KABUL, 1);
 }
 
-function quote(upstream: Upstream): Promise<unknown> {
+function quote(upstream: Values): Promise<unknown> {
   return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
 }
 
@@ -73,7 +73,7 @@ function held(play: Play): { readonly play: Play; release(): void } {
 const used = (): number => quota.snapshot().used;
 const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
 
-async function fail(upstream: Upstream, times = 5): Promise<void> {
+async function fail(upstream: Values, times = 5): Promise<void> {
   stub.next(...Array.from({ length: times }, () => BROKEN));
   for (let n = 0; n < times; n += 1) expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
 }

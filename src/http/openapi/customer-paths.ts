@@ -1,4 +1,4 @@
-/** What customers may ask with the token of the reseller's login (contract section 5). */
+/** Paths for customers, with a token from the reseller's login (contract section 5). */
 import { countedAnswer, inPath, operation } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
@@ -30,10 +30,10 @@ const list = operation({
   id: "listOwnDomains",
   tag: "customers",
   summary: "The customer's domains.",
-  description: "The names of the token that the reseller manages.",
+  description: "The domains in the token that the reseller manages.",
   answers: {
     200: countedAnswer({
-      description: "As known at the time told.",
+      description: "The last known state, with the time when it was known.",
       content: { schema: schemaRef("CustomerDomains"), example: { domains: [OWN] } },
     }),
   },
@@ -44,11 +44,11 @@ const one = operation({
   id: "getOwnDomain",
   tag: "customers",
   summary: "One of the customer's domains.",
-  description: "A name that is not in the token, or not managed by the reseller, is not found.",
-  parameters: [inPath("domain", "The name.", { type: "string", minLength: 1 }, "kabul.af")],
+  description: "A name that isn't in the token, or isn't managed by the reseller, is answered with 404.",
+  parameters: [inPath("domain", "The domain name.", { type: "string", minLength: 1 }, "kabul.af")],
   answers: {
     200: countedAnswer({
-      description: "As known at the time told.",
+      description: "The last known state, with the time when it was known.",
       content: { schema: schemaRef("CustomerDomain"), example: OWN },
     }),
   },

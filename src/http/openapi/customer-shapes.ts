@@ -1,4 +1,4 @@
-/** The shapes of what customers are told of their own domains (contract section 5). */
+/** The shapes of answers for customers (contract section 5). */
 import { z } from "zod";
 import { learned, record } from "./staff-shapes.js";
 import { moneyShape, years } from "./visitor-shapes.js";
@@ -8,7 +8,7 @@ export const customerDomainShape = z
     ...record,
     renewal: z
       .array(z.strictObject({ years, price: moneyShape }))
-      .meta({ description: "What a renewal costs; empty while no price is known, and where none is sold." }),
+      .meta({ description: "What a renewal costs. Empty if no price is known or no renewal is sold." }),
     ...learned,
   })
   .meta({ description: "One of the customer's own domains." });

@@ -1,4 +1,4 @@
-/** The header fields that answers carry. "Required" in the document is a promise: the field is on every such answer. */
+/** The response headers. A header that the document calls required is on every such answer. */
 import type { JsonObject } from "./schemas.js";
 
 function field(description: string, schema: JsonObject, example?: string | number): JsonObject {
@@ -10,36 +10,36 @@ export function optional(header: JsonObject): JsonObject {
 }
 
 export function cacheControl(value: string): JsonObject {
-  return field("Who may keep the answer, and how long.", { type: "string", const: value }, value);
+  return field("Who may cache the answer, and for how long.", { type: "string", const: value }, value);
 }
 
 export const NO_STORE = cacheControl("no-store");
-/** Of an answer that may be an event stream. */
+/** For an answer that can be an event stream. */
 export const STORED_NOWHERE: JsonObject = {
   ...NO_STORE,
   schema: { type: "string", enum: ["no-store", "no-store, no-transform"] },
 };
 export const UNBUFFERED = optional(
-  field("On an event stream: a proxy must not buffer it.", { type: "string", const: "no" }, "no"),
+  field("On an event stream: tells proxies not to buffer it.", { type: "string", const: "no" }, "no"),
 );
 export const REQUEST_ID = field(
-  "Names this request; a client's own is echoed if it is 1 to 64 letters, digits, _ or -.",
+  "Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.",
   { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
   "3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44",
 );
 export const RATE_LIMIT = field(
-  "What this client has left (RateLimit fields, draft 8).",
+  "The requests that this client has left (RateLimit header fields, draft 8).",
   { type: "string" },
   '"client"; r=117; t=42',
 );
 export const RATE_LIMIT_POLICY = field(
-  "What this client may ask (RateLimit fields, draft 8).",
+  "The rate limit of this client (RateLimit header fields, draft 8).",
   { type: "string" },
   '"client"; q=120; w=60',
 );
-export const RETRY_AFTER = field("Whole seconds until a retry.", { type: "integer", minimum: 0 }, 17);
+export const RETRY_AFTER = field("Seconds to wait before a retry.", { type: "integer", minimum: 0 }, 17);
 export const ETAG = field("A strong entity tag.", { type: "string", pattern: '^"[^"]*"$' }, '"9f2c41d07be3"');
-export const ALLOW = field("The methods that this path has.", { type: "string" }, "GET, HEAD");
+export const ALLOW = field("The methods that this path supports.", { type: "string" }, "GET, HEAD");
 export const AUTHENTICATE = field(
   "Asks for a bearer token.",
   { type: "string", pattern: "^Bearer" },

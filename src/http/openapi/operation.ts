@@ -1,4 +1,4 @@
-/** One operation of the document from its few facts, so that all of them carry the same fields and list their problems alike. */
+/** Builds the operations of the document, so that all of them describe headers and errors in the same way. */
 import { NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
 import { problemRefs, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
@@ -10,7 +10,7 @@ export interface OperationFacts {
   readonly tag: "visitors" | "customers" | "staff" | "service";
   readonly summary: string;
   readonly description?: string;
-  /** A staff token with this scope is needed. */
+  /** The scope that the staff token needs. */
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
   readonly body?: { readonly schema: SchemaName; readonly example: unknown };
@@ -44,7 +44,7 @@ export function operation(facts: OperationFacts): JsonObject {
 }
 
 export interface Content {
-  /** Default: JSON. */
+  /** Media type; default: JSON. */
   readonly type?: string;
   readonly schema: JsonObject;
   readonly example?: unknown;
@@ -52,13 +52,13 @@ export interface Content {
 
 export interface AnswerFacts {
   readonly description: string;
-  /** Absent: an answer without a body. Several: the client chooses. */
+  /** Omitted for an answer without a body; several if the client chooses by `Accept`. */
   readonly content?: Content | readonly Content[];
   readonly cache?: JsonObject;
   readonly headers?: JsonObject;
 }
 
-/** An answer outside /v1, where clients are not counted. */
+/** An answer outside /v1, without RateLimit headers. */
 export function answer({ description, content, cache, headers }: AnswerFacts): JsonObject {
   return {
     description,
@@ -76,7 +76,7 @@ export function answer({ description, content, cache, headers }: AnswerFacts): J
   };
 }
 
-/** An answer under /v1. */
+/** An answer under /v1, with RateLimit headers. */
 export function countedAnswer(facts: AnswerFacts): JsonObject {
   return answer({
     ...facts,

@@ -1,29 +1,31 @@
-/** Every problem that the service can answer with: what it means, as a response of the document with an example per code. */
+/** The explanation of every error code, and the OpenAPI responses with an example for each. */
 import { type ErrorCode, PROBLEMS } from "../../errors.js";
 import * as fields from "./headers.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
-/** What a code means and what its reader can do. */
+/** What a code means, and what its reader can do. */
 export const PROBLEM_MEANINGS = {
   invalid_request:
-    "A parameter, a name, a TLD or a term is malformed or unknown. Each fault is named in errors; a retry without a change fails too.",
-  unauthenticated: "There is no bearer token, or not a valid one. Send a valid token.",
-  forbidden: "The token is valid but lacks the scope that this needs. Use a token that has it.",
-  not_found: "There is no such path or resource.",
-  method_not_allowed: "This path exists, but not for this method. The Allow field names those that it has.",
-  not_acceptable: "The answer cannot be given in any form that the Accept field names.",
-  payload_too_large: "The body is larger than what can be asked in one request. Ask for less at once.",
-  unsupported_media_type: "The body must be JSON, sent as application/json.",
-  rate_limited:
-    "This client has asked more than it may in a minute. It is served again after the seconds given.",
-  internal: "A fault of the service itself. It is recorded under the request id.",
-  upstream_failed: "The registry service refused or broke, and nothing known may be shown instead.",
+    "A parameter, name, TLD or term is malformed or unknown. `errors` lists each invalid field. Change the request before a retry.",
+  unauthenticated: "The bearer token is missing or invalid.",
+  forbidden: "The token is valid, but doesn't have the scope that this request needs.",
+  not_found: "There is no such path or resource, or it isn't visible with this token.",
+  method_not_allowed:
+    "The path exists, but not with this method. The `Allow` header lists the methods that it has.",
+  not_acceptable: "The service can't answer in any of the formats in the `Accept` header.",
+  payload_too_large: "The body is larger than 32 kB.",
+  unsupported_media_type: "The body must be sent as `application/json` in UTF-8.",
+  rate_limited: "This client sent too many requests. It is served again after `retryAfter` seconds.",
+  internal: "The service itself failed. The error is logged with the request id.",
+  upstream_failed:
+    "The registry service refused the call or failed, and there is no known answer to show instead.",
   upstream_contract:
-    "The registry service answered something that cannot be trusted, and nothing known may be shown instead.",
+    "The registry service's answer can't be trusted, and there is no known answer to show instead.",
   quota_exhausted:
-    "The registry service cannot be asked in time, and nothing known may be shown. A retry after the seconds given succeeds.",
-  shutting_down: "This process is about to stop. A retry reaches another one, or this one after its restart.",
-  upstream_timeout: "The registry service did not answer in time, and nothing known may be shown instead.",
+    "The registry service can't be asked in time, and there is no known answer to show. With `kept: true` a call is reserved, and a retry after `retryAfter` seconds succeeds. With `kept: false` nothing is reserved.",
+  shutting_down: "This process is stopping. A retry reaches another process, or this one after its restart.",
+  upstream_timeout:
+    "The registry service didn't answer in time, and there is no known answer to show instead.",
 } as const satisfies Record<ErrorCode, string>;
 
 const RESPONSES = {
@@ -45,7 +47,7 @@ const RESPONSES = {
 
 export type ProblemResponse = keyof typeof RESPONSES;
 
-/** Only these name a time: for the others nobody knows when a retry helps. */
+/** Only these errors know when a retry helps. */
 const RETRY_SECONDS: Partial<Record<ErrorCode, number>> = { rate_limited: 17, quota_exhausted: 9 };
 
 export function problemKind(code: ErrorCode): JsonObject {
@@ -111,7 +113,7 @@ export function problemResponses(): JsonObject {
   return Object.fromEntries(Object.entries(RESPONSES).map(([name, codes]) => [name, responseOf(codes)]));
 }
 
-/** The responses of an operation under their status codes. */
+/** References to the responses of an operation, by status code. */
 export function problemRefs(names: readonly ProblemResponse[]): JsonObject {
   return Object.fromEntries(
     names.map((name) => [

@@ -1,4 +1,4 @@
-/** The named schemas of the document, made from the same zod shapes that requests and tests are checked with. */
+/** The named schemas of the document, generated from the zod shapes that also check requests and tests. */
 import { z } from "zod";
 import * as customer from "./customer-shapes.js";
 import * as service from "./service-shapes.js";
@@ -54,7 +54,7 @@ export function namedSchemas(): JsonObject {
   const { schemas } = z.toJSONSchema(registry, {
     uri: (id) => `#/components/schemas/${id}`,
     override: ({ jsonSchema }) => {
-      // A generator's reader gains nothing from the calendar as a pattern, nor from the bounds of a double.
+      // Patterns for calendar dates and the bounds of a double don't help readers of generated code.
       if (jsonSchema.format === "date-time") jsonSchema.pattern = "Z$";
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },

@@ -1,4 +1,4 @@
-/** What machines ask: metrics, health, the meaning of problems, this document (contract sections 3, 6 and 7). */
+/** Paths for operators and tools: metrics, health, keys, error codes, this document (contract sections 3, 6 and 7). */
 import { answer, inPath, operation } from "./operation.js";
 import { problemKind } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
@@ -32,7 +32,7 @@ function health(description: string, statuses: readonly string[], example: unkno
 const metrics = operation({
   id: "getMetrics",
   tag: "service",
-  summary: "Figures for Prometheus.",
+  summary: "Prometheus metrics.",
   scope: "metrics",
   answers: {
     200: answer({
@@ -50,31 +50,34 @@ const metrics = operation({
 const live = operation({
   id: "getLiveness",
   tag: "service",
-  summary: "Does the process run?",
-  answers: { 200: state("It runs.", "live") },
+  summary: "Whether the process is running.",
+  answers: { 200: state("The process is running.", "live") },
   problems: ["InvalidRequest", "Internal"],
 });
 
 const ready = operation({
   id: "getReadiness",
   tag: "service",
-  summary: "Can it serve?",
-  description: "Costs no quota.",
-  answers: { 200: state("It can.", "ready"), 503: state("It is starting or draining.", "draining") },
+  summary: "Whether the service can answer requests.",
+  description: "Uses no quota.",
+  answers: {
+    200: state("The service is ready.", "ready"),
+    503: state("The service is starting or stopping.", "draining"),
+  },
   problems: ["InvalidRequest", "Internal"],
 });
 
 const healthy = operation({
   id: "getHealth",
   tag: "service",
-  summary: "How are the service and what it leans on?",
-  description: "Costs no quota.",
+  summary: "Health of the service and its dependencies.",
+  description: "Uses no quota.",
   answers: {
-    200: health("It serves, perhaps with less than all.", ["pass", "warn"], HEALTH),
-    503: health("It cannot serve.", ["fail"], {
+    200: health("The service answers requests, possibly with limitations.", ["pass", "warn"], HEALTH),
+    503: health("Every credential is refused.", ["fail"], {
       ...HEALTH,
       status: "fail",
-      checks: { ...HEALTH.checks, prices: [{ status: "fail", output: "no price is known" }] },
+      checks: { ...HEALTH.checks, upstream: [{ status: "fail", output: "Every credential is refused." }] },
     }),
   },
   problems: ["InvalidRequest", "Internal"],
@@ -83,11 +86,11 @@ const healthy = operation({
 const problem = operation({
   id: "getProblemKind",
   tag: "service",
-  summary: "What does a problem's code mean?",
-  parameters: [inPath("code", "The code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
+  summary: "Explanation of an error code.",
+  parameters: [inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
   answers: {
     200: answer({
-      description: "Its meaning.",
+      description: "The explanation.",
       content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
     }),
   },
@@ -97,11 +100,11 @@ const problem = operation({
 const keys = operation({
   id: "getPromiseKeys",
   tag: "service",
-  summary: "The keys with which price promises are verified.",
-  description: "A promise names its key by kid. The key of every promise that still holds is here.",
+  summary: "Public keys that verify signed carts.",
+  description: "A signed cart names its key by `kid`. The keys of all valid signed carts are included.",
   answers: {
     200: answer({
-      description: "A JWK set; empty when the service has no key.",
+      description: "A JWK set. It is empty if the service has no signing key.",
       content: {
         schema: schemaRef("KeySet"),
         example: {

@@ -1,4 +1,4 @@
-/** The shapes of problems (RFC 9457) and of health (contract sections 3 and 7). */
+/** The shapes of errors (RFC 9457), health and keys (contract sections 3 and 7). */
 import { z } from "zod";
 import { type ErrorCode, PROBLEMS } from "../../errors.js";
 
@@ -15,26 +15,26 @@ export const problemShape = z
     type: z.string().regex(/^\/problems\/[a-z_]+$/),
     ...named,
     detail: z.string(),
-    requestId: z.string().meta({ description: "The same as the x-request-id field." }),
+    requestId: z.string().meta({ description: "The same as the `x-request-id` header." }),
     errors: z
       .array(z.strictObject({ field: z.string(), message: z.string() }))
       .optional()
-      .meta({ description: "Each field at fault." }),
+      .meta({ description: "Each invalid field." }),
     retryAfter: z
       .int()
       .min(0)
       .optional()
-      .meta({ description: "Whole seconds, the same as the Retry-After field." }),
+      .meta({ description: "Seconds to wait before a retry; the same as the `Retry-After` header." }),
   })
-  .meta({ description: "What went wrong. Its code is one of a closed list." });
+  .meta({ description: "An error. Its `code` is one of a closed list." });
 
 export const problemKindShape = z
   .strictObject({ ...named, explanation: z.string() })
-  .meta({ description: "What a problem's code means and what to do about it." });
+  .meta({ description: "What an error code means, and what to do about it." });
 
 export const statusShape = z
   .strictObject({ status: z.string() })
-  .meta({ description: "A state in one word." });
+  .meta({ description: "A state as one word." });
 
 export const keySetShape = z
   .strictObject({
@@ -55,7 +55,7 @@ const grade = z.enum(["pass", "warn", "fail"]);
 const check = z
   .array(z.strictObject({ status: grade, output: z.string().optional() }))
   .min(1)
-  .meta({ description: "Coarse on purpose: no figures." });
+  .meta({ description: "Without figures, because it is public." });
 
 export const healthShape = z
   .strictObject({
@@ -69,4 +69,4 @@ export const healthShape = z
       prices: check,
     }),
   })
-  .meta({ description: "The state of the service and of what it leans on." });
+  .meta({ description: "The health of the service and its dependencies." });

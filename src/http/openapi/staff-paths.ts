@@ -1,4 +1,4 @@
-/** What the reseller's own people may ask with a bearer token (contract section 6). */
+/** Paths for the reseller's staff, with a bearer token (contract section 6). */
 import { countedAnswer, inPath, operation } from "./operation.js";
 import type { ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
@@ -54,14 +54,21 @@ const OVERVIEW = {
   upstream: {
     lastSuccessAt: AS_OF,
     lastFailureAt: null,
-    leftAlone: [],
+    openCircuits: [],
     recent: {
       windowMs: 600000,
       operations: [{ operation: "check", calls: 52, failed: 1, meanMs: 180, p95Ms: 420 }],
     },
   },
-  surprises: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
+  unexpected: [{ operation: "tier", what: "data.badge (string)", count: 3, firstSeen: AS_OF }],
   credentials: [{ role: "active", fingerprint: "5d41402abc4b", refused: false }],
+  prices: {
+    sold: 28,
+    known: 28,
+    doubtful: 0,
+    epochsEnded: [{ at: AS_OF, evidence: "tier", from: "Silver", to: "Gold" }],
+  },
+  promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
 };
 
@@ -92,7 +99,12 @@ function reading({ schema, example, ...facts }: Reading): JsonObject {
       ...facts,
       tag: "staff",
       scope: "read",
-      answers: { 200: countedAnswer({ description: "As known at the time told.", content }) },
+      answers: {
+        200: countedAnswer({
+          description: "The last known state, with the time when it was known.",
+          content,
+        }),
+      },
     }),
   };
 }
@@ -100,13 +112,13 @@ function reading({ schema, example, ...facts }: Reading): JsonObject {
 const purge = operation({
   id: "purgeCache",
   tag: "staff",
-  summary: "Forget what is remembered.",
-  description: "The next ask goes to the upstream and costs quota.",
+  summary: "Discard cached data.",
+  description: "The data is fetched again, which costs quota. Prices stay visible until they are refreshed.",
   scope: "operate",
   body: { schema: "PurgeRequest", example: { what: "prices" } },
   answers: {
     200: countedAnswer({
-      description: "How many entries were forgotten, by kind.",
+      description: "The number of discarded entries by kind.",
       content: { schema: schemaRef("Purged"), example: { purged: { prices: 40 } } },
     }),
   },
@@ -123,15 +135,15 @@ export const STAFF_PATHS: JsonObject = {
   }),
   "/v1/staff/domains/{domain}": reading({
     id: "getManagedDomain",
-    summary: "One domain that the reseller manages.",
+    summary: "One of the domains that the reseller manages.",
     schema: "StaffDomain",
     example: { ...RECORD, ...LEARNED },
     problems: [...ASKING, "NotFound"],
-    parameters: [inPath("domain", "The name.", { type: "string", minLength: 1 }, "kabul.af")],
+    parameters: [inPath("domain", "The domain name.", { type: "string", minLength: 1 }, "kabul.af")],
   }),
   "/v1/staff/balance": reading({
     id: "getBalance",
-    summary: "The reseller's credit.",
+    summary: "The account's balance and credit limit.",
     schema: "Balance",
     example: {
       accountNumber: "R-10042",
@@ -145,14 +157,14 @@ export const STAFF_PATHS: JsonObject = {
   }),
   "/v1/staff/tier": reading({
     id: "getTier",
-    summary: "The pricing tier.",
+    summary: "The pricing tier, and what the next one requires.",
     schema: "Tier",
     example: { currentTier: "silver", nextTier: "gold", domainsNeeded: 13, ...LEARNED },
     problems: ASKING,
   }),
   "/v1/staff/prices": reading({
     id: "listStaffPrices",
-    summary: "Wholesale, retail and margin of everything sold.",
+    summary: "Wholesale, retail and margin of everything sold, with warnings.",
     schema: "StaffPrices",
     example: {
       asOf: AS_OF,
@@ -179,8 +191,8 @@ export const STAFF_PATHS: JsonObject = {
   }),
   "/v1/staff/promises/{id}": reading({
     id: "getPromise",
-    summary: "A price promise: what it cost when it was made, and what it costs today.",
-    description: "Known to the process that signed it, until it is over or too many were made since.",
+    summary: "A signed cart: what its lines cost when it was signed, and what they cost now.",
+    description: "Known to the process that signed it, for the last 2000 signed carts that are still valid.",
     schema: "StaffPromise",
     example: {
       id: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
@@ -198,14 +210,16 @@ export const STAFF_PATHS: JsonObject = {
           margin: { amount: "6.99", currency: "USD" },
           wholesaleToday: WHOLESALE,
           marginToday: { amount: "6.99", currency: "USD" },
+          marginLost: null,
         },
       ],
+      marginLost: [],
     },
     problems: [...LOCAL, "NotFound", "ShuttingDown"],
     parameters: [
       inPath(
         "id",
-        "The promise's jti.",
+        "The `jti` of the signed cart.",
         { type: "string", minLength: 1 },
         "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
       ),
@@ -213,8 +227,8 @@ export const STAFF_PATHS: JsonObject = {
   }),
   "/v1/staff/overview": reading({
     id: "getOverview",
-    summary: "How the service stands with the upstream.",
-    description: "Costs no quota.",
+    summary: "Quota, lanes, caches, upstream and credentials.",
+    description: "Uses no quota.",
     schema: "Overview",
     example: OVERVIEW,
     problems: [...LOCAL, "ShuttingDown"],

@@ -1,4 +1,4 @@
-/** The shapes of what staff are told (contract section 6), the only ones that hold wholesale amounts. */
+/** The shapes of answers for staff (contract section 6), the only ones with wholesale amounts. */
 import { z } from "zod";
 import {
   action,
@@ -15,7 +15,7 @@ export const learned = {
   asOf: dateTime,
   source: z
     .enum(["upstream", "cache", "stale"])
-    .meta({ description: "Asked for just now, remembered, or past its freshness." }),
+    .meta({ description: "Whether the data was just fetched, cached, or is past its freshness." }),
 };
 export const record = {
   domain: z.string(),
@@ -29,20 +29,23 @@ const signedAmount = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 
 export const signedMoneyShape = z
   .strictObject({ amount: signedAmount, currency })
-  .meta({ description: "An exact amount that may be below zero." });
+  .meta({ description: "An exact amount that can be negative." });
 
-export const domainRecordShape = z
-  .strictObject(record)
-  .meta({ description: "A domain that the reseller manages; null is what the upstream does not tell." });
+export const domainRecordShape = z.strictObject(record).meta({
+  description: "A domain that the reseller manages. Fields that the upstream doesn't return are null.",
+});
 
 export const staffDomainShape = z
   .strictObject({ ...record, ...learned })
-  .meta({ description: "One managed domain, with its age." });
+  .meta({ description: "One managed domain, and when it was known." });
 
 export const staffDomainsShape = z
   .strictObject({
     domains: z.array(domainRecordShape),
-    truncated: z.literal(true).optional().meta({ description: "The account has more than the list shows." }),
+    truncated: z
+      .literal(true)
+      .optional()
+      .meta({ description: "The account has more domains than the upstream lists." }),
     ...learned,
   })
   .meta({ description: "The managed domains, at most 100." });
@@ -56,7 +59,7 @@ export const balanceShape = z
     activeDomains: count,
     ...learned,
   })
-  .meta({ description: "The reseller's credit." });
+  .meta({ description: "The account's balance and credit limit." });
 
 export const tierShape = z
   .strictObject({
@@ -65,7 +68,7 @@ export const tierShape = z
     domainsNeeded: count.nullable(),
     ...learned,
   })
-  .meta({ description: "The pricing tier, and what the next one needs." });
+  .meta({ description: "The pricing tier, and how many more domains the next one requires." });
 
 export const staffPriceShape = z
   .strictObject({
@@ -75,26 +78,29 @@ export const staffPriceShape = z
     wholesale: moneyShape,
     retail: z.union([moneyShape, z.null()]),
     margin: z.union([signedMoneyShape, z.null()]),
-    rule: z.string().nullable().meta({ description: "The price rule that made the retail price." }),
+    rule: z.string().nullable().meta({ description: "The price rule that determined the retail price." }),
     promotion: promotionShape.optional(),
     asOf: dateTime,
+    doubtful: z.literal(true).optional().meta({
+      description: "Evidence contradicts it: shown as stale, and not signed until it has been asked again.",
+    }),
     changed: z
       .strictObject({
         at: dateTime,
         from: moneyShape,
         by: z.union([signedMoneyShape, z.null()]).meta({
-          description: "What the wholesale price has gained; null if the currency is another one.",
+          description: "The difference to the previous wholesale price; null if the currency changed.",
         }),
       })
       .optional()
-      .meta({ description: "The last change of the wholesale price, if it is less than a day ago." }),
+      .meta({ description: "The last change of the wholesale price, if it was within the last day." }),
     warning: z.string().optional(),
   })
-  .meta({ description: "What one term costs the reseller and the visitor." });
+  .meta({ description: "What one term costs the reseller, and what it costs the visitor." });
 
 export const staffPricesShape = z
   .strictObject({ asOf: dateTime, prices: z.array(staffPriceShape), warnings: z.array(z.string()) })
-  .meta({ description: "The price of everything sold, with what is behind it." });
+  .meta({ description: "Wholesale and retail prices of everything sold." });
 
 export const staffPromiseLineShape = z
   .strictObject({
@@ -102,38 +108,42 @@ export const staffPromiseLineShape = z
     tld,
     action,
     years,
-    price: moneyShape.meta({ description: "As promised." }),
+    price: moneyShape.meta({ description: "The signed price." }),
     premium: z.boolean(),
-    wholesale: moneyShape.meta({ description: "When it was promised." }),
+    wholesale: moneyShape.meta({ description: "The wholesale price when the cart was signed." }),
     margin: z.union([signedMoneyShape, z.null()]),
     wholesaleToday: z
       .union([moneyShape, z.null()])
-      .meta({ description: "As last known; null when not known, and for premium names." }),
+      .meta({ description: "The wholesale price now, as far as known; null for premium names." }),
     marginToday: z.union([signedMoneyShape, z.null()]),
+    marginLost: z
+      .union([moneyShape, z.null()])
+      .meta({ description: "By how much the promised price is below the floor now; null when it isn't." }),
   })
-  .meta({ description: "A promised price and what is behind it." });
+  .meta({ description: "One line of a signed cart." });
 
 export const staffPromiseShape = z
   .strictObject({
-    id: z.string().meta({ description: "The jti of the signed promise." }),
+    id: z.string().meta({ description: "The `jti` of the signed cart." }),
     issuedAt: dateTime,
     validUntil: dateTime,
     items: z.array(staffPromiseLineShape),
+    marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
   })
-  .meta({ description: "A price promise that still holds." });
+  .meta({ description: "A signed cart that is still valid." });
 
 export const laneShape = z
   .strictObject({
     queued: count,
     served: count,
     refused: count,
-    left: count.meta({ description: "Gone before their turn came." }),
-    retried: count.meta({ description: "Came back to the place kept for them when they were refused." }),
+    left: count.meta({ description: "Requests that were abandoned before their turn." }),
+    retried: count.meta({ description: "Refused requests that came back to claim their reservation." }),
     retriedServed: count,
     waitedMsTotal: z.number().min(0),
     longestWaitMs: z.number().min(0),
   })
-  .meta({ description: "One lane of the queue for quota." });
+  .meta({ description: "One lane of the quota queue, since startup." });
 
 export const cachePoolShape = z
   .strictObject({
@@ -146,12 +156,27 @@ export const cachePoolShape = z
       miss: count,
       stale: count,
       failed: count,
-      shared: count.meta({ description: "Learned from another replica." }),
+      shared: count.meta({ description: "Answered with a fact from another replica." }),
     }),
   })
   .meta({ description: "One pool of the cache." });
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
+
+export const endedEpochShape = z
+  .strictObject({
+    at: dateTime,
+    evidence: z.enum(["tier", "quote", "purge", "replica"]),
+    tld: tld.optional(),
+    action: action.optional(),
+    years: years.optional(),
+    from: z.union([moneyShape, z.string()]).optional(),
+    to: z.union([moneyShape, z.string()]).optional(),
+  })
+  .meta({
+    description:
+      "What ended a price epoch: another tier, another quote, a purge, or word of another replica.",
+  });
 
 export const overviewShape = z
   .strictObject({
@@ -173,7 +198,7 @@ export const overviewShape = z
       }),
     }),
     redis: z.enum(["shared", "gone", "none"]).meta({
-      description: "Whether replicas share quota and cache now, cannot reach Redis, or were given none.",
+      description: "Whether Redis is in use (`shared`), unreachable (`gone`) or not configured (`none`).",
     }),
     caches: z.strictObject({
       availability: cachePoolShape,
@@ -184,8 +209,8 @@ export const overviewShape = z
     upstream: z.strictObject({
       lastSuccessAt: dateTime.nullable(),
       lastFailureAt: dateTime.nullable(),
-      leftAlone: z.array(operation).meta({
-        description: "Operations that have failed several times and are called only now and then.",
+      openCircuits: z.array(operation).meta({
+        description: "Operations whose circuit is open: they keep failing, and only trial requests are made.",
       }),
       recent: z.strictObject({
         windowMs: count,
@@ -195,37 +220,55 @@ export const overviewShape = z
               operation,
               calls: count,
               failed: count.meta({
-                description: "Of these, those without a usable answer: refused, broken off or too late.",
+                description: "Calls without a usable answer: refused, interrupted or timed out.",
               }),
               meanMs: count,
               p95Ms: count,
             }),
           )
-          .meta({ description: "The calls that ended within the last `windowMs`." }),
+          .meta({ description: "Calls that ended within the last `windowMs`." }),
       }),
     }),
-    surprises: z
+    unexpected: z
       .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
       .max(50)
       .meta({
-        description: "What the upstream said since the start that nobody expected: shapes, no values.",
+        description:
+          "Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included.",
       }),
     credentials: z.array(
       z.strictObject({
         role: z.enum(["active", "standby"]),
         fingerprint: z.string(),
-        refused: z.boolean().meta({ description: "The upstream has refused it lately." }),
+        refused: z.boolean().meta({ description: "The upstream recently refused this credential." }),
       }),
     ),
+    prices: z
+      .strictObject({
+        sold: count,
+        known: count,
+        doubtful: count.meta({ description: "Contradicted by evidence, not signed until asked again." }),
+        epochsEnded: z.array(endedEpochShape).meta({
+          description: "What showed within the last day that prices had changed, newest first.",
+        }),
+      })
+      .meta({ description: "How far the price list can be relied on." }),
+    promises: z
+      .strictObject({
+        inForce: count,
+        belowFloor: count,
+        marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
+      })
+      .meta({ description: "Price promises that still hold." }),
     saved: z
       .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
-      .meta({ description: "Upstream calls that were not needed." }),
+      .meta({ description: "Upstream calls that were avoided." }),
   })
-  .meta({ description: "How the service stands with the upstream." });
+  .meta({ description: "The state of quota, lanes, caches, upstream and credentials." });
 
 export const purgeRequestShape = z
   .strictObject({ what: z.enum(["prices", "availability", "account", "all"]) })
-  .meta({ description: "What is to be forgotten." });
+  .meta({ description: "Which data to discard." });
 
 export const purgedShape = z
   .strictObject({
@@ -235,4 +278,4 @@ export const purgedShape = z
       account: count.optional(),
     }),
   })
-  .meta({ description: "How much was forgotten." });
+  .meta({ description: "The number of discarded entries by kind." });

@@ -15,6 +15,7 @@ const AVAILABLE = {
   premium: false,
   years: 1,
   price: PRICE,
+  renewal: { amount: "27.99", currency: "USD" },
   asOf: AS_OF,
   stale: false,
 };
@@ -26,6 +27,7 @@ const UNKNOWN = {
   status: "unknown",
   available: false,
   price: null,
+  renewal: null,
   asOf: null,
   retryAfter: 5,
 };
@@ -182,7 +184,7 @@ const quote = operation({
   answers: {
     200: countedAnswer({
       description: "The price.",
-      content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF } },
+      content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF, stale: false } },
     }),
   },
   problems: ASKING,
@@ -191,14 +193,16 @@ const quote = operation({
 const quotes = operation({
   id: "quoteBasket",
   tag: "visitors",
-  summary: "Price a basket, and check anew what is to be registered.",
+  summary: "Price a cart, and check again what is to be registered.",
+  description:
+    "A line that cannot be priced has a problem of its own; the others are priced and signed. Only when no line at all could be answered is the whole a problem.",
   body: {
     schema: "QuoteRequest",
     example: { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
   },
   answers: {
     200: countedAnswer({
-      description: "The priced basket, line by line in the order asked.",
+      description: "The priced cart, line by line in the order asked.",
       content: {
         schema: schemaRef("Quotes"),
         example: {
@@ -210,6 +214,23 @@ const quotes = operation({
               years: 1,
               price: PRICE,
               status: "available",
+              premium: false,
+              asOf: AS_OF,
+            },
+            {
+              domain: "gold.af",
+              tld: ".af",
+              action: "renewal",
+              years: 1,
+              price: null,
+              status: "not_checked",
+              premium: true,
+              asOf: AS_OF,
+              problem: {
+                code: "upstream_contract",
+                detail:
+                  "This is a premium name, and the registry service names no price for this action on it.",
+              },
             },
           ],
           total: [PRICE],

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ACTIONS } from "../../upstream/contract.js";
 
 export const dateTime = z.iso.datetime();
+export const minute = z.iso.datetime().meta({ description: "A whole minute, rounded down." });
 export const count = z.int().min(0);
 export const years = z.int().min(1).max(10);
 export const tld = z.string().regex(/^\.[a-z0-9-]+(?:\.[a-z0-9-]+)*$/);
@@ -27,10 +28,17 @@ export const availabilityShape = z
     premium: z.boolean(),
     years,
     price: z.union([moneyShape, z.null()]).meta({ description: "For registration; null unless available." }),
-    asOf: dateTime.nullable().meta({ description: "When this was learned; null only when unknown." }),
-    stale: z
-      .boolean()
-      .meta({ description: "Past its freshness, and shown because no newer answer can be had." }),
+    renewal: z.union([moneyShape, z.null()]).meta({
+      description:
+        "What the shortest renewal of an available ordinary name costs; null where unknown or premium.",
+    }),
+    asOf: minute
+      .nullable()
+      .meta({ description: "The minute in which this was asked; null only when unknown." }),
+    stale: z.boolean().meta({
+      description:
+        "Past its freshness and shown because no newer answer can be had, or at a price that is doubtful.",
+    }),
     retryAfter: z
       .int()
       .min(1)
@@ -59,11 +67,17 @@ export const priceShape = z
   .meta({ description: "The price of one action for one term." });
 
 export const priceListShape = z
-  .strictObject({ asOf: dateTime, prices: z.array(priceShape) })
+  .strictObject({ asOf: minute, prices: z.array(priceShape) })
   .meta({ description: "The price of everything sold." });
 
 export const quoteShape = z
-  .strictObject({ ...term, price: moneyShape, promotion: promotionShape.optional(), asOf: dateTime })
+  .strictObject({
+    ...term,
+    price: moneyShape,
+    promotion: promotionShape.optional(),
+    asOf: minute,
+    stale: z.boolean().meta({ description: "Past its freshness, or doubtful: it is being asked again." }),
+  })
   .meta({ description: "The price of one action for one term, with its age." });
 
 export const quoteRequestShape = z
@@ -83,8 +97,16 @@ export const quoteLineShape = z
     status: z
       .enum(["available", "taken", "not_checked"])
       .meta({ description: "Only what is to be registered is checked." }),
+    premium: z.boolean(),
+    asOf: minute.meta({
+      description: "When the oldest fact behind the line was asked, or the line itself if it has a problem.",
+    }),
+    problem: z
+      .strictObject({ code: z.string(), detail: z.string(), retryAfter: z.int().min(1).optional() })
+      .optional()
+      .meta({ description: "Why the line has no price, unless the name is taken; `code` as in problems." }),
   })
-  .meta({ description: "One line of a basket." });
+  .meta({ description: "One line of a cart." });
 
 export const quotesShape = z
   .strictObject({
@@ -100,4 +122,4 @@ export const quotesShape = z
       }),
     validUntil: dateTime.nullable().meta({ description: "Until when the promise holds; null without one." }),
   })
-  .meta({ description: "A priced basket." });
+  .meta({ description: "A priced cart." });

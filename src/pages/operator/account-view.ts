@@ -1,4 +1,4 @@
-/** Tier and balance: how far it is to the next tier, and how many typical orders the money covers. */
+/** Tier and balance: how many domains the next tier needs, and how many typical orders the balance covers. */
 import { byId, element } from "../element.js";
 import { coverage, written } from "./amounts.js";
 import type { Balance, Price, Prices, Tier } from "./staff-api.js";
@@ -12,7 +12,7 @@ export interface Account {
 }
 
 function origin({ asOf, source }: { readonly asOf: string; readonly source: string }): HTMLElement {
-  const old = source === "stale" ? ", the registry cannot be asked" : "";
+  const old = source === "stale" ? ", the registry can't be asked" : "";
   return element("p", { class: "quiet" }, `as of ${time.format(Date.parse(asOf))}${old}`);
 }
 
@@ -43,7 +43,7 @@ export function showTier({ tier, balance }: Account): void {
   );
 }
 
-/** An order as it is most common: the first registration of the price list, which is the shortest term of the first ending sold. */
+/** A typical order: the first registration in the price list, which is the shortest term of the first TLD sold. */
 function typical({ prices }: Prices): Price | undefined {
   return prices.find(({ action }) => action === "registration");
 }
@@ -57,7 +57,7 @@ export function showBalance({ balance }: Account, prices: Prices | null): void {
   const withCredit = order ? coverage([own, credit], order.wholesale) : null;
   const words =
     !order || covered === null || withCredit === null
-      ? "How many orders that covers cannot be said: no price in this currency is known."
+      ? "No price in this currency is known, so it isn't clear how many orders this covers."
       : `covers ${count.format(covered)} typical orders, ${count.format(withCredit)} with the credit limit`;
   byId("balance", HTMLDivElement).replaceChildren(
     element("p", { class: "figure" }, written(own)),
@@ -68,7 +68,7 @@ export function showBalance({ balance }: Account, prices: Prices | null): void {
           element(
             "p",
             { class: "quiet" },
-            `A typical order: ${order.tld}, registration for ${yearsOf(order.years)}, ${written(order.wholesale)} wholesale.`,
+            `A typical order is a ${order.tld} registration for ${yearsOf(order.years)} at ${written(order.wholesale)} wholesale.`,
           ),
         ]
       : []),

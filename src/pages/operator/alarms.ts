@@ -1,4 +1,4 @@
-/** What staff must see first, from all parts of the page. A part that has nothing to say takes its alarms away. */
+/** What staff must see first, from all parts of the page. Each part replaces its own alarms. */
 import { byId, element } from "../element.js";
 
 export interface Alarm {
@@ -18,7 +18,7 @@ export function alarmList(): Alarms {
 
   function show(): void {
     const all = [...parts.values()].flat();
-    // Written anew only when it says something else, so that a reader is not interrupted by every look.
+    // Rewritten only when it changes, so that screen readers aren't interrupted by every poll.
     const next = JSON.stringify(all);
     if (next === shown) return;
     shown = next;

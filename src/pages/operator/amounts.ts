@@ -1,4 +1,4 @@
-/** Amounts as the service writes them, exactly: nothing here is ever a float but a share that is only shown. */
+/** Exact amounts in the format of the service. Only a share, which is just displayed, is ever a float. */
 const whole = new Intl.NumberFormat("en");
 const share = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1 });
 
@@ -18,21 +18,21 @@ export function signed(amount: Amount): string {
   return amount.amount.startsWith("-") ? written(amount) : `+${written(amount)}`;
 }
 
-/** Hundred-millionths, in which amounts of all currencies are whole. */
+/** The amount in hundred-millionths, which is a whole number for every currency. */
 function units(amount: string): bigint {
   const [, sign = "", digits = "0", rest = ""] = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(amount) ?? [];
   const size = BigInt(digits + rest.padEnd(8, "0"));
   return sign === "-" ? -size : size;
 }
 
-/** How often the price fits into the funds; null where it cannot be said. */
+/** How many times the funds cover the price; null if the currencies differ or the price isn't positive. */
 export function coverage(funds: readonly Amount[], price: Amount): number | null {
   if (funds.some(({ currency }) => currency !== price.currency) || units(price.amount) <= 0n) return null;
   const total = funds.reduce((sum, { amount }) => sum + units(amount), 0n);
   return total <= 0n ? 0 : Number(total / units(price.amount));
 }
 
-/** `25.1%`: the part in the whole, cut to a tenth of a percent; null where it cannot be said. */
+/** `25.1%`: the part as a share of the whole, rounded down; null if the currencies differ or the whole isn't positive. */
 export function shareOf(part: Amount, of: Amount): string | null {
   if (part.currency !== of.currency || units(of.amount) <= 0n) return null;
   return share.format(Number((units(part.amount) * 1000n) / units(of.amount)) / 1000);

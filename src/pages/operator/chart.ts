@@ -1,10 +1,10 @@
-/** A chart of the last ten minutes that grows to the right. Its colours are the page's own, in light and dark. */
+/** A chart of the last ten minutes, in the colours of the page's light or dark theme. */
 import UPlot from "uplot";
 import { element } from "../element.js";
 
 export interface Line {
   readonly label: string;
-  /** A custom property of the page's styles. */
+  /** A CSS custom property. */
   readonly colour: `--${string}`;
   readonly dashed?: boolean;
 }
@@ -12,15 +12,15 @@ export interface Line {
 export interface ChartSettings {
   readonly title: string;
   readonly lines: readonly Line[];
-  /** A value on the axis. */
+  /** Formats a value of the axis. */
   readonly format: (value: number) => string;
-  /** The axis reaches at least this far. */
+  /** The axis reaches at least this value. */
   readonly least: number;
 }
 
 export interface Chart {
   readonly card: HTMLElement;
-  /** Adds what the lines are at now; null is a gap. `now` is shown large, `rest` beside it. */
+  /** Adds a value for each line; null is a gap. `now` is shown in large type, with `rest` next to it. */
   add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
   remove(): void;
 }
@@ -32,7 +32,7 @@ const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2
 export function chart({ title, lines, format, least }: ChartSettings): Chart {
   const now = element("p", { class: "figure" }, "–");
   const rest = element("p", { class: "quiet" });
-  const host = element("div", { class: "plot", role: "img", "aria-label": `${title}: nothing yet` });
+  const host = element("div", { class: "plot", role: "img", "aria-label": `${title}: no data yet` });
   const legend = element(
     "ul",
     { class: "legend" },
@@ -84,7 +84,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
             stroke: () => colour(line.colour),
             width: line.dashed === true ? 1 : 2,
             ...(line.dashed === true && { dash: [4, 4] }),
-            // One look makes no line yet.
+            // One poll makes no line yet.
             points: {
               show: () => times.length < 3 && line.dashed !== true,
               size: 6,

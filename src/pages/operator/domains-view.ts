@@ -1,4 +1,4 @@
-/** Which domains expire within 30, 60 and 90 days: counted, on a calendar and in a list; and an alarm when the registry's list is cut. */
+/** Domains that expire within 30, 60 and 90 days, as counts, a calendar and a list, with an alarm if the registry's list is cut off. */
 import { byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
 import { dayOf, expiring, type Expiring, type Month, monthsAhead } from "./expiry.js";
@@ -6,13 +6,13 @@ import type { DomainRecord, Domains } from "./staff-api.js";
 import { table } from "./table.js";
 
 export interface DomainsView {
-  /** `active` is how many the account has, where that is known. */
+  /** `active` is the number of domains in the account, or null if unknown. */
   show(domains: Domains, active: number | null): void;
   remove(): void;
 }
 
 const SPANS = [30, 60, 90] as const;
-/** The most that the registry lists (its document, section 4). */
+/** The registry lists at most this many (its document, section 4). */
 const LIST_CAP = 100;
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -27,13 +27,13 @@ const domainsOf = (n: number): string => `${count.format(n)} ${n === 1 ? "domain
 export function domainsView(alarms: Alarms): DomainsView {
   const host = byId("domains", HTMLDivElement);
   let shown: { readonly domains: Domains; readonly active: number | null } | null = null;
-  /** A number of days from now, or one day. */
+  /** A number of days from now, or a day. */
   let chosen: number | string = 90;
 
   function choose(what: number | string): void {
     chosen = what;
     draw();
-    // The button that was pressed is a new one now.
+    // Drawing replaced the button that was pressed.
     host.querySelector<HTMLElement>(`[data-choice="${what}"]`)?.focus();
   }
 
@@ -62,7 +62,7 @@ export function domainsView(alarms: Alarms): DomainsView {
 
     const tiles = element(
       "div",
-      { class: "tiles", role: "group", "aria-label": "Which to list" },
+      { class: "tiles", role: "group", "aria-label": "Which domains to list" },
       ...SPANS.map((days) =>
         choice(
           days,
@@ -87,7 +87,7 @@ export function domainsView(alarms: Alarms): DomainsView {
               { title: "Domain" },
               { title: "Expires" },
               { title: "In days", number: true },
-              { title: "Renewal" },
+              { title: "Auto-renew" },
               { title: "Status" },
             ],
             listed.map(rowOf),
@@ -166,22 +166,18 @@ function rowOf({ record, day, inDays }: Expiring<DomainRecord>): (Node | string)
   const { domain, autoRenew, status } = record;
   const renewal =
     autoRenew === null
-      ? "not known"
-      : element(
-          "span",
-          { class: `state ${autoRenew ? "good" : "bad"}` },
-          autoRenew ? "by itself" : "by hand",
-        );
-  return [domain, date.format(Date.parse(day)), count.format(inDays), renewal, status ?? "not known"];
+      ? "unknown"
+      : element("span", { class: `state ${autoRenew ? "good" : "bad"}` }, autoRenew ? "on" : "off");
+  return [domain, date.format(Date.parse(day)), count.format(inDays), renewal, status ?? "unknown"];
 }
 
 function notes({ domains, asOf, source }: Domains, past: number, unknown: number): string {
   const parts = [
     `${domainsOf(domains.length)} listed as of ${time.format(Date.parse(asOf))}`,
-    ...(past > 0 ? [`${count.format(past)} expired already`] : []),
+    ...(past > 0 ? [`${count.format(past)} already expired`] : []),
     ...(unknown > 0 ? [`${count.format(unknown)} without a known date`] : []),
     "days are in UTC",
-    ...(source === "stale" ? ["the registry cannot be asked at the moment"] : []),
+    ...(source === "stale" ? ["the registry can't be asked at the moment"] : []),
   ];
   return `${parts.join("; ")}.`;
 }
@@ -195,7 +191,7 @@ function truncation({ domains, truncated }: Domains, active: number | null) {
     return [
       {
         level: "bad" as const,
-        text: `The registry lists only ${count.format(domains.length)} domains, but ${all}. When the others expire is not shown here: look in the reseller portal.`,
+        text: `The registry lists only ${count.format(domains.length)} domains, but ${all}. Check the reseller portal for when the others expire.`,
       },
     ];
   }
@@ -203,7 +199,7 @@ function truncation({ domains, truncated }: Domains, active: number | null) {
   return [
     {
       level: "warn" as const,
-      text: `The registry's list is full with ${count.format(domains.length)} domains: one more would not be listed, nor its expiry shown here.`,
+      text: `The registry's list is full (${count.format(domains.length)} domains). Further domains and their expiry won't be shown here.`,
     },
   ];
 }

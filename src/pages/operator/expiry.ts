@@ -1,15 +1,15 @@
-/** Which domains expire when, in UTC days, and the months that show it. */
+/** When domains expire, in UTC days, and the calendar months that show it. */
 export interface Expiring<T> {
   readonly record: T;
   /** YYYY-MM-DD */
   readonly day: string;
-  /** Below zero when it has passed. */
+  /** Negative if the day has passed. */
   readonly inDays: number;
 }
 
 const DAY_MS = 86_400_000;
 
-/** Those with a known date, the next first. */
+/** The domains with a known date, earliest first. */
 export function expiring<T extends { readonly expiresAt: string | null }>(
   records: readonly T[],
   nowMs: number,
@@ -27,11 +27,11 @@ export function expiring<T extends { readonly expiresAt: string | null }>(
 export interface Month {
   /** Its first day, YYYY-MM-01. */
   readonly first: string;
-  /** Weeks from Monday; null is a day of another month. */
+  /** Weeks start on Monday; null is a day of another month. */
   readonly weeks: readonly (readonly (string | null)[])[];
 }
 
-/** The months from today's to the one in which the last of those days lies. */
+/** The months from today until so many days ahead. */
 export function monthsAhead(nowMs: number, days: number): Month[] {
   const now = new Date(nowMs);
   const last = new Date(nowMs + days * DAY_MS);

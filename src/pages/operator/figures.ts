@@ -1,4 +1,4 @@
-/** What two looks at the overview say about the time between them. The service counts from its start; charts show what is new. */
+/** Rates between two overviews. The service counts from startup; the charts show the difference. */
 import type { Overview } from "./staff-api.js";
 
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
@@ -7,15 +7,15 @@ export type Lane = (typeof LANES)[number];
 export interface Figures {
   readonly used: number;
   readonly budget: number;
-  /** The mean wait of those served, in ms; 0 when nobody was. */
+  /** The mean wait of served requests, in ms; 0 if there were none. */
   readonly waitMs: Readonly<Record<Lane, number>>;
-  /** The share of questions that needed no call of their own, 0 to 1; null when there were none. */
+  /** The share of questions that needed no call of their own, 0 to 1; null if there were no questions. */
   readonly hitRate: number | null;
-  /** Over all operations, weighted by their calls; null without calls. */
+  /** The mean of all operations, weighted by calls; null without calls. */
   readonly meanMs: number | null;
-  /** Of the slowest operation. */
+  /** The 95th percentile of the slowest operation. */
   readonly p95Ms: number | null;
-  /** Within the service's own window. */
+  /** In the window that the service reports. */
   readonly failed: number;
   readonly calls: number;
 }
@@ -49,7 +49,7 @@ function waitOf(lane: Lane, now: Overview, before: Overview | null): number {
   return served > 0 ? (later.waitedMsTotal - (earlier?.waitedMsTotal ?? 0)) / served : 0;
 }
 
-/** Since the service's start with null before. A count that has fallen is another start: nothing can be said. */
+/** With null as `before`: since startup. Null if a count has decreased, because the service was restarted in between. */
 export function hitRate(now: Overview, before: Overview | null): number | null {
   const [later, earlier] = [asksOf(now), before === null ? { all: 0, called: 0 } : asksOf(before)];
   const all = later.all - earlier.all;

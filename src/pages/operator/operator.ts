@@ -1,6 +1,6 @@
 /**
- * The operator page: staff sign in with their token, which is kept in memory alone, and watch quota, upstream, account, domains and prices.
- * Everything stops while the page is hidden, and for good when the token is no longer accepted.
+ * The operator page: staff sign in with a token, which is kept only in memory, and watch quota, upstream, account, domains and prices.
+ * Polling pauses while the page is hidden, and ends when the token is no longer accepted.
  */
 import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";
@@ -14,10 +14,10 @@ import { type Domains, type Prices, type Purge, staffApi, type StaffApi, StaffPr
 
 const OVERVIEW_MS = 5_000;
 const PRICES_MS = 30_000;
-/** As often as the service asks the registry for it by itself: looking more often would show nothing else. */
+/** The service refreshes account data this often, so polling more often would show nothing new. */
 const ACCOUNT_MS = 300_000;
 
-/** A failing registry is not asked in vain more often than this. */
+/** Limits how often a failing registry is asked. */
 const ACCOUNT_RETRY_MS = 30_000;
 
 const form = byId("sign-in", HTMLFormElement);
@@ -27,31 +27,31 @@ const board = byId("board", HTMLDivElement);
 const signOut = byId("sign-out", HTMLButtonElement);
 const purges = byId("purges", HTMLDivElement);
 
-/** Tells once, in words, what keeps the page from being up to date, and counts down to the next try. */
+/** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
 function noticeBoard(signal: AbortSignal) {
   const notice = byId("notice", HTMLParagraphElement);
   const words = byId("notice-words", HTMLSpanElement);
   const left = byId("notice-left", HTMLSpanElement);
-  const troubles = new Map<string, string>();
+  const reasons = new Map<string, string>();
   const countdown = new Countdown(signal);
 
   function show(): void {
-    const text = [...new Set(troubles.values())].join(" ");
+    const text = [...new Set(reasons.values())].join(" ");
     notice.hidden = text === "";
     if (words.textContent !== text) words.textContent = text;
     if (text === "") countdown.stop();
   }
   return {
     set(part: string, text: string, retryInMs: number): void {
-      troubles.set(part, text);
+      reasons.set(part, text);
       countdown.start(Date.now() + retryInMs, (seconds) => {
-        left.textContent = seconds > 0 ? `Trying again in ${seconds} s.` : "Trying again…";
+        left.textContent = seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying…";
       });
       show();
     },
     clear(part?: string): void {
-      if (part === undefined) troubles.clear();
-      else troubles.delete(part);
+      if (part === undefined) reasons.clear();
+      else reasons.delete(part);
       show();
     },
   };
@@ -68,12 +68,12 @@ function askForToken(words: string): void {
   field.focus();
 }
 
-/** Runs until the token is refused or the person signs out. */
-function work(api: StaffApi): void {
+/** Runs until the token is refused or the user signs out. */
+function run(api: StaffApi): void {
   form.hidden = true;
   board.hidden = false;
   signOut.hidden = false;
-  // The field that had the focus is gone.
+  // The focused field has just been hidden.
   board.focus();
   const end = new AbortController();
   const notices = noticeBoard(end.signal);
@@ -184,6 +184,13 @@ function work(api: StaffApi): void {
   );
 }
 
+/** What a purge counts. */
+const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  prices: ["price", "prices"],
+  availability: ["checked name", "checked names"],
+  account: ["account answer", "account answers"],
+};
+
 const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
 
 function purgeOf(text: string | undefined): Purge | null {
@@ -191,24 +198,28 @@ function purgeOf(text: string | undefined): Purge | null {
 }
 
 const entries = new Intl.NumberFormat("en");
+const list = new Intl.ListFormat("en");
 
 async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<boolean> {
-  const told = byId("purged", HTMLParagraphElement);
-  told.className = "";
-  told.textContent = "Purging…";
+  const result = byId("purged", HTMLParagraphElement);
+  result.className = "";
+  result.textContent = "Purging…";
   try {
     const { purged } = await api.purge(what, signal);
-    const counts = Object.entries(purged).map(([kind, n]) => `${kind} ${entries.format(n)}`);
-    told.textContent = `Asked anew from now on: ${counts.join(", ")}.`;
+    const counts = Object.entries(purged).map(([kind, n]) => {
+      const [one, many] = NOUNS[kind] ?? [kind, kind];
+      return `${entries.format(n)} ${n === 1 ? one : many}`;
+    });
+    result.textContent = `${list.format(counts)} will be refreshed.`;
     return true;
   } catch (error) {
     if (signal.aborted) return false;
     const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
     const again = known.retryAfter === null ? "" : ` Try again in ${known.retryAfter} s.`;
-    told.className = "problem";
-    told.textContent =
+    result.className = "problem";
+    result.textContent =
       known.status === 403
-        ? "This token may not purge: it has no operate scope."
+        ? "This token can't purge: it doesn't have the operate scope."
         : `${known.message}${again}`;
     return false;
   }
@@ -218,10 +229,10 @@ let isSigningIn = false;
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  // What an Authorization field cannot carry is no token; fetch would refuse it in words for programmers.
+  // fetch rejects a malformed Authorization header with a message for programmers.
   const token = field.value.trim();
   if (!/^[\x21-\x7e]{1,512}$/.test(token)) {
-    askForToken("This is not a token: it has spaces or other characters that no token has.");
+    askForToken("This isn't a token: it contains spaces or other characters that a token can't have.");
     return;
   }
   if (!isSigningIn) void signIn(staffApi(token));
@@ -233,18 +244,20 @@ async function signIn(api: StaffApi): Promise<void> {
   try {
     await api.overview(AbortSignal.timeout(15_000));
   } catch (error) {
-    const known = error instanceof StaffProblem ? error : new StaffProblem("The service does not answer.", 0);
+    const known = error instanceof StaffProblem ? error : new StaffProblem("The service doesn't answer.", 0);
     const again =
       known.retryAfter === null || known.status === 0 ? "" : ` Try again in ${known.retryAfter} s.`;
     askForToken(
-      known.status === 403 ? "This token may not read: it has no read scope." : `${known.message}${again}`,
+      known.status === 403
+        ? "This token can't read: it doesn't have the read scope."
+        : `${known.message}${again}`,
     );
     return;
   } finally {
     isSigningIn = false;
   }
   field.value = "";
-  work(api);
+  run(api);
 }
 
 askForToken("");

@@ -1,4 +1,4 @@
-/** The service right now: charts of the last ten minutes, lanes and operations in figures, credentials, and what is wrong. */
+/** The current state: charts of the last ten minutes, tables of lanes and operations, credentials, and alarms. */
 import { byId, element } from "../element.js";
 import type { Alarm, Alarms } from "./alarms.js";
 import { type Chart, chart } from "./chart.js";
@@ -38,7 +38,7 @@ export function overviewView(alarms: Alarms): OverviewView {
     least: 1000,
   });
   const hits = chart({
-    title: "Answered without a call",
+    title: "Answered without an upstream call",
     lines: [{ label: "share", colour: "--line-2" }],
     format: (value) => percent.format(value),
     least: 1,
@@ -54,7 +54,7 @@ export function overviewView(alarms: Alarms): OverviewView {
   });
   const failures = chart({
     title: "Upstream errors",
-    lines: [{ label: "failed calls of the last ten minutes", colour: "--line-5" }],
+    lines: [{ label: "failed calls in the last ten minutes", colour: "--line-5" }],
     format: (value) => count.format(value),
     least: 5,
   });
@@ -65,7 +65,7 @@ export function overviewView(alarms: Alarms): OverviewView {
   byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
   let before: Overview | null = null;
 
-  /** Whoever scrolls in there by keyboard keeps the place. */
+  /** Leaves a card alone while it has the focus, so that keyboard users don't lose their place. */
   function fill(card: HTMLElement, title: string, figures: HTMLElement): void {
     if (!card.contains(document.activeElement)) card.replaceChildren(element("h3", {}, title), figures);
   }
@@ -76,7 +76,7 @@ export function overviewView(alarms: Alarms): OverviewView {
       { title: "Waiting", number: true },
       { title: "Served", number: true },
       { title: "Refused", number: true },
-      { title: "Longest", number: true },
+      { title: "Longest wait", number: true },
     ];
     const rows = LANES.map((lane) => {
       const { queued, served, refused, longestWaitMs } = overview.quota.lanes[lane];
@@ -88,7 +88,7 @@ export function overviewView(alarms: Alarms): OverviewView {
         duration(longestWaitMs),
       ];
     });
-    fill(lanes, "Lanes since the start", table("Lanes since the start", columns, rows));
+    fill(lanes, "Lanes since startup", table("Lanes since startup", columns, rows));
   }
 
   function showOperations({ upstream }: Overview): void {
@@ -97,7 +97,7 @@ export function overviewView(alarms: Alarms): OverviewView {
       { title: "Calls", number: true },
       { title: "Failed", number: true },
       { title: "Mean", number: true },
-      { title: "95 %", number: true },
+      { title: "95th percentile", number: true },
     ];
     const rows = upstream.recent.operations.map(({ operation, calls, failed, meanMs, p95Ms }) => [
       operation,
@@ -130,25 +130,25 @@ export function overviewView(alarms: Alarms): OverviewView {
         atMs,
         [used, budget],
         `${count.format(used)} of ${count.format(budget)}`,
-        `calls in ${duration(windowMs)}; most today ${count.format(largestWindowToday)}`,
+        `calls in ${duration(windowMs)}; at most ${count.format(largestWindowToday)} today`,
       );
       waits.add(
         atMs,
         LANES.map((lane) => waitMs[lane]),
         duration(Math.max(...Object.values(waitMs))),
-        `the longest mean wait now; ${count.format(queued)} waiting`,
+        `longest mean wait of a lane; ${count.format(queued)} waiting`,
       );
       hits.add(
         atMs,
         [rate],
         ever === null ? "–" : percent.format(ever),
-        `since the start; ${rate === null ? "nobody asks now" : `now ${percent.format(rate)}`}`,
+        `since startup; ${rate === null ? "no requests now" : `now ${percent.format(rate)}`}`,
       );
       latency.add(
         atMs,
         [meanMs, p95Ms],
         meanMs === null ? "–" : duration(meanMs),
-        p95Ms === null ? "no call in ten minutes" : `mean; 95 % within ${duration(p95Ms)}`,
+        p95Ms === null ? "no calls in ten minutes" : `mean; 95% within ${duration(p95Ms)}`,
       );
       failures.add(atMs, [failed], count.format(failed), `of ${count.format(calls)} calls in ten minutes`);
       showLanes(overview);
@@ -175,7 +175,7 @@ export function overviewView(alarms: Alarms): OverviewView {
 function showCredentials({ credentials, upstream }: Overview): void {
   const { lastSuccessAt, lastFailureAt } = upstream;
   const at = (instant: string | null): string =>
-    instant === null ? "never since the start" : time.format(Date.parse(instant));
+    instant === null ? "none since startup" : time.format(Date.parse(instant));
   byId("credentials", HTMLDivElement).replaceChildren(
     element(
       "ul",
@@ -197,29 +197,44 @@ function showCredentials({ credentials, upstream }: Overview): void {
   );
 }
 
-function alarmsOf({ credentials, quota, redis, upstream, surprises }: Overview): Alarm[] {
+function alarmsOf(overview: Overview): Alarm[] {
+  const { credentials, quota, redis, upstream, unexpected, prices, promises } = overview;
   const alarms: Alarm[] = [];
   const add = (isOn: boolean, level: Alarm["level"], text: string): void => {
     if (isOn) alarms.push({ level, text });
   };
   const refused = credentials.filter((one) => one.refused);
   const all = refused.length === credentials.length;
-  add(all, "bad", "The registry refuses every credential: nothing can be asked.");
+  add(all, "bad", "The registry refuses every credential, so no calls can be made.");
   for (const { role } of all ? [] : refused)
     add(true, "warn", `The registry refuses the ${role} credential.`);
   add(
     quota.pausedForMs > 0,
     "warn",
-    `The registry said 429: calls pause for ${duration(quota.pausedForMs)}.`,
+    `The registry answered 429. Calls are paused for ${duration(quota.pausedForMs)}.`,
   );
-  add(redis === "gone", "warn", "Redis cannot be reached: each replica keeps to its own share of the quota.");
-  const { leftAlone } = upstream;
-  add(leftAlone.length > 0, "warn", `These keep failing and are asked seldom: ${leftAlone.join(", ")}.`);
-  for (const { operation, what, count: times } of surprises.slice(0, 3))
+  add(redis === "gone", "warn", "Redis can't be reached. Each replica uses its own share of the quota.");
+  const { openCircuits } = upstream;
+  add(
+    openCircuits.length > 0,
+    "warn",
+    `These operations keep failing; only trial requests are made: ${openCircuits.join(", ")}.`,
+  );
+  add(
+    prices.doubtful > 0,
+    "warn",
+    `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful: they are shown as stale and not signed until the registry has confirmed them.`,
+  );
+  add(
+    promises.belowFloor > 0,
+    "bad",
+    `${count.format(promises.belowFloor)} signed promises have fallen below their minimum price. Margin lost: ${promises.marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
+  );
+  for (const { operation, what, count: times } of unexpected.slice(0, 3))
     add(
       true,
       "warn",
-      `The registry said something new in ${operation}: ${what}, ${count.format(times)} times.`,
+      `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
     );
   return alarms;
 }

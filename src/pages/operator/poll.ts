@@ -1,14 +1,14 @@
-/** Asks again and again: never twice at a time, not while the page is hidden, and after a refusal no sooner than it says. */
+/** Polls with one request at a time, not while the page is hidden, and after a failure no sooner than `fail` says. */
 export interface PollSettings<T> {
   readonly everyMs: number;
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly show: (value: T) => void;
-  /** Answers how long to wait until the next try, in ms; null ends the asking. */
+  /** Returns how long to wait before the next try, in ms; null stops polling. */
   readonly fail: (error: unknown) => number | null;
 }
 
 export interface Poll {
-  /** Asks at once, unless it is asking already or was told to wait. */
+  /** Polls immediately, unless a request is in progress or a failure asked to wait. */
   now(): void;
   stop(): void;
 }
@@ -18,10 +18,10 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isAsking = false;
   let dueAtMs = 0;
-  let refusedUntilMs = 0;
+  let pausedUntilMs = 0;
 
   async function round(): Promise<void> {
-    if (end.signal.aborted || isAsking || document.hidden || performance.now() < refusedUntilMs) return;
+    if (end.signal.aborted || isAsking || document.hidden || performance.now() < pausedUntilMs) return;
     clearTimeout(timer);
     isAsking = true;
     let waitMs: number | null = everyMs;
@@ -31,7 +31,7 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
     } catch (error) {
       if (!end.signal.aborted) {
         waitMs = fail(error);
-        refusedUntilMs = performance.now() + (waitMs ?? 0);
+        pausedUntilMs = performance.now() + (waitMs ?? 0);
       }
     }
     isAsking = false;
@@ -45,11 +45,11 @@ export function poll<T>({ everyMs, ask, show, fail }: PollSettings<T>): Poll {
 
   function wait(): void {
     clearTimeout(timer);
-    // A timer may be a little early.
+    // Timers can fire slightly early.
     timer = setTimeout(now, Math.max(0, Math.ceil(dueAtMs - performance.now()) + 1));
   }
 
-  // What was due while the page was hidden is asked for now.
+  // Catches up when the page becomes visible again.
   document.addEventListener("visibilitychange", wait, { signal: end.signal });
   now();
   return {

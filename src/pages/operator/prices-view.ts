@@ -1,4 +1,4 @@
-/** Every price sold with its wholesale price, margin and rule; what changed and what is wrong stands beside it. */
+/** Every price sold, with wholesale, margin and rule, and notes on what changed or is wrong. */
 import { byId, element } from "../element.js";
 import { yearsOf } from "./account-view.js";
 import type { Alarms } from "./alarms.js";
@@ -27,7 +27,7 @@ export function pricesView(alarms: Alarms): PricesView {
       const select = element(
         "select",
         { id: "tld" },
-        element("option", { value: "" }, "all endings"),
+        element("option", { value: "" }, "all TLDs"),
         ...tlds.map((tld) => element("option", { value: tld }, tld)),
       );
       if (!tlds.includes(chosen)) chosen = "";
@@ -37,15 +37,15 @@ export function pricesView(alarms: Alarms): PricesView {
         const shown = list.prices.filter(({ tld }) => chosen === "" || tld === chosen);
         rows.replaceChildren(
           table(
-            "Prices with what is behind them",
+            "Retail and wholesale prices",
             [
-              { title: "Ending" },
+              { title: "TLD" },
               { title: "Action" },
               { title: "Term" },
               { title: "Wholesale", number: true },
               { title: "Retail", number: true },
               { title: "Margin", number: true },
-              { title: "of retail", number: true },
+              { title: "% of retail", number: true },
               { title: "Rule" },
               { title: "Notes" },
             ],
@@ -58,7 +58,7 @@ export function pricesView(alarms: Alarms): PricesView {
         draw();
       });
       draw();
-      // Whoever is choosing or reading in the table is not disturbed; the next look shows it.
+      // Doesn't disturb someone who is using the table; the next poll updates it.
       if (host.contains(document.activeElement)) return;
       host.replaceChildren(
         element(
@@ -69,11 +69,7 @@ export function pricesView(alarms: Alarms): PricesView {
             { class: "bar" },
             element("label", { for: "tld" }, "Show"),
             select,
-            element(
-              "span",
-              { class: "quiet" },
-              `as of ${date.format(Date.parse(list.asOf))}, the oldest of them`,
-            ),
+            element("span", { class: "quiet" }, `the oldest is from ${date.format(Date.parse(list.asOf))}`),
           ),
           rows,
         ),
@@ -101,7 +97,7 @@ function rowOf({ tld, action, years, wholesale, retail, margin, rule, changed, p
         ]),
     ...(promotion === undefined
       ? []
-      : [element("span", {}, `promotion ${promotion.id}, else ${written(promotion.regular)}`)]),
+      : [element("span", {}, `promotion ${promotion.id}, regular price ${written(promotion.regular)}`)]),
   ];
   return [
     tld,

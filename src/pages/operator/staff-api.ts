@@ -1,4 +1,4 @@
-/** What the page asks the service, always with the token; whatever goes wrong is a StaffProblem in words for staff. */
+/** The requests of the page, each with the token. Every failure is a StaffProblem with a message for staff. */
 import type { components } from "../../../client/src/schema.js";
 
 type Schemas = components["schemas"];
@@ -14,9 +14,9 @@ export type Purged = Schemas["Purged"];
 
 export class StaffProblem extends Error {
   override readonly name = "StaffProblem";
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status; 0 if there was no answer. */
   readonly status: number;
-  /** After how many seconds a retry is worth it, where the service says so. */
+  /** Seconds after which a retry makes sense, if the service says so. */
   readonly retryAfter: number | null;
 
   constructor(message: string, status: number, retryAfter: number | null = null) {
@@ -51,7 +51,7 @@ export function staffApi(token: string): StaffApi {
       });
     } catch (error) {
       signal.throwIfAborted();
-      throw new StaffProblem("The service cannot be reached.", 0, error instanceof TypeError ? 5 : null);
+      throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null);
     }
     if (!response.ok) throw problemOf(response);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's tests hold every answer to the document
@@ -70,15 +70,15 @@ export function staffApi(token: string): StaffApi {
 
 function problemOf({ status, headers }: Response): StaffProblem {
   const seconds = headers.get("retry-after") ?? "";
-  const words = WORDS[status] ?? "The service could not answer.";
+  const words = WORDS[status] ?? "The service couldn't answer.";
   return new StaffProblem(words, status, /^\d{1,6}$/.test(seconds) ? Number(seconds) : null);
 }
 
 const WORDS: Readonly<Record<number, string>> = {
-  401: "The service does not know this token.",
-  403: "This token has not the scope for it.",
-  429: "Too much was asked from this address within a minute.",
-  502: "The registry does not answer properly at the moment.",
-  503: "The registry cannot be asked right now.",
+  401: "The service doesn't accept this token.",
+  403: "This token doesn't have the required scope.",
+  429: "Too many requests from this address.",
+  502: "The registry isn't answering correctly at the moment.",
+  503: "The registry can't be asked right now.",
   504: "The registry is very slow at the moment.",
 };

@@ -1,15 +1,15 @@
-/** A table that can be scrolled by keyboard where the page is narrow. */
+/** A table that can be scrolled by keyboard on a narrow page. */
 import { element } from "../element.js";
 
 export type Cell = Node | string;
 
 export interface Column {
   readonly title: string;
-  /** Numbers, which stand at the end. */
+  /** Numbers are aligned at the end. */
   readonly number?: boolean;
 }
 
-/** Each row's first cell is its heading. */
+/** The first cell of each row is its heading. */
 export function table(
   caption: string,
   columns: readonly Column[],

@@ -1,7 +1,8 @@
 /** The cart as it is seen: its lines with their terms and problems, the total, the time that the price holds, and the one next step. */
+import type { QuoteLine } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";
-import { type Cart, type Change, type Line, MOST_NAMES } from "./cart.js";
+import { type Cart, type Change, MOST_NAMES } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import type { Wanted } from "./results.js";
@@ -192,7 +193,7 @@ export class CartView {
   }
 
   /** What is wrong with a line and what to do about it; empty where it has a price. */
-  #problem({ price, status, problem }: Line): string {
+  #problem({ price, status, problem }: QuoteLine): string {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;
     const { problems } = this.#texts;

@@ -34,9 +34,6 @@ export type Row = {
   readonly isExact: boolean;
 } & (Unanswered | { readonly state: "known"; readonly result: Availability });
 
-/** In the schema as soon as the service sends it. */
-type WithRenewal = Availability & { readonly renewal?: Money | null };
-
 /** A price for a term, as it is shown. */
 interface Offer {
   readonly price: Money;
@@ -114,13 +111,7 @@ export class Results {
     if (result.stale && result.asOf !== null)
       state.append(" ", element("small", {}, texts.asOf(timeOfDay(texts, result.asOf))));
     if (!result.available) return state;
-    const renewal = this.#renewal(result);
-    const note =
-      result.price === null
-        ? texts.noPrice
-        : renewal === null
-          ? texts.renewalUnknown
-          : texts.renewsAt(amount(texts, renewal.price), years(texts, renewal.years));
+    const note = result.price === null ? texts.noPrice : this.#renewal(texts, result);
     state.append(" ", element("span", { class: "renewal" }, note));
     return state;
   }
@@ -163,10 +154,12 @@ export class Results {
     return this.#prices.price(tld, "registration", term)?.promotion?.regular;
   }
 
-  #renewal(result: WithRenewal): Offer | null {
-    const listed = this.#prices.shortest(result.tld, "renewal");
-    const price = result.renewal === undefined && !result.premium ? listed?.price : result.renewal;
-    return price && listed ? { price, years: listed.years } : null;
+  /** In words; empty where an ordinary name's is not known yet. */
+  #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
+    if (premium) return texts.renewalUnknown;
+    const term = this.#prices.shortest(tld, "renewal")?.years;
+    if (renewal === null || term === undefined) return "";
+    return texts.renewsAt(amount(texts, renewal), years(texts, term));
   }
 
   #idea(texts: Texts, idea: Availability): HTMLElement {

@@ -24,6 +24,7 @@ export function result(
     premium: false,
     years: 1,
     price: available ? { amount: "11.99", currency: "USD" } : null,
+    renewal: available ? { amount: "13.99", currency: "USD" } : null,
     asOf: status === "unknown" ? null : "2026-03-20T00:00:00.000Z",
     stale: false,
     ...more,

@@ -7,7 +7,7 @@ import { ServiceError } from "../../../src/errors.js";
 import type { Log, LogFields } from "../../../src/logger.js";
 import type { Ask, Quota } from "../../../src/quota/quota.js";
 import { fixedSecret } from "../../../src/secret.js";
-import { createUpstream, type Upstream } from "../../../src/upstream/client.js";
+import { type Answered, createUpstream, type Upstream } from "../../../src/upstream/client.js";
 import {
   createCredentials,
   type Credentials,
@@ -39,7 +39,7 @@ export const AVAILABLE = {
 } as const;
 
 export interface Bench {
-  readonly upstream: Upstream;
+  readonly upstream: Values;
   readonly credentials: Credentials;
   /** Every log line as JSON. */
   readonly lines: string[];
@@ -114,7 +114,30 @@ export function createBench({
       calls.push(`${operation} ${outcome}`);
     },
   });
-  return { upstream, credentials, lines, pausesMs, answered, calls };
+  return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
+}
+
+type Operations = Omit<Upstream, "health" | "surprises">;
+
+/** The upstream with what each operation answered, without when. */
+export type Values = Pick<Upstream, "health" | "surprises"> & {
+  readonly [Name in keyof Operations]: (
+    ...args: Parameters<Operations[Name]>
+  ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
+};
+
+function withoutTimes(upstream: Upstream): Values {
+  const value = async <T>(answer: Promise<Answered<T>>): Promise<T> => (await answer).value;
+  return {
+    check: (...args) => value(upstream.check(...args)),
+    quote: (...args) => value(upstream.quote(...args)),
+    domains: (...args) => value(upstream.domains(...args)),
+    domain: (...args) => value(upstream.domain(...args)),
+    balance: (...args) => value(upstream.balance(...args)),
+    tier: (...args) => value(upstream.tier(...args)),
+    health: upstream.health,
+    surprises: upstream.surprises,
+  };
 }
 
 function source({ key, secret }: { readonly key: string; readonly secret: string }) {

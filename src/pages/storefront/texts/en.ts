@@ -110,13 +110,13 @@ export const en: Texts = {
     "is not a valid domain name":
       "This cannot be a name. A name has letters, digits and hyphens, all in one writing direction.",
     "has an empty part": "There are two dots in a row, or a dot at the start. Remove one.",
-    "has a hyphen where none may stand":
+    "has a misplaced hyphen":
       "A name cannot start or end with a hyphen, or have hyphens as its third and fourth characters.",
     "is only an ending": "This is only an ending. Put a name before it.",
-    "has an ending that is not sold here": (endings) =>
+    "has an ending that isn't sold here": (endings) =>
       `We do not sell names with this ending. Our endings are ${endings}.`,
     "needs an ending": (endings) => `This name needs an ending. Our endings are ${endings}.`,
-    "must be one name directly before its ending": "Leave out the dots inside the name.",
+    "must be one name directly before the ending": "Leave out the dots inside the name.",
     "must be a domain name, not an e-mail address": "This is an e-mail address. Type a name instead.",
     "no name of this label": "No name with this word can be registered for this term.",
     other: (message) => `The name ${message}.`,

@@ -114,13 +114,12 @@ export const fa: Texts = {
     "is not a valid domain name":
       "این نمی‌تواند نام باشد. نام از حروف، ارقام و خط تیره ساخته می‌شود، همه در یک جهت نوشتن.",
     "has an empty part": "دو نقطه پشت هم آمده، یا نقطه‌ای در آغاز است. یکی را بردارید.",
-    "has a hyphen where none may stand":
-      "نام نمی‌تواند با خط تیره آغاز یا ختم شود، یا حرف سوم و چهارمش خط تیره باشد.",
+    "has a misplaced hyphen": "نام نمی‌تواند با خط تیره آغاز یا ختم شود، یا حرف سوم و چهارمش خط تیره باشد.",
     "is only an ending": "این تنها یک پسوند است. پیش از آن نامی بنویسید.",
-    "has an ending that is not sold here": (endings) =>
+    "has an ending that isn't sold here": (endings) =>
       `نام با این پسوند نمی‌فروشیم. پسوندهای ما: ${latin(endings)}.`,
     "needs an ending": (endings) => `این نام پسوند می‌خواهد. پسوندهای ما: ${latin(endings)}.`,
-    "must be one name directly before its ending": "نقطه‌های میان نام را بردارید.",
+    "must be one name directly before the ending": "نقطه‌های میان نام را بردارید.",
     "must be a domain name, not an e-mail address": "این نشانی ایمیل است. به جای آن یک نام بنویسید.",
     "no name of this label": "با این کلمه نامی برای این مدت ثبت نمی‌شود.",
     other: (message) => `این نام پذیرفته نشد: ${latin(message)}`,

@@ -114,13 +114,13 @@ export const ps: Texts = {
     "is not a valid domain name":
       "دا نوم نه شي کېدای. نوم له تورو، شمېرو او کرښې جوړېږي، ټول په یوه لوري لیکل شوي.",
     "has an empty part": "دوه ټکي پرله پسې راغلي، یا په پیل کې ټکی دی. یو یې لرې کړئ.",
-    "has a hyphen where none may stand":
+    "has a misplaced hyphen":
       "نوم په کرښه نه پیلېږي او نه پای ته رسېږي، او درېیم او څلورم توری یې کرښه نه شي کېدای.",
     "is only an ending": "دا یوازې پای دی. تر هغه مخکې یو نوم ولیکئ.",
-    "has an ending that is not sold here": (endings) =>
+    "has an ending that isn't sold here": (endings) =>
       `له دې پای سره نوم نه پلورو. زموږ پایونه: ${latin(endings)}.`,
     "needs an ending": (endings) => `دا نوم پای غواړي. زموږ پایونه: ${latin(endings)}.`,
-    "must be one name directly before its ending": "د نوم په منځ کې ټکي لرې کړئ.",
+    "must be one name directly before the ending": "د نوم په منځ کې ټکي لرې کړئ.",
     "must be a domain name, not an e-mail address": "دا برېښنالیک پته ده. پر ځای یې یو نوم ولیکئ.",
     "no name of this label": "له دې کلمې سره نوم د دې مودې لپاره نه ثبتېږي.",
     other: (message) => `دا نوم ونه منل شو: ${latin(message)}`,

@@ -1,21 +1,30 @@
-/** Pools that share a tier, with time in the test's hand: who asks, who waits for whom, and what is believed of what others say. */
+/** Pools that share their facts, with time in the test's hand: who asks, who waits for whom, and what holds of what others learned. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { type Asker, createPool, type GetOptions, type Pool } from "../../src/cache/cache.js";
-import type { Fact, SharedTier } from "../../src/cache/shared-tier.js";
+import {
+  type Asker,
+  createPool,
+  type GetOptions,
+  type Pool,
+  type PoolSettings,
+} from "../../src/cache/cache.js";
+import { type Caution, type Evidence, type Fact, weigh } from "../../src/cache/facts.js";
+import type { SharedPool } from "../../src/cache/replicas.js";
+import { createStamps } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
+import { caller, factNow, failureKind, NO_QUOTA, Source, TOO_MANY, UPSTREAM_DOWN } from "./support/loads.js";
 
 const START = Date.UTC(2026, 2, 20);
 const FRESH_MS = 30_000;
 const USABLE_MS = 60_000;
 const CLAIM_MS = 1_000;
-const UPSTREAM_DOWN = new ServiceError("upstream_failed", "The registry service is down.");
-const NO_QUOTA = new ServiceError("quota_exhausted", "Later.", { retryAfterMs: 10 });
 
-/** A place to meet that can break, and where a holder can die. */
+const caution: Caution<string> = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
+
+/** Where replicas meet. It can break, and a replica that holds a claim can die. */
 class MeetingPoint {
-  readonly facts = new Map<string, Fact<string>>();
+  readonly facts = new Map<string, Evidence<string>>();
   broken = false;
   commands = 0;
   readonly #claims = new Map<string, number>();
@@ -27,8 +36,14 @@ class MeetingPoint {
     this.#clock = clock;
   }
 
-  /** `alive` ends when its replica dies: its claims are renewed no more, nor let go. */
-  tier(alive: () => boolean = () => true, latencyMs = 0): SharedTier<string> {
+  /** Adds a fact that another replica has learned. */
+  add(key: string, fact: Fact<string>): void {
+    const at = `${this.#generation} ${key}`;
+    this.facts.set(at, weigh(this.facts.get(at), fact, caution));
+  }
+
+  /** `alive` ends when its replica dies: its claims are neither renewed nor released any more. */
+  pool(alive: () => boolean = () => true, latencyMs = 0): SharedPool<string> {
     let own: () => void = () => {};
     // In the order in which they were given, each some time after.
     const command = async <T>(act: () => T): Promise<T> => {
@@ -41,7 +56,7 @@ class MeetingPoint {
       return act();
     };
     return {
-      place: (key) => {
+      at: (key) => {
         const at = `${this.#generation} ${key}`;
         const renew = (): void => {
           if (!alive() || !this.#claims.has(at)) return;
@@ -49,15 +64,20 @@ class MeetingPoint {
           this.#clock.after(CLAIM_MS / 3, renew);
         };
         return {
-          read: () => command(() => this.facts.get(at) ?? null),
-          write: (fact) => command(() => void this.facts.set(at, fact)),
+          read: () => command(() => this.facts.get(at)?.standing ?? []),
+          write: (fact) =>
+            command(() => {
+              const evidence = weigh(this.facts.get(at), fact, caution);
+              this.facts.set(at, evidence);
+              return evidence.standing;
+            }),
           claim: () =>
             command(() => {
               if ((this.#claims.get(at) ?? -Infinity) > this.#clock.monotonic()) return null;
               this.#claims.set(at, this.#clock.monotonic());
               renew();
               return {
-                letGo: async () => {
+                release: async () => {
                   if (alive()) await command(() => void this.#claims.delete(at)).catch(() => undefined);
                 },
               };
@@ -76,81 +96,54 @@ class MeetingPoint {
   }
 }
 
-/** A question whose end the test decides. */
-class Source {
-  asked = 0;
-  /** The most that were under way at once. */
-  most = 0;
-  #open: { resolve: (value: string) => void; reject: (error: Error) => void }[] = [];
-
-  readonly load = (): Promise<string> => {
-    this.asked += 1;
-    return new Promise((resolve, reject) => {
-      this.#open.push({ resolve, reject });
-      this.most = Math.max(this.most, this.#open.length);
-    });
-  };
-
-  answer(value: string): Promise<void> {
-    for (const { resolve } of this.#open.splice(0)) resolve(value);
-    return settle();
-  }
-
-  fail(error: Error): Promise<void> {
-    for (const { reject } of this.#open.splice(0)) reject(error);
-    return settle();
-  }
-}
-
-interface Caller extends Asker {
-  leave(): void;
-}
-
-function caller(): Caller {
-  const controller = new AbortController();
-  return {
-    signal: controller.signal,
-    leave: () => {
-      controller.abort();
-    },
-  };
-}
-
 let clock: FakeClock;
+let stamp: () => number;
 let point: MeetingPoint;
 let source: Source;
 let one: Pool<string, Asker>;
 let two: Pool<string, Asker>;
 
-function poolAt(shared: SharedTier<string>): Pool<string, Asker> {
+function poolAt(
+  shared: SharedPool<string>,
+  settings: Partial<PoolSettings<string>> = {},
+): Pool<string, Asker> {
   return createPool({
     entries: 100,
     freshness: () => ({ freshMs: FRESH_MS, usableMs: USABLE_MS }),
     failureMs: 3_000,
+    failureKind,
+    caution,
     clock,
+    stamp,
     shared,
+    ...settings,
   });
 }
 
 beforeEach(() => {
   clock = new FakeClock(START);
+  stamp = createStamps(clock);
   point = new MeetingPoint(clock);
-  source = new Source();
-  one = poolAt(point.tier());
-  two = poolAt(point.tier());
+  source = new Source(stamp);
+  one = poolAt(point.pool());
+  two = poolAt(point.pool());
 });
 
 const ask = (pool: Pool<string, Asker>, options: GetOptions = {}, who: Asker = caller()) =>
   pool.get("a", who, source.load, options);
 
+/** Insists that the question left in the last `ms`. */
+const within = (ms: number): GetOptions => ({ askedSinceMs: clock.monotonic() - ms });
+
 async function learn(pool: Pool<string, Asker>, value: string): Promise<void> {
-  await pool.get("a", caller(), () => Promise.resolve(value));
+  await pool.get("a", caller(), () => Promise.resolve(factNow(value, stamp)));
   await settle();
 }
 
-/** What the other replicas are told of "a". */
-function say(value: string, asOfMs: number): void {
-  point.facts.set("0 a", { value, asOfMs });
+/** Another replica asked for "a" so many ms ago. */
+function addAsked(value: string, agoMs: number): void {
+  const askedMs = stamp() - agoMs;
+  point.add("a", { value, askedMs, answeredMs: askedMs + 0.000_05 });
 }
 
 describe("a question that two replicas have at once", () => {
@@ -184,7 +177,7 @@ describe("a question that two replicas have at once", () => {
 
   test("is asked by the other a second after the first one has died", async () => {
     let alive = true;
-    const dying = poolAt(point.tier(() => alive));
+    const dying = poolAt(point.pool(() => alive));
     ask(dying).catch(() => undefined);
     await settle();
     const second = ask(two);
@@ -215,7 +208,7 @@ describe("a question that two replicas have at once", () => {
     const patient = ask(two);
     await clock.advance(200);
     expect(source.asked).toBe(1);
-    const urgent = ask(two, { maxAgeMs: 5_000, othersMs: 0 });
+    const urgent = ask(two, { ...within(5_000), othersMs: 0 });
     await clock.advance(50);
     expect(source.asked).toBe(2);
     await source.answer("1");
@@ -280,13 +273,15 @@ describe("a question that two replicas have at once", () => {
         fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 4, maxLength: 4 }),
         async (happenings, endings, latencies) => {
           clock = new FakeClock(START);
+          stamp = createStamps(clock);
           point = new MeetingPoint(clock);
-          const pools = latencies.map((latencyMs) => poolAt(point.tier(undefined, latencyMs)));
+          const pools = latencies.map((latencyMs) => poolAt(point.pool(undefined, latencyMs)));
           let asked = 0;
           let open = 0;
           let answeredAtMs = Infinity;
           const late: number[] = [];
-          const load = ({ signal }: { signal: AbortSignal }): Promise<string> => {
+          const load = ({ signal }: { signal: AbortSignal }): Promise<Fact<string>> => {
+            const askedMs = stamp();
             const { tookMs, fails } = endings[asked % endings.length] ?? { tookMs: 1, fails: false };
             asked += 1;
             open += 1;
@@ -302,7 +297,7 @@ describe("a question that two replicas have at once", () => {
                 end(() => {
                   if (fails) return reject(NO_QUOTA);
                   answeredAtMs = Math.min(answeredAtMs, clock.monotonic());
-                  resolve("1");
+                  resolve({ value: "1", askedMs, answeredMs: stamp() });
                 });
               });
               signal.addEventListener("abort", () => {
@@ -340,7 +335,7 @@ describe("what another replica has learned", () => {
   test("is answered as a hit, and from memory after that", async () => {
     await learn(one, "1");
     await clock.advance(500);
-    await expect(ask(two)).resolves.toEqual({ value: "1", asOfMs: START, source: "hit" });
+    await expect(ask(two)).resolves.toMatchObject({ value: "1", asOfMs: START, source: "hit" });
     const before = point.commands;
     await expect(ask(two)).resolves.toMatchObject({ source: "hit" });
     expect(point.commands).toBe(before);
@@ -348,7 +343,7 @@ describe("what another replica has learned", () => {
   });
 
   test("counts from when it was true, and is asked for anew when it is not fresh any more", async () => {
-    say("old", START - FRESH_MS - 1);
+    addAsked("old", FRESH_MS + 1);
     const answer = ask(two);
     await settle();
     expect(source.asked).toBe(1);
@@ -357,9 +352,9 @@ describe("what another replica has learned", () => {
   });
 
   test("is shown as stale when the upstream cannot be asked, up to its bound", async () => {
-    say("old", START - 59_000);
+    addAsked("old", 59_000);
     const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
-    await expect(two.get("a", caller(), failing)).resolves.toEqual({
+    await expect(two.get("a", caller(), failing)).resolves.toMatchObject({
       value: "old",
       asOfMs: START - 59_000,
       source: "stale",
@@ -371,14 +366,8 @@ describe("what another replica has learned", () => {
   });
 
   test("is not shown beyond its bound, however long it would be fresh", async () => {
-    two = createPool({
-      entries: 10,
-      freshness: () => ({ freshMs: 600_000, usableMs: USABLE_MS }),
-      failureMs: 3_000,
-      clock,
-      shared: point.tier(),
-    });
-    say("old", START - USABLE_MS - 1);
+    two = poolAt(point.pool(), { freshness: () => ({ freshMs: 600_000, usableMs: USABLE_MS }) });
+    addAsked("old", USABLE_MS + 1);
     const answer = ask(two);
     await settle();
     expect(source.asked).toBe(1);
@@ -386,25 +375,9 @@ describe("what another replica has learned", () => {
     await expect(answer).resolves.toMatchObject({ value: "new" });
   });
 
-  test("is not believed when it is from the future, but for a clock that is a little ahead", async () => {
-    say("future", START + 1_001);
-    const answer = ask(two);
-    await settle();
-    expect(source.asked).toBe(1);
-    await source.answer("1");
-    await expect(answer).resolves.toMatchObject({ value: "1" });
-
-    point = new MeetingPoint(clock);
-    say("ahead", START + 1_000);
-    const three = poolAt(point.tier());
-    await expect(ask(three)).resolves.toEqual({ value: "ahead", asOfMs: START, source: "hit" });
-    await clock.advance(USABLE_MS + 1);
-    expect(three.peek("a")).toBeUndefined();
-  });
-
   test("does not replace what is newer here", async () => {
     await learn(one, "new");
-    say("old", START - 10_000);
+    addAsked("old", 10_000);
     await expect(one.consult("a")).resolves.toMatchObject({ value: "new" });
     expect(one.peek("a")?.value).toBe("new");
   });
@@ -413,7 +386,7 @@ describe("what another replica has learned", () => {
     await expect(two.consult("a")).resolves.toBeUndefined();
     await learn(two, "1");
     await clock.advance(100);
-    say("2", clock.now());
+    addAsked("2", 0);
     await expect(two.consult("a")).resolves.toMatchObject({ value: "2", asOfMs: START + 100, source: "hit" });
     expect(two.peek("a")?.value).toBe("2");
   });
@@ -421,26 +394,39 @@ describe("what another replica has learned", () => {
   test("is no answer for who needs to know anew, unless it is new enough", async () => {
     await learn(one, "1");
     await clock.advance(6_000);
-    const anew = ask(two, { maxAgeMs: 5_000 });
+    const anew = ask(two, within(5_000));
     await settle();
     expect(source.asked).toBe(1);
     await source.answer("2");
     await expect(anew).resolves.toMatchObject({ value: "2", source: "miss" });
-    const again = poolAt(point.tier());
-    await expect(ask(again, { maxAgeMs: 5_000 })).resolves.toMatchObject({ value: "2", source: "hit" });
+    const again = poolAt(point.pool());
+    await expect(ask(again, within(5_000))).resolves.toMatchObject({ value: "2", source: "hit" });
   });
 
   test("is new enough for who needs to know anew when it was learned while that one waited", async () => {
     await learn(two, "old");
     await clock.advance(1_000);
-    ask(one, { maxAgeMs: 0 }).catch(() => undefined);
+    ask(one, within(0)).catch(() => undefined);
     await settle();
-    const anew = ask(two, { maxAgeMs: 10 });
+    const anew = ask(two, within(10));
     await clock.advance(500);
     await source.answer("new");
     await clock.advance(50);
     await expect(anew).resolves.toMatchObject({ value: "new", source: "hit" });
     expect(source.asked).toBe(1);
+  });
+
+  test("does not serve a caller who insists on a question that left after the one it was learned with", async () => {
+    ask(one).catch(() => undefined);
+    await settle();
+    await clock.advance(100);
+    const insisting = ask(two, { askedSinceMs: stamp() });
+    await clock.advance(500);
+    await source.answer("old");
+    await clock.advance(50);
+    expect(source.asked).toBe(2);
+    await source.answer("new");
+    await expect(insisting).resolves.toMatchObject({ value: "new", source: "miss" });
   });
 
   test("is not given to who joined later and needs a newer one", async () => {
@@ -450,11 +436,60 @@ describe("what another replica has learned", () => {
     // Joins after the other's answer has been looked up, before it is handed out.
     for (let turns = 0; two.stats().counts.shared === 0 && turns < 20; turns += 1) await Promise.resolve();
     expect(two.stats().inflight).toBe(1);
-    const anew = ask(two, { maxAgeMs: 5_000 });
+    const anew = ask(two, within(5_000));
     await expect(anyAge).resolves.toMatchObject({ value: "1" });
     await settle();
     await source.answer("2");
     await expect(anew).resolves.toMatchObject({ value: "2" });
+  });
+});
+
+describe("of answers that two replicas have at once", () => {
+  const early = { value: "available", askedMs: 10, answeredMs: 20 };
+  const late = { value: "taken", askedMs: 30, answeredMs: 40 };
+  const across = { value: "available", askedMs: 35, answeredMs: 60 };
+
+  test.each([
+    { first: early, second: late },
+    { first: late, second: early },
+  ])("the later one holds on both ($first.value first)", async ({ first, second }) => {
+    await one.learn("a", first);
+    await two.learn("a", second);
+    for (const pool of [one, two])
+      await expect(pool.consult("a")).resolves.toMatchObject({ value: "taken", settled: true });
+  });
+
+  test.each([
+    { first: across, second: late },
+    { first: late, second: across },
+  ])("the cautious one holds on both while they overlap ($first.value first)", async ({ first, second }) => {
+    await one.learn("a", first);
+    await two.learn("a", second);
+    for (const pool of [one, two])
+      await expect(pool.consult("a")).resolves.toMatchObject({ value: "taken", settled: false });
+  });
+
+  test("the one whose load brought what no longer holds answers with what another replica knows", async () => {
+    two = poolAt(point.pool(undefined, 5));
+    const waiting = ask(two);
+    await clock.advance(20);
+    expect(source.asked).toBe(1);
+    await one.learn("a", factNow("taken", stamp));
+    await source.answer("available");
+    await clock.advance(50);
+    await expect(waiting).resolves.toMatchObject({ value: "taken", settled: false, source: "miss" });
+  });
+
+  test("learning resolves once what the others know is known here", async () => {
+    await one.learn("a", late);
+    await two.learn("a", early);
+    expect(two.peek("a")).toMatchObject({ value: "taken" });
+  });
+
+  test("learning never fails for want of the others", async () => {
+    point.broken = true;
+    await one.learn("a", late);
+    expect(one.peek("a")).toMatchObject({ value: "taken" });
   });
 });
 
@@ -497,7 +532,7 @@ describe("a purge", () => {
   });
 
   test("keeps out what was just being looked up", async () => {
-    say("old", START);
+    addAsked("old", 0);
     const early = ask(two);
     one.purge();
     await expect(early).resolves.toMatchObject({ value: "old" });
@@ -517,11 +552,25 @@ describe("a purge", () => {
     await expect(later).resolves.toMatchObject({ value: "new" });
     await expect(ask(one)).resolves.toMatchObject({ value: "new", source: "hit" });
   });
+
+  test("keeps out a load under way, from the pool that loads, from all others, and from what is learned", async () => {
+    const waiting = ask(one);
+    await settle();
+    const early = { value: "old", askedMs: stamp(), answeredMs: stamp() };
+    two.purge();
+    await source.answer("old");
+    await waiting;
+    await one.learn("a", early);
+    await two.learn("a", early);
+    for (const pool of [one, two]) await expect(pool.consult("a")).resolves.toBeUndefined();
+    expect(point.facts.size).toBe(0);
+    await one.learn("a", factNow("new", stamp));
+    await expect(two.consult("a")).resolves.toMatchObject({ value: "new" });
+  });
 });
 
-test("whoever joined a question whose first caller may not ask it asks for itself", async () => {
-  const limited = new ServiceError("rate_limited", "Too much.");
-  const refused = expect(one.get("a", caller(), () => Promise.reject(limited))).rejects.toBe(limited);
+test("a caller who joined a load that only its starter's limit refused asks for itself", async () => {
+  const refused = expect(one.get("a", caller(), () => Promise.reject(TOO_MANY))).rejects.toBe(TOO_MANY);
   const joined = ask(one);
   await refused;
   await settle();

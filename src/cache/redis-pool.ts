@@ -1,0 +1,161 @@
+/**
+ * A pool's shared side in Redis. Keys are hashes of the facts' source, the pool's mark and the key, so nothing reveals what was searched, and
+ * facts of another upstream or credential, or from before a purge, are not found. What cannot be decoded counts as absent.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import { type RedisLink, redisScript } from "../redis.js";
+import type { Fact } from "./facts.js";
+import type { Channel } from "./invalidation.js";
+import type { Claim, SharedPool } from "./replicas.js";
+
+export interface RedisPoolSettings<V> {
+  readonly link: RedisLink;
+  /** The pool's name. */
+  readonly name: string;
+  /** Where purges of the pool are published; null for a pool that is never purged. */
+  readonly purges: Channel | null;
+  /** Names the upstream and the credential in use. */
+  readonly source: () => string;
+  /** Reads the value of a key as JSON brought it back; undefined for anything that it never was. */
+  readonly decode: (data: unknown, key: string) => V | undefined;
+  readonly clock: Clock;
+}
+
+/** How long the others wait for a replica that died while it asked. */
+const CLAIM_MS = 1_000;
+const RENEW_CLAIM_MS = 300;
+
+/** The most that the clocks of two replicas may differ. Facts of one another are compared with this much doubt. */
+export const CLOCKS_DIFFER_MS = 100;
+
+/** Gives the claim a new life of ARGV[2] ms, 0 to end it, if it is still the one of ARGV[1]. */
+const HOLD = redisScript(
+  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0",
+);
+
+/** Adds the fact ARGV[1] for ARGV[2] ms, drops those that a later one replaces (clocks differ by ARGV[3] ms), and returns what stands. */
+const ADD = redisScript(`
+local facts = {}
+local read, stored = pcall(cjson.decode, redis.call('GET', KEYS[1]) or '')
+if read and type(stored) == 'table' then
+  for _, fact in ipairs(stored) do
+    if type(fact) == 'table' and type(fact.askedAtMs) == 'number' and type(fact.answeredAtMs) == 'number' then
+      facts[#facts + 1] = fact
+    end
+  end
+end
+facts[#facts + 1] = cjson.decode(ARGV[1])
+local standing = {}
+for _, fact in ipairs(facts) do
+  local stands = true
+  for _, other in ipairs(facts) do
+    local doubt = other.by == fact.by and 0 or tonumber(ARGV[3])
+    if other.askedAtMs - doubt > fact.answeredAtMs then stands = false end
+  end
+  if stands then standing[#standing + 1] = fact end
+end
+local text = cjson.encode(standing)
+redis.call('SET', KEYS[1], text, 'PX', math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])))
+return text`);
+
+/** The value is JSON of its own, because Redis' JSON cannot tell an empty list from an empty object. */
+const storedFacts = z.array(
+  z.object({
+    value: z.string(),
+    askedAtMs: z.number().positive(),
+    answeredAtMs: z.number().positive(),
+    by: z.string(),
+    /** The writer's own times, exact but of no use to others. */
+    stamps: z.tuple([z.number(), z.number()]).optional(),
+  }),
+);
+
+export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
+  const { link, name, purges, clock } = settings;
+  /** Tells our own facts, whose times are exact, from those of other replicas. */
+  const own = randomUUID();
+
+  function factsIn(text: unknown, key: string): readonly Fact<V>[] {
+    const stored = storedFacts.safeParse(parseJson(text)).data ?? [];
+    return stored.flatMap(({ value, askedAtMs, answeredAtMs, by, stamps }) => {
+      const decoded = settings.decode(parseJson(value), key);
+      // From a clock that is ahead of ours by more than clocks may differ.
+      if (decoded === undefined || askedAtMs > clock.now() + 2 * CLOCKS_DIFFER_MS) return [];
+      if (by === own && stamps !== undefined)
+        return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
+      const sinceStartMs = clock.monotonic() - clock.now();
+      const askedMs = Math.min(sinceStartMs + askedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
+      return [{ value: decoded, askedMs, answeredMs: sinceStartMs + answeredAtMs + CLOCKS_DIFFER_MS }];
+    });
+  }
+
+  async function claim(at: string): Promise<Claim | null> {
+    const token = randomUUID();
+    if (!(await link.claim(at, token, CLAIM_MS))) return null;
+    const hold = (lifeMs: number): Promise<unknown> =>
+      link.run(HOLD, at, [token, lifeMs]).catch(() => undefined);
+    let cancel = (): void => {};
+    const renewLater = (): void => {
+      cancel = clock.after(RENEW_CLAIM_MS, () => {
+        void hold(CLAIM_MS);
+        renewLater();
+      });
+    };
+    renewLater();
+    return {
+      async release() {
+        cancel();
+        await hold(0);
+      },
+    };
+  }
+
+  return {
+    at(key) {
+      const mark = purges === null ? "" : purges.mark();
+      if (mark === null || !link.reachable()) return null;
+      const source = settings.source();
+      const at = `af-storefront:${name}:${hash([source, mark, key])}`;
+      return {
+        read: async () => factsIn(await link.get(at), key),
+        async write({ value, askedMs, answeredMs }, ttlMs) {
+          // After the credential has changed nobody knows which one the fact was learned with.
+          if (settings.source() !== source) return [];
+          const startedAtMs = clock.now() - clock.monotonic();
+          const fact = {
+            value: JSON.stringify(value),
+            askedAtMs: Math.floor(startedAtMs + askedMs),
+            answeredAtMs: Math.ceil(startedAtMs + answeredMs),
+            by: own,
+            stamps: [askedMs, answeredMs],
+          };
+          const args = [JSON.stringify(fact), Math.max(1, Math.ceil(ttlMs)), CLOCKS_DIFFER_MS];
+          return factsIn(await link.run(ADD, at, args), key);
+        },
+        claim: () => claim(`${at}:asked`),
+      };
+    },
+    purge() {
+      purges?.publish();
+    },
+    onPurged(forget) {
+      purges?.subscribe(forget);
+    },
+  };
+}
+
+function hash(parts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+function parseJson(text: unknown): unknown {
+  if (typeof text !== "string") return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return value;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,121 @@
+/** One load, however many wait for it: callers join the load under way, leave without failing the others, and the last to leave aborts it. */
+import { ServiceError } from "../errors.js";
+
+export interface Asker {
+  /** Aborted when this caller no longer wants the answer. */
+  readonly signal: AbortSignal;
+}
+
+/** A load under way and those who wait for it. */
+export interface Flight<A extends Asker> {
+  readonly askers: ReadonlySet<A>;
+  /** Aborted when the last of them has left. */
+  readonly signal: AbortSignal;
+}
+
+/** What a caller insists on. */
+export interface Demand {
+  /** On the monotonic clock, ms: an answer asked earlier will not do. */
+  readonly askedSinceMs: number;
+  /** How long other replicas may be waited for. */
+  readonly othersUntilMs: number;
+}
+
+/** The flight as its loader sees it: with the strictest demand made so far. */
+export interface OpenFlight<A extends Asker> extends Flight<A> {
+  readonly demand: Demand;
+}
+
+interface Entry<R, A extends Asker> {
+  readonly askers: Set<A>;
+  readonly abort: AbortController;
+  demand: Demand;
+  outcome: Promise<R>;
+}
+
+/** Loads by key. `start` must not throw; what it rejects with reaches every caller. */
+export class SingleFlight<R, A extends Asker> {
+  readonly #flights = new Map<string, Entry<R, A>>();
+
+  get size(): number {
+    return this.#flights.size;
+  }
+
+  has(key: string): boolean {
+    return this.#flights.has(key);
+  }
+
+  /** Joins the load under way, or starts one; rejects as soon as the caller has gone. */
+  join(key: string, asker: A, demand: Demand, start: (flight: OpenFlight<A>) => Promise<R>): Promise<R> {
+    const under = this.#flights.get(key);
+    const flight = under ?? this.#open(key, demand);
+    flight.askers.add(asker);
+    flight.demand = {
+      askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
+      othersUntilMs: Math.min(flight.demand.othersUntilMs, demand.othersUntilMs),
+    };
+    if (under === undefined) this.#launch(key, flight, start);
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        flight.askers.delete(asker);
+        if (flight.askers.size === 0) {
+          this.#end(key, flight);
+          flight.abort.abort();
+        }
+        reject(callerGone());
+      };
+      asker.signal.addEventListener("abort", leave, { once: true });
+      const settled = (): void => {
+        asker.signal.removeEventListener("abort", leave);
+      };
+      flight.outcome.then(
+        (result) => {
+          settled();
+          resolve(result);
+        },
+        (error: unknown) => {
+          settled();
+          reject(error instanceof Error ? error : new Error("load failed"));
+        },
+      );
+    });
+  }
+
+  /** Lets loads under way finish for those who wait; nobody joins them any more. */
+  detachAll(): void {
+    this.#flights.clear();
+  }
+
+  #open(key: string, demand: Demand): Entry<R, A> {
+    const flight: Entry<R, A> = {
+      askers: new Set(),
+      abort: new AbortController(),
+      demand,
+      outcome: new Promise(() => {}),
+    };
+    this.#flights.set(key, flight);
+    return flight;
+  }
+
+  #launch(key: string, flight: Entry<R, A>, start: (flight: OpenFlight<A>) => Promise<R>): void {
+    flight.outcome = start({
+      askers: flight.askers,
+      signal: flight.abort.signal,
+      get demand() {
+        return flight.demand;
+      },
+    });
+    const end = (): void => {
+      this.#end(key, flight);
+    };
+    flight.outcome.then(end, end);
+  }
+
+  #end(key: string, flight: Entry<R, A>): void {
+    if (this.#flights.get(key) === flight) this.#flights.delete(key);
+  }
+}
+
+export function callerGone(): ServiceError {
+  return new ServiceError("internal", "The caller has gone.");
+}

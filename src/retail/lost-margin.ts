@@ -1,0 +1,50 @@
+/** What promises have come to cost: a price that was above its floor when it was signed and is below it by what is known now. */
+import { decimal, type Money, type Retail, retailOf, sumRetail, type Wholesale } from "../money.js";
+import type { RetailPolicy } from "./policy.js";
+import type { PriceFact } from "./price-list.js";
+import type { PricePromise, PromisedLine } from "./promise.js";
+
+export interface PromisesInForce {
+  readonly inForce: number;
+  readonly belowFloor: number;
+  /** By currency. */
+  readonly marginLost: readonly Money[];
+}
+
+/** The wholesale price of the line by the price list; undefined where unknown, as for premium names, whose price is their own. */
+export function wholesaleNow(line: PromisedLine, facts: readonly PriceFact[]): Wholesale | undefined {
+  if (line.premium) return undefined;
+  return facts.find(
+    ({ tld, action, years }) => tld === line.tld && action === line.action && years === line.years,
+  )?.wholesale;
+}
+
+/** By how much the promised price is below the floor (cost plus minMargin) of the price list; null when it isn't. */
+export function lostMargin(
+  line: PromisedLine,
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+): Retail | null {
+  const now = wholesaleNow(line, facts);
+  const priced = now && policy.price(now, line, { premium: line.premium, atMs });
+  if (!priced?.ok) return null;
+  const lost = decimal(priced.floor.amount).minus(line.price.amount);
+  return lost.gt("0") ? retailOf(lost, line.price.currency) : null;
+}
+
+export function promisesInForce(
+  promises: readonly PricePromise[],
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+): PromisesInForce {
+  const losses = promises.map(({ lines }) =>
+    lines.map((line) => lostMargin(line, facts, policy, atMs)).filter((lost) => lost !== null),
+  );
+  return {
+    inForce: promises.length,
+    belowFloor: losses.filter(({ length }) => length > 0).length,
+    marginLost: sumRetail(losses.flat()),
+  };
+}

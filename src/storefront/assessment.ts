@@ -1,0 +1,157 @@
+/**
+ * Whether an available name is ordinary or premium, and at which wholesale price: asked again where check and quote disagree, at most two
+ * calls for one doubt, each shared by all who wait for it.
+ */
+import type { Fact } from "../cache/facts.js";
+import { justAfter } from "../clock.js";
+import type { DomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
+import { sameWholesale, type Wholesale } from "../money.js";
+import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
+import type { Combination } from "../retail/policy.js";
+import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
+import type { PriceList, QuotedPrice } from "../retail/price-list.js";
+import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
+
+type AvailableFact = Extract<NameFact, { status: "available" }>;
+export type AvailableCheck = AvailableFact["kept"];
+
+export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: NameFact };
+
+export type PricedAssessment =
+  | { readonly kind: "ordinary" | "premium"; readonly check: AvailableCheck; readonly quote: QuotedPrice }
+  /** It cannot be said yet: these prices are contradicted by something. */
+  | { readonly kind: "doubtful"; readonly check: AvailableCheck; readonly quote: QuotedPrice };
+
+/** What a line that is signed insists on: stamps. */
+export interface Demands {
+  readonly checkedSinceMs: number;
+  readonly quotedSinceMs: number;
+}
+
+export interface Assessor {
+  /** What memory alone says; undefined when something would have to be asked. */
+  recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined;
+  /**
+   * Settles what the name is, asking again where needed. Without demands, what cannot be settled in time is doubtful, and what only has to
+   * be confirmed is doubtful at once; with demands it rejects.
+   */
+  assess(
+    ask: VisitorAsk,
+    name: DomainName,
+    what: Combination,
+    fact: AvailableFact,
+    demands?: Demands,
+  ): Promise<Assessment>;
+}
+
+export interface AssessorSettings {
+  readonly names: NameFacts;
+  readonly prices: PriceList;
+  readonly epochs: Pick<PriceEpochs, "isDoubtful">;
+}
+
+/** Calls spent on one doubt. */
+const MOST_CALLS = 2;
+
+export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {
+  function checked(name: DomainName, what: Combination, check: AvailableCheck): CheckedPrice {
+    const { value, askedMs, answeredMs, unchangedSinceMs, settled } = check;
+    const price: InEpoch = { epoch: value.epoch, askedMs };
+    return {
+      wholesale: value.wholesale,
+      askedMs,
+      answeredMs,
+      unchangedSinceMs,
+      settled,
+      isTrusted: !epochs.isDoubtful(price),
+      canVouch: prices.isTrusted(what, price),
+      isKnownPremium: names.isKnownPremium(name, what.years, value.wholesale),
+    };
+  }
+
+  function verdictOn(
+    name: DomainName,
+    what: Combination,
+    check: AvailableCheck,
+    quote: QuotedPrice,
+  ): Verdict {
+    const verdict = judge(checked(name, what, check), quote);
+    if (verdict === "ordinary" || verdict === "premium")
+      names.noteVerdict(name, what.years, check, verdict === "premium");
+    if (verdict === "ordinary") prices.confirm(what, quoteOf(check));
+    return verdict;
+  }
+
+  function recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined {
+    const quote = prices.fresh(what);
+    if (quote === undefined) return undefined;
+    const verdict = verdictOn(name, what, check, quote);
+    if (verdict === "ordinary" || verdict === "premium") return { kind: verdict, check, quote };
+    if (!isUnconfirmed(check, quote)) return undefined;
+    prices.renewFirst(what);
+    return { kind: "doubtful", check, quote };
+  }
+
+  async function assess(
+    ask: VisitorAsk,
+    name: DomainName,
+    what: Combination,
+    fact: AvailableFact,
+    demands?: Demands,
+  ): Promise<Assessment> {
+    let check = fact.kept;
+    let quote = prices.peek(what) ?? (await prices.quote(ask, what));
+    for (let calls = 0; ; calls += 1) {
+      const verdict = verdictOn(name, what, check, quote);
+      // An ordinary price is as young as the check; a premium one depends on the quote as well.
+      const isOld = verdict === "premium" && demands !== undefined && quote.askedMs < demands.quotedSinceMs;
+      if ((verdict === "ordinary" || verdict === "premium") && !isOld) return { kind: verdict, check, quote };
+
+      const doubtful: Assessment = { kind: "doubtful", check, quote };
+      if (demands === undefined && fact.source === "hit" && isUnconfirmed(check, quote)) {
+        prices.renewFirst(what);
+        return doubtful;
+      }
+      if (calls === MOST_CALLS) {
+        if (demands === undefined) return doubtful;
+        throw new ServiceError("upstream_contract", "The price of this name is changing at the moment.", {
+          retryAfterMs: 1_000,
+        });
+      }
+      const sinceMs = justAfter(Math.max(check.answeredMs, quote.answeredMs));
+      try {
+        if (verdict === "ask check") {
+          const found = await names.find(ask, name, what.years, sinceMs);
+          if (found.status === "taken") return { kind: "taken", fact: found };
+          check = found.kept;
+        } else {
+          if (!isOld) prices.dispute(what, check.answeredMs);
+          quote = await prices.quote(ask, what, sinceMs);
+        }
+      } catch (error) {
+        if (demands !== undefined || !isPassing(error)) throw error;
+        return doubtful;
+      }
+    }
+  }
+
+  return { recall, assess };
+}
+
+/** Nothing contradicts the price itself: evidence elsewhere only makes it worth asking again. */
+function isUnconfirmed(check: AvailableCheck, quote: QuotedPrice): boolean {
+  return check.settled && quote.settled && sameWholesale(check.value.wholesale, quote.wholesale);
+}
+
+function quoteOf({
+  value,
+  askedMs,
+  answeredMs,
+}: AvailableCheck): Fact<{ wholesale: Wholesale; epoch: string }> {
+  return { value: { wholesale: value.wholesale, epoch: value.epoch }, askedMs, answeredMs };
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof ServiceError && error.code !== "internal";
+}

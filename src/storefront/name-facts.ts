@@ -1,0 +1,194 @@
+/**
+ * What is known of names. Whether a name is free is a fact about the name: "taken", learned with any term, ends "available" for every term.
+ * What it costs is a fact about the name and the term. Where answers overlap, "taken" and the higher price hold.
+ */
+import { z } from "zod";
+import type { Kept, Pool, Source } from "../cache/cache.js";
+import type { Caution, Fact } from "../cache/facts.js";
+import { justAfter } from "../clock.js";
+import type { DomainName } from "../domain-name.js";
+import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
+import type { Ask } from "../quota/quota.js";
+import { sharedAsk } from "../quota/shared-ask.js";
+import type { PriceEpochs } from "../retail/price-epoch.js";
+import type { Answered } from "../upstream/client.js";
+import { type Check, decodeKeptCheck } from "../upstream/contract.js";
+
+/** A visitor's ask: `spend` is called once before anything is asked of the upstream, and may refuse. */
+export interface VisitorAsk extends Ask {
+  spend(): void;
+}
+
+export type NameStatus = "available" | "taken";
+
+/** A check with the price epoch it was asked in. */
+export type PricedCheck = Check & { readonly epoch: string };
+
+/** Whether a name was found to be premium, and at which registration price. */
+export interface PremiumMark {
+  readonly isPremium: boolean;
+  readonly years: number;
+  readonly wholesale: Wholesale;
+}
+
+type Available = Extract<PricedCheck, { status: "available" }>;
+
+export type NameFact =
+  | { readonly status: "taken"; readonly source: Source; readonly kept: Kept<unknown> }
+  | { readonly status: "available"; readonly source: Source; readonly kept: Kept<Available> };
+
+export interface NameFacts {
+  /** What memory answers, if it is fresh; `kept` is the same object until something else holds. */
+  fresh(name: DomainName, years: number): NameFact | undefined;
+  /** From memory, else asked for. With `askedSinceMs` (a stamp) only what was asked since then will do. */
+  find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
+  /** Whether the name is known to be premium at this price for this term. */
+  isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
+  /** Whether the name was premium when it was last judged. */
+  isPremium(name: DomainName): boolean;
+  /** Remembers what a check was judged to be. */
+  noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
+  /** The registration prices that checks of the name have shown, of an available name or beside a taken one. */
+  shownPrices(
+    name: DomainName,
+    terms: readonly number[],
+  ): { readonly years: number; readonly kept: Kept<Available> }[];
+  countHit(): void;
+}
+
+export interface NameFactPools {
+  readonly statuses: Pool<NameStatus, VisitorAsk>;
+  readonly checks: Pool<PricedCheck, VisitorAsk>;
+  readonly premium: Pool<PremiumMark, VisitorAsk>;
+}
+
+export interface NameFactSettings {
+  readonly pools: NameFactPools;
+  readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
+  readonly epochs: Pick<PriceEpochs, "of">;
+}
+
+export const statusCaution: Caution<NameStatus> = (a, b) => Number(a === "taken") - Number(b === "taken");
+
+export const checkCaution: Caution<PricedCheck> = (a, b) =>
+  a.status === "available" && b.status === "available"
+    ? compareWholesale(a.wholesale, b.wholesale)
+    : statusCaution(a.status, b.status);
+
+export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
+
+/** Longest wait for another replica's check of a name that a checkout needs now. */
+const NOW_OTHERS_MS = 0;
+
+export function createNameFacts({ pools, check, epochs }: NameFactSettings): NameFacts {
+  const { statuses, checks, premium } = pools;
+  const keyOf = (name: DomainName, years: number): string => `${name.ascii} ${years}`;
+
+  async function load(
+    ask: VisitorAsk,
+    name: DomainName,
+    years: number,
+    shared: Ask,
+  ): Promise<Fact<PricedCheck>> {
+    ask.spend();
+    const { value, askedMs, answeredMs } = await check(shared, name, years);
+    await statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs });
+    return { value: { ...value, epoch: epochs.of(askedMs) }, askedMs, answeredMs };
+  }
+
+  function fresh(name: DomainName, years: number): NameFact | undefined {
+    const status = statuses.fresh(name.ascii);
+    if (status?.value === "taken") return { status: "taken", source: "hit", kept: status };
+    const kept = checks.fresh(keyOf(name, years));
+    return kept && factOf(kept, "hit");
+  }
+
+  async function find(
+    ask: VisitorAsk,
+    name: DomainName,
+    years: number,
+    askedSinceMs?: number,
+  ): Promise<NameFact> {
+    if (askedSinceMs === undefined) {
+      const status = statuses.fresh(name.ascii);
+      if (status?.value === "taken") {
+        checks.countHit();
+        return { status: "taken", source: "hit", kept: status };
+      }
+    }
+    const { source, ...kept } = await checks.get(
+      keyOf(name, years),
+      ask,
+      ({ askers, signal }) => load(ask, name, years, sharedAsk(askers, ask, signal)),
+      askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: NOW_OTHERS_MS },
+    );
+    const status = statuses.peek(name.ascii);
+    if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
+    // Another answer overlapped with this one and said "taken": a third one tells, where it matters.
+    if (askedSinceMs !== undefined && askedSinceMs <= status.answeredMs)
+      return find(ask, name, years, justAfter(Math.max(status.answeredMs, kept.answeredMs)));
+    return { status: "taken", source: status.source === "stale" ? "stale" : source, kept: status };
+  }
+
+  return {
+    fresh,
+    find,
+    isKnownPremium(name, years, wholesale) {
+      const mark = premium.fresh(name.ascii)?.value;
+      return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
+    },
+    isPremium: (name) => premium.fresh(name.ascii)?.value.isPremium === true,
+    noteVerdict(name, years, { value, askedMs, answeredMs }, isPremium) {
+      const mark = premium.fresh(name.ascii);
+      // Ordinary names are the rule: only one that was premium is worth a note.
+      if (!isPremium && mark?.value.isPremium !== true) return;
+      if (mark !== undefined && mark.askedMs >= askedMs) return;
+      void premium.learn(name.ascii, {
+        value: { isPremium, years, wholesale: value.wholesale },
+        askedMs,
+        answeredMs,
+      });
+    },
+    shownPrices: (name, terms) =>
+      terms.flatMap((years) => {
+        const known = checks.peek(keyOf(name, years));
+        const wholesale = known?.value.wholesale;
+        if (known === undefined || wholesale === undefined) return [];
+        const { source: _, value, ...times } = known;
+        return [{ years, kept: { ...times, value: { status: "available", wholesale, epoch: value.epoch } } }];
+      }),
+    countHit: checks.countHit,
+  };
+}
+
+function factOf(kept: Kept<PricedCheck>, source: Source): NameFact {
+  return isAvailable(kept) ? { status: "available", source, kept } : { status: "taken", source, kept };
+}
+
+function isAvailable(kept: Kept<PricedCheck>): kept is Kept<Available> {
+  return kept.value.status === "available";
+}
+
+const keptEpoch = z.object({ epoch: z.string() });
+
+/** A priced check that was kept as JSON; undefined for anything that it never is. */
+export function decodeKeptPricedCheck(data: unknown): PricedCheck | undefined {
+  const check = decodeKeptCheck(data);
+  const kept = keptEpoch.safeParse(data);
+  return check && kept.success ? { ...check, epoch: kept.data.epoch } : undefined;
+}
+
+export const decodeKeptStatus = (data: unknown): NameStatus | undefined =>
+  data === "available" || data === "taken" ? data : undefined;
+
+const keptMark = z.strictObject({
+  isPremium: z.boolean(),
+  years: z.int().positive(),
+  wholesale: z.unknown(),
+});
+
+export function decodeKeptPremium(data: unknown): PremiumMark | undefined {
+  const mark = keptMark.safeParse(data).data;
+  const check = mark && decodeKeptCheck({ status: "available", wholesale: mark.wholesale });
+  return mark && check?.status === "available" ? { ...mark, wholesale: check.wholesale } : undefined;
+}

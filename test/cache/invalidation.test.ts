@@ -1,0 +1,225 @@
+/** Invalidation over a real Redis: marks reach every replica, also those that messages miss, and through the loss of Redis. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { type Channel, createInvalidation, type Invalidation } from "../../src/cache/invalidation.js";
+import { systemClock } from "../../src/clock.js";
+import { connectRedis, type RedisLink } from "../../src/redis.js";
+import { fixedSecret } from "../../src/secret.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { recordingLog, until } from "../support/service.js";
+
+describeWithRedis("what one replica publishes", () => {
+  let server: RedisServer;
+  let links: RedisLink[];
+  let clock: FakeClock;
+  /** The mark in force at each call of the subscriber. */
+  let received: (string | null)[];
+  let opened: Invalidation[];
+
+  beforeEach(async () => {
+    server = await startRedis();
+    links = [];
+    clock = new FakeClock();
+    received = [];
+    opened = [];
+  });
+  afterEach(async () => {
+    for (const one of opened) one.close();
+    for (const one of links) one.close();
+    await server.close();
+  });
+
+  async function connect(): Promise<RedisLink> {
+    const one = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+    links.push(one);
+    await until(() => one.reachable(), "the connection");
+    return one;
+  }
+
+  function open(link: RedisLink): Invalidation {
+    const one = createInvalidation(link, clock);
+    opened.push(one);
+    return one;
+  }
+
+  async function publisher(): Promise<Channel> {
+    const one = open(await connect());
+    const channel = one.channel("words");
+    await one.known(1_000);
+    return channel;
+  }
+
+  async function subscriber(): Promise<Channel> {
+    const channel = await publisher();
+    channel.subscribe(() => received.push(channel.mark()));
+    return channel;
+  }
+
+  const allLost = () => until(() => links.every((one) => !one.reachable()), "the loss");
+
+  test("reaches the others, and not itself", async () => {
+    const here = await publisher();
+    const own: unknown[] = [];
+    here.subscribe(() => own.push(here.mark()));
+    const other = await subscriber();
+    expect(other.mark()).toBe(here.mark());
+    here.publish();
+    await until(() => received.length === 1, "the message");
+    expect(received).toEqual([here.mark()]);
+    expect(other.mark()).toBe(here.mark());
+    expect(own).toEqual([]);
+  });
+
+  test("is in force here at once, under the mark given or one unlike any before it", async () => {
+    const here = await publisher();
+    const marks = [here.mark()];
+    for (let times = 0; times < 3; times += 1) {
+      here.publish();
+      marks.push(here.mark());
+    }
+    expect(new Set(marks).size).toBe(4);
+    here.publish("mine");
+    expect(here.mark()).toBe("mine");
+  });
+
+  test("is not received by a replica that has published the same mark itself", async () => {
+    const here = await publisher();
+    const other = await subscriber();
+    other.publish("same");
+    here.publish("same");
+    await Promise.all(opened.map((one) => one.published()));
+    await clock.advance(5_000);
+    here.publish("next");
+    await until(() => received.length > 0, "the message");
+    expect(received).toEqual(["next"]);
+  });
+
+  test("begins with the mark offered, where Redis has none, and with that of Redis where it has one", async () => {
+    const first = open(await connect());
+    const here = first.channel("words");
+    here.offer("offered");
+    await first.known(1_000);
+    expect(here.mark()).toBe("offered");
+    const later = open(await connect());
+    const other = later.channel("words");
+    other.offer("too late");
+    await later.known(1_000);
+    expect(other.mark()).toBe("offered");
+  });
+
+  test("is not received by itself, also where it publishes twice in a row", async () => {
+    const here = await publisher();
+    const own: unknown[] = [];
+    here.subscribe(() => own.push(here.mark()));
+    await subscriber();
+    here.publish("first");
+    here.publish("second");
+    await until(() => received.includes("second"), "the message");
+    // By now its own messages have come back as well.
+    await until(
+      async () => (await server.command("GET", "af-storefront:mark:words")).includes("second"),
+      "the mark",
+    );
+    expect(here.mark()).toBe("second");
+    expect(own).toEqual([]);
+  });
+
+  test("at the same time as another one comes to one mark for both by the next check", async () => {
+    const [here, other] = [await publisher(), await publisher()];
+    here.publish("mine");
+    other.publish("theirs");
+    await until(async () => {
+      await clock.advance(5_000);
+      return here.mark() === other.mark();
+    }, "agreement");
+    expect(["mine", "theirs"]).toContain(here.mark());
+  });
+
+  test("on one channel doesn't concern another", async () => {
+    const one = open(await connect());
+    const [words, names] = [one.channel("words"), one.channel("names")];
+    await one.known(1_000);
+    await subscriber();
+    names.publish("names-1");
+    words.publish("words-1");
+    await until(() => received.length === 1, "the message");
+    expect(received).toEqual(["words-1"]);
+    expect([words.mark(), names.mark()]).toEqual(["words-1", "names-1"]);
+  });
+
+  test("is published once Redis is back, and reaches even those that no message reached, once", async () => {
+    const here = await publisher();
+    await subscriber();
+    await server.kill();
+    await allLost();
+    here.publish("1234");
+    await server.start();
+    await until(async () => {
+      await clock.advance(5_000);
+      return received.length > 0;
+    }, "the message");
+    expect(received).toEqual(["1234"]);
+  });
+
+  test("without Redis is published later in spite of what Redis says when it is back", async () => {
+    const here = await publisher();
+    await subscriber();
+    await server.kill();
+    await allLost();
+    here.publish("1234");
+    await server.start();
+    await server.command("SET", "af-storefront:mark:words", "5-older");
+    await until(() => received.includes("1234"), "the message");
+    await opened[0]?.published();
+    expect(await server.command("GET", "af-storefront:mark:words")).toContain("1234");
+  });
+
+  test("before a replica has found Redis is the first that it receives", async () => {
+    const here = await publisher();
+    here.publish("1234");
+    await opened[0]?.published();
+    const one = open(await connect());
+    const late = one.channel("words");
+    late.subscribe(() => received.push(late.mark()));
+    await one.known(1_000);
+    expect(received).toEqual(["1234"]);
+  });
+
+  test("isn't published again when Redis has lost its memory: the replicas set its mark again", async () => {
+    const here = await publisher();
+    const other = await subscriber();
+    const mark = here.mark();
+    await server.command("FLUSHALL");
+    await clock.advance(5_000);
+    await until(async () => (await server.command("KEYS", "*")).includes("mark:words"), "the mark");
+    expect([here.mark(), other.mark(), received]).toEqual([mark, mark, []]);
+    here.publish();
+    await until(() => received.length === 1, "the message");
+  });
+
+  test("counts as any other mark where it is garbage, and does no lasting harm", async () => {
+    const here = await publisher();
+    await subscriber();
+    await server.command("PUBLISH", "af-storefront:invalidation", "garbage");
+    await server.command("PUBLISH", "af-storefront:invalidation", "nobody x");
+    await server.command("SET", "af-storefront:mark:words", "x y");
+    await clock.advance(5_000);
+    await until(() => received.length === 1, "the message");
+    await until(() => here.mark() === "x y", "the mark");
+    here.publish("1234");
+    await until(() => received.length === 2, "the message");
+    expect(received).toEqual(["x y", "1234"]);
+  });
+
+  test("isn't waited for longer than asked while Redis can't be reached", async () => {
+    await server.kill();
+    const link = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+    links.push(link);
+    const one = open(link);
+    const channel = one.channel("words");
+    const known = one.known(1_000);
+    await clock.advance(1_000);
+    await known;
+    expect(channel.mark()).toBeNull();
+  });
+});

@@ -1,0 +1,45 @@
+/** What the documentation points at exists: pages, headings, files and scripts. */
+import { describe, expect, test } from "@jest/globals";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { anchorsOf, PAGES, prose, read, ROOT } from "./support/markdown.js";
+
+const { scripts } = z
+  .object({ scripts: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(read("package.json")));
+
+function brokenLinksOf(page: string): string[] {
+  const links = [...prose(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+  return links.filter((target) => {
+    if (/^https?:/.test(target)) return false;
+    const [path = "", anchor] = target.split("#");
+    const file = path === "" ? page : join(dirname(page), path);
+    if (!existsSync(`${ROOT}${file}`)) return true;
+    return anchor !== undefined && !anchorsOf(read(file)).has(anchor);
+  });
+}
+
+describe.each(PAGES)("%s", (page) => {
+  test("has no broken link", () => {
+    expect(brokenLinksOf(page)).toEqual([]);
+  });
+
+  test("names files and folders that exist", () => {
+    const named = [...prose(read(page)).matchAll(/`((?:src|test|config|docs|client|\.ci)\/[\w./-]*)`/g)];
+    const base = page.startsWith("client/") ? `${ROOT}client/` : ROOT;
+    expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(base + path))).toEqual([]);
+  });
+
+  test("names scripts that package.json has", () => {
+    const named = [...read(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name = ""]) => name);
+    const inClient = page.startsWith("client/") || page.endsWith("development.md");
+    expect(named.filter((name) => !(name in scripts) && !(inClient && name === "generate"))).toEqual([]);
+  });
+});
+
+test("the README leads to every page and fits into 190 lines", () => {
+  const readme = read("README.md");
+  expect(PAGES.filter((page) => page !== "README.md" && !readme.includes(`(${page})`))).toEqual([]);
+  expect(readme.split("\n").length - 1).toBeLessThanOrEqual(190);
+});

@@ -1,0 +1,81 @@
+/** The README and the pages of docs/ as tests read them: links, headings, code blocks and tables. */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** Paths from the root of the project. */
+export const PAGES: readonly string[] = [
+  "README.md",
+  "CHANGELOG.md",
+  "client/README.md",
+  ...readdirSync(`${ROOT}docs`)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+];
+
+/** `UPDATE_DOCS=1` rewrites what can be generated instead of comparing it. */
+export const UPDATES = process.env["UPDATE_DOCS"] === "1";
+
+export function read(page: string): string {
+  return readFileSync(`${ROOT}${page}`, "utf8");
+}
+
+const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm;
+
+export interface Block {
+  readonly language: string;
+  readonly code: string;
+}
+
+export function blocksOf(text: string): Block[] {
+  return [...text.matchAll(FENCE)].map(([, language = "", code = ""]) => ({ language, code }));
+}
+
+export function prose(text: string): string {
+  return text.replaceAll(FENCE, "");
+}
+
+/** The anchors that GitHub gives to the headings of a page. */
+export function anchorsOf(text: string): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ""] of prose(text).matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-");
+    let anchor = slug;
+    for (let n = 1; anchors.has(anchor); n += 1) anchor = `${slug}-${n}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** The cells of the table whose head begins with these columns, without its head. */
+export function tableOf(text: string, ...columns: readonly string[]): string[][] {
+  const lines = text.split("\n");
+  const start = lines.findIndex((line) => {
+    const cells = cellsOf(line);
+    return columns.every((column, index) => cells[index] === column);
+  });
+  if (start < 0) throw new Error(`there is no table with the columns ${columns.join(", ")}`);
+  const length = lines.slice(start).findIndex((line) => !line.startsWith("|"));
+  return lines.slice(start + 2, length < 0 ? undefined : start + length).map(cellsOf);
+}
+
+function cellsOf(line: string): string[] {
+  if (!line.startsWith("|")) return [];
+  return line
+    .slice(1, line.lastIndexOf("|"))
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
+}
+
+/** Replaces the rows of that table; prettier aligns them. */
+export function writeTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
+  const lines = read(page).split("\n");
+  const start = lines.findIndex((line) => cellsOf(line).join() === columns.join());
+  const old = tableOf(read(page), ...columns);
+  lines.splice(start + 2, old.length, ...rows.map((cells) => `| ${cells.join(" | ")} |`));
+  writeFileSync(`${ROOT}${page}`, lines.join("\n"));
+}

@@ -1,0 +1,134 @@
+/** The tables of the documentation say what the code says. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readdirSync, readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { readConfig } from "../../src/config.js";
+import { PROBLEMS } from "../../src/errors.js";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { bearer, type Service, startService } from "../support/service.js";
+import { blocksOf, read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
+
+/** Holds a table that can be generated to its rows, or writes them. */
+function isTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
+  if (UPDATES) writeTable(page, columns, rows);
+  expect(tableOf(read(page), ...columns)).toEqual(rows);
+}
+
+const code = (text: string): string => `\`${text}\``;
+const plain = (cell = ""): string => cell.replaceAll("`", "");
+
+describe("the settings", () => {
+  const rows = tableOf(read("docs/settings.md"), "variable", "default", "meaning");
+  const documented = rows.map(([name]) => plain(name));
+  const example = read(".env.example");
+
+  /** Every name that the service asks the environment for. */
+  const asked = new Set<string>();
+  readConfig(
+    new Proxy<Record<string, undefined>>(
+      {},
+      {
+        get: (_target, name) => {
+          if (typeof name === "string") asked.add(name);
+        },
+      },
+    ),
+    systemClock,
+  );
+  const secrets = [...asked].filter((name) => asked.has(`${name}_FILE`));
+  const secretFiles = new Set(secrets.map((name) => `${name}_FILE`));
+  const [, ofSandbox = ""] =
+    /const environment = z\.object\(\{([\s\S]*?)\}\)/.exec(read("src/sandbox/main.ts")) ?? [];
+  const used = new Set([
+    ...[...asked].filter((name) => !secretFiles.has(name)),
+    ...[...ofSandbox.matchAll(/^\s*([A-Z_]+):/gm)].map(([, name = ""]) => name),
+    ...[...read("docker-compose.yml").matchAll(/\$\{([A-Z_]+):-/g)].map(([, name = ""]) => name),
+  ]);
+
+  test("are those that are read, in the table and in .env.example", () => {
+    expect(documented.toSorted()).toEqual([...used].toSorted());
+    const listed = [...example.matchAll(/^#?([A-Z][A-Z_]+)=/gm)].map(([, name = ""]) => name);
+    expect(listed.toSorted()).toEqual([...used].toSorted());
+  });
+
+  test("that hold secrets are marked", () => {
+    const marked = rows.filter(([, , meaning]) => meaning?.startsWith("secret;"));
+    expect(marked.map(([name]) => plain(name)).toSorted()).toEqual(secrets.toSorted());
+  });
+
+  test("have the defaults of .env.example, which are those of the code", () => {
+    const defaults = parseEnv(example);
+    const told = rows.map(([name, value]) => [plain(name), plain(value)] as const);
+    expect(Object.fromEntries(told.filter(([name]) => name in defaults))).toEqual(defaults);
+    expect(readConfig(defaults, systemClock)).toEqual(readConfig({}, systemClock));
+  });
+});
+
+describe("the metrics", () => {
+  let service: Service;
+  let text: string;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock() });
+    ({ text } = await service.ask("/metrics", { headers: bearer("metrics") }));
+  });
+  afterAll(() => service.close());
+
+  const families = (): string[][] => {
+    const types = new Map([...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, type]) => [name, type]));
+    return [...text.matchAll(/^# HELP (\w+) (.+)$/gm)]
+      .filter(([, name = ""]) => !/^(?:process|nodejs)_/.test(name))
+      .map(([, name = "", help = ""]) => [code(name), types.get(name) ?? "", help]);
+  };
+
+  test("are those of a scrape", () => {
+    isTable("docs/operations.md", ["metric", "type", "meaning"], families());
+  });
+
+  test("of the alerts exist", () => {
+    const rules = blocksOf(read("docs/operations.md")).find(({ language }) => language === "promql");
+    const named = [...(rules?.code ?? "").matchAll(/\b([a-z]+(?:_[a-z]+)+)[{[]/g)].map(
+      ([, name = ""]) => name,
+    );
+    const known = new Set(families().map(([name]) => plain(name)));
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !known.has(name.replace(/_(?:count|sum|bucket)$/, "")))).toEqual([]);
+  });
+});
+
+test("the log events are those that the code writes, at their levels", () => {
+  const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && file !== "logger.ts" && !file.startsWith("pages/"))
+    .map((file) => readFileSync(`${ROOT}src/${file}`, "utf8"));
+  const written = sources.flatMap((source) =>
+    [...source.matchAll(/\blog\.(error|warn|info|debug)\(\s*(?:"([a-z.]+)"|[^)])/g)].map(
+      ([call, level = "", event = `${call} without a literal`]) => `${event} ${level}`,
+    ),
+  );
+  const rows = tableOf(read("docs/operations.md"), "event", "level", "meaning");
+  expect(rows.map(([event, level]) => `${plain(event)} ${level}`).toSorted()).toEqual(
+    [...new Set(written)].toSorted(),
+  );
+});
+
+test("the error codes are the closed list, with the explanations that the service gives", () => {
+  const rows = Object.entries(PROBLEMS).map(([name, { status }]) => {
+    const meaning = Object.entries(PROBLEM_MEANINGS).find(([known]) => known === name)?.[1] ?? "";
+    return [code(name), String(status), meaning];
+  });
+  isTable("docs/api.md", ["code", "status", "meaning"], rows);
+});
+
+test("the endpoints of the README are those of the OpenAPI document, and the pages", () => {
+  const rows = tableOf(read("README.md"), "request", "token", "answer");
+  const listed = rows.flatMap(([requests = ""]) => plain(requests).split(", "));
+  const inDocument = Object.entries(openApiDocument({ version: "1.2.3" }).paths).flatMap(([path, methods]) =>
+    Object.keys(z.record(z.string(), z.unknown()).parse(methods)).map(
+      (method) => `${method.toUpperCase()} ${path}`,
+    ),
+  );
+  expect(listed.toSorted()).toEqual([...inDocument, "GET /", "GET /staff", "GET /docs"].toSorted());
+});

@@ -1,0 +1,267 @@
+/** The stories of what may change between an answer and the next one: what is shown and signed never contradicts what the upstream has said since. */
+import { writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type After, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  bearer,
+  CHECK,
+  PRICING,
+  problemOf,
+  type Service,
+  type ServiceOptions,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+import { registration, renewal, RETAIL, shopAt, transfer, usd, WORLD } from "./shop.js";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const WIDE = { limit: 1000, windowMs: MINUTE_MS };
+const PROMISE_KEY = newPromiseKey();
+
+const of = (action: "registration" | "renewal" | "transfer", amountCents: number, years = 1) =>
+  ({ tld: ".af", action, years, amountCents }) as const;
+
+let clock: FakeClock;
+let sandbox: Sandbox;
+let service: Service;
+let folder: ReturnType<typeof temporaryFolder>;
+
+async function start(options: Partial<ServiceOptions> = {}): Promise<void> {
+  const { key, secret } = sandbox.credential();
+  const env = {
+    UPSTREAM_BASE_URL: sandbox.url,
+    UPSTREAM_SERVICE_KEY: key,
+    UPSTREAM_SERVICE_SECRET: secret,
+    PROMISE_PRIVATE_KEY: PROMISE_KEY,
+    QUOTA_COLD_START: "assume-free",
+    STATE_DIR: folder.path,
+  };
+  service = await startService({ clock, at: sandbox, retail: RETAIL, env, ...options });
+}
+
+const shop = () => shopAt(service);
+const staffPurge = (what: string) =>
+  service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
+
+/** Lets a minute pass second by second, and the background work with it. */
+async function aMinute(): Promise<void> {
+  for (let second = 0; second < 60; second += 1) {
+    await clock.advance(1_000);
+    await service.ask("/livez");
+  }
+}
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  folder = temporaryFolder();
+  const configFile = `${folder.path}/world.yaml`;
+  writeFileSync(configFile, WORLD);
+  const after: After = (delayMs, run) => clock.after(delayMs, run);
+  sandbox = await startSandbox({ configFile, rateLimit: WIDE, now: () => clock.monotonic(), after });
+  await start();
+});
+afterEach(async () => {
+  await service.close();
+  await sandbox.close();
+  folder.remove();
+});
+
+describe("when the wholesale price rises", () => {
+  beforeEach(async () => {
+    expect((await shop().availability("herat.af")).price).toEqual(usd("26.97"));
+    await clock.advance(2 * MINUTE_MS);
+  });
+
+  test("T1: an ordinary name is shown and signed at its new ordinary price, within two calls more, and never as premium", async () => {
+    sandbox.control.setPrice("demo", of("registration", 2250));
+    const before = service.calls(CHECK) + service.calls(PRICING);
+    const shown = await shop().availability("kabul.af");
+    expect(shown).toMatchObject({ status: "available", premium: false, price: usd("34.75"), stale: false });
+    expect(service.calls(CHECK) + service.calls(PRICING) - before).toBeLessThanOrEqual(1 + 2);
+    const { items, signed } = await shop().cart(registration("kabul.af"));
+    expect([items[0]?.premium, signed]).toEqual([false, ["kabul.af registration 34.75"]]);
+  });
+
+  test("T1: a name that really is premium still is", async () => {
+    sandbox.control.setPrice("demo", of("registration", 2250));
+    expect(await shop().availability("gold.af")).toMatchObject({ premium: true, price: usd("990.00") });
+    expect(await shop().availability("kabul.af")).toMatchObject({ premium: false, price: usd("34.75") });
+  });
+
+  test("T2: a check from before the new price list never becomes a premium price below cost, shown or signed", async () => {
+    const before = await shop().availability("kabul.af");
+    expect(before).toMatchObject({ premium: false, price: usd("26.97") });
+    sandbox.control.setPrice("demo", of("registration", 2250));
+    await staffPurge("prices");
+    await until(async () => {
+      await clock.advance(100);
+      return (await shop().quote("registration")).price.amount === "34.75";
+    }, "the new price list");
+    const { items, signed } = await shop().cart(registration("kabul.af"));
+    expect([items[0]?.premium, signed]).toEqual([false, ["kabul.af registration 34.75"]]);
+    const shown = await shop().availability("kabul.af");
+    expect(shown).toMatchObject({ premium: false, price: usd("34.75"), stale: false });
+  });
+
+  test("T3: a cart signs a renewal at what it costs now, not at what it cost when the price was last asked", async () => {
+    sandbox.control.setPrice("demo", of("renewal", 3000));
+    await clock.advance(10 * MINUTE_MS);
+    const { signed } = await shop().cart(renewal("herat.af"), renewal("kabul.af"));
+    expect(signed).toEqual(["herat.af renewal 46.00", "kabul.af renewal 46.00"]);
+  });
+
+  test("T3: with the upstream down nothing is signed from an old price, and the customer hears why", async () => {
+    sandbox.control.setFault("all", { fault: "reset-on-accept" });
+    await clock.advance(90_000);
+    const answer = await shop().post([renewal("herat.af"), transfer("kabul.af")]);
+    expect([answer.status, answer.text]).toEqual([502, expect.not.stringContaining("promise")]);
+    expect(problemOf(answer).code).toBe("upstream_failed");
+    expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
+  });
+
+  test("T3: nor is it signed as the first answer after a restart", async () => {
+    await service.close();
+    sandbox.control.setPrice("demo", of("renewal", 3000));
+    await clock.advance(30 * HOUR_MS);
+    await start({ warm: false });
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
+  });
+});
+
+describe("when an answer comes late", () => {
+  test("T4: 'available' that was asked before 'taken' was known does not come back, and is not signed", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    const first = shop().asking("kabul.af");
+    const late = await hold.caught();
+    await clock.advance(2_000);
+    await first.leave();
+    sandbox.control.setTaken("kabul.af", true);
+    await clock.advance(1_000);
+    expect((await shop().availability("kabul.af")).status).toBe("taken");
+    await clock.advance(500);
+    late.release();
+    await clock.advance(10);
+    expect((await shop().availability("kabul.af")).status).toBe("taken");
+    const { items, signed } = await shop().cart(registration("kabul.af"));
+    expect([items[0]?.status, signed]).toEqual(["taken", []]);
+  });
+
+  test("T4: 'taken', learned with one term, ends 'available' for every term, whichever answer comes last", async () => {
+    const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+    shop().asking("kabul.af", 1);
+    const late = await hold.caught();
+    await clock.advance(1_000);
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
+    await clock.advance(1_000);
+    late.release();
+    await clock.advance(10);
+    expect((await shop().availability("kabul.af", 1)).status).toBe("taken");
+    expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
+  });
+
+  test("T4: 'available', cached for one term, ends as soon as another term is found taken", async () => {
+    expect((await shop().availability("kabul.af", 1)).status).toBe("available");
+    await clock.advance(1_000);
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
+    expect((await shop().availability("kabul.af", 1)).status).toBe("taken");
+    expect((await shop().cart(registration("kabul.af", 1))).signed).toEqual([]);
+  });
+
+  test("T4: a quote that was asked before the prices were purged is asked again, not kept for an hour", async () => {
+    const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
+    await clock.advance(1_000);
+    await staffPurge("prices");
+    await clock.advance(100);
+    const late = await hold.caught();
+    sandbox.control.setPrice("demo", of("renewal", 3000));
+    await clock.advance(1_000);
+    await staffPurge("prices");
+    await clock.advance(500);
+    late.release();
+    await aMinute();
+    expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
+  });
+});
+
+describe("a premium name", () => {
+  test("T5: has no ordinary price for its renewal and transfer; the other lines of the cart stand", async () => {
+    expect((await shop().availability("gold.af")).premium).toBe(true);
+    await clock.advance(1_000);
+    for (const line of [renewal("gold.af"), transfer("gold.af")]) {
+      const { items, signed } = await shop().cart(line, renewal("kabul.af"));
+      expect(signed).toEqual(["kabul.af renewal 31.00"]);
+      expect(items[0]).toMatchObject({ price: null, premium: true, problem: { code: expect.any(String) } });
+    }
+  });
+
+  test("T5: is known by the price that the upstream names beside a taken name", async () => {
+    sandbox.control.setShapes({ takenPricing: "price" });
+    sandbox.control.setTaken("gold.af", true);
+    expect((await shop().availability("gold.af")).status).toBe("taken");
+    const { items, signed } = await shop().cart(renewal("gold.af"), renewal("kabul.af"));
+    expect([items[0]?.price, signed]).toEqual([null, ["kabul.af renewal 31.00"]]);
+  });
+
+  test("T7: that cannot be priced for two years is a problem of its line, not of the cart", async () => {
+    sandbox.control.setShapes({ checkYears: "ignored" });
+    const { items, total, signed } = await shop().cart(registration("gold.af", 2), registration("kabul.af"));
+    expect(items[0]).toMatchObject({
+      domain: "gold.af",
+      price: null,
+      problem: { code: expect.any(String), detail: expect.any(String) },
+    });
+    expect(items[1]).not.toHaveProperty("problem");
+    expect([total, signed]).toEqual([[usd("26.97")], ["kabul.af registration 26.97"]]);
+  });
+});
+
+describe("when the tier changes while the service is down", () => {
+  beforeEach(async () => {
+    await clock.advance(6_000);
+    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first look at the tier");
+    await clock.advance(1_000);
+    await service.close();
+    sandbox.control.setTier("demo", "Gold");
+  });
+
+  test("T6: no price of the old tier is signed after the start, even one that is a few seconds old", async () => {
+    await clock.advance(5_000);
+    await start({ warm: false });
+    const { signed } = await shop().cart(renewal("herat.af"), registration("kabul.af"));
+    expect(signed).toEqual(["herat.af renewal 28.00", "kabul.af registration 24.37"]);
+  });
+
+  test("T6: once staff see the new tier, prices of the old one are doubtful, and soon they are gone", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    await start({ warm: false });
+    await service.ask("/v1/staff/tier", { headers: bearer("read") });
+    const shown = await shop().quote("renewal");
+    expect([`${shown.price.amount} stale`, "28.00"]).toContain(
+      shown.price.amount + (shown.stale ? " stale" : ""),
+    );
+    await aMinute();
+    expect(await shop().quote("renewal")).toMatchObject({ price: usd("28.00"), stale: false });
+    expect(await shop().quote("registration")).toMatchObject({ price: usd("24.37"), stale: false });
+  });
+
+  test("T6: an ordinary name is not taken for premium because its quote is of the old tier", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    await start({ warm: false });
+    const shown = await shop().availability("kabul.af");
+    expect(shown).toMatchObject({ premium: false, price: usd("24.37") });
+  });
+});
+
+test("the moment of an answer is told in whole minutes, rounded down", async () => {
+  await clock.advance(90_000);
+  const { asOf } = await shop().availability("kabul.af");
+  expect(asOf).toBe("2026-03-20T00:01:00.000Z");
+  const { items } = await shop().cart(registration("kabul.af"));
+  expect(items[0]?.asOf).toBe("2026-03-20T00:01:00.000Z");
+});
