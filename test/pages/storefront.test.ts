@@ -1,7 +1,14 @@
 /** What the storefront page decides without a browser: what people mean by what they type, and exact amounts. */
 import { describe, expect, test } from "@jest/globals";
+import { StorefrontProblem } from "../../client/src/client.js";
+import { parseSearchTerm } from "../../src/domain-name.js";
+import { ServiceError } from "../../src/errors.js";
 import { perYear, sumOf } from "../../src/pages/storefront/money.js";
 import { meaningOf, rowsFor } from "../../src/pages/storefront/query.js";
+import { en } from "../../src/pages/storefront/texts/en.js";
+import { fa } from "../../src/pages/storefront/texts/fa.js";
+import { ps } from "../../src/pages/storefront/texts/ps.js";
+import { REASONS, wordsFor } from "../../src/pages/storefront/texts/texts.js";
 
 const SOLD = [".af", ".com.af", ".net.af", ".org.af"];
 const name = (q: string, ...offers: string[]) => ({ kind: "name", q, offers });
@@ -53,6 +60,46 @@ describe("what people type", () => {
     ["KABUL.af", "kabul", SOLD],
   ])("%j stands in the rows of its endings, the exact one first", (q, label, tlds) => {
     expect(rowsFor(q, SOLD)).toEqual({ label, tlds });
+  });
+});
+
+describe("a name that the service refuses", () => {
+  const REFUSED = [
+    "https://",
+    "a".repeat(64),
+    "kab_ul",
+    "ka..bul.af",
+    "-kabul",
+    "com.af",
+    "kabul.com",
+    "https://kabul",
+    "a.b.af",
+    "shop@kabul.af",
+  ];
+
+  function refusal(text: string): ServiceError {
+    try {
+      parseSearchTerm(text, SOLD, "q");
+    } catch (error) {
+      if (error instanceof ServiceError) return error;
+    }
+    throw new Error(`${text} is not refused`);
+  }
+
+  test.each(REFUSED)("%s is refused in words of each language", (text) => {
+    const { code, detail, errors } = refusal(text);
+    expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
+    const problem = new StorefrontProblem(code, detail, { errors });
+    const said = [en, fa, ps].map((texts) => wordsFor(texts, problem));
+    expect(new Set(said).size).toBe(3);
+    expect(said[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
+  });
+
+  test("and no reason has words that the service never says", () => {
+    const others = ["is missing", "no name of this label"];
+    const said = REFUSED.map((text) => refusal(text).errors[0]?.message ?? "");
+    const unused = REASONS.filter((reason) => !said.some((message) => message.startsWith(reason)));
+    expect(unused).toEqual(others);
   });
 });
 

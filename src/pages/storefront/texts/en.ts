@@ -107,7 +107,7 @@ export const en: Texts = {
     "is missing": "Type a name first.",
     "is empty": "Type a name first.",
     "is too long": "This name is too long. Each part can have up to 63 characters.",
-    "is not a valid domain name":
+    "isn't a valid domain name":
       "This cannot be a name. A name has letters, digits and hyphens, all in one writing direction.",
     "has an empty part": "There are two dots in a row, or a dot at the start. Remove one.",
     "has a misplaced hyphen":

@@ -111,7 +111,7 @@ export const ps: Texts = {
     "is missing": "لومړی یو نوم ولیکئ.",
     "is empty": "لومړی یو نوم ولیکئ.",
     "is too long": "دا نوم ډېر اوږد دی. هره برخه تر ۶۳ تورو پورې کېدای شي.",
-    "is not a valid domain name":
+    "isn't a valid domain name":
       "دا نوم نه شي کېدای. نوم له تورو، شمېرو او کرښې جوړېږي، ټول په یوه لوري لیکل شوي.",
     "has an empty part": "دوه ټکي پرله پسې راغلي، یا په پیل کې ټکی دی. یو یې لرې کړئ.",
     "has a misplaced hyphen":

@@ -82,7 +82,7 @@ export const REASONS = [
   "is missing",
   "is empty",
   "is too long",
-  "is not a valid domain name",
+  "isn't a valid domain name",
   "has an empty part",
   "has a misplaced hyphen",
   "is only an ending",
