@@ -129,7 +129,7 @@ export class Results {
       { class: "price" },
       ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
       // Apart, or in Arabic script its digits would join those of the term.
-      element("bdi", {}, amount(texts, price)),
+      element("bdi", { dir: texts.direction }, amount(texts, price)),
       element("small", {}, note),
     );
   }
