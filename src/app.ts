@@ -17,7 +17,7 @@ import { createClientLimit } from "./http/client-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
-import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
+import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge/headers.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";

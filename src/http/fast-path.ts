@@ -8,7 +8,7 @@ import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { ClientLimit } from "./client-limit.js";
 import { type AccessLog, addressOf, clientOf, requestId } from "./context.js";
-import { type Arrived, hasOneHost } from "./edge.js";
+import { type Arrived, hasOneHost } from "./edge/headers.js";
 import { renderProblem } from "./problems.js";
 import type { HeaderList, Rendered } from "./rendered.js";
 import type { Question, QuestionKind, ReadQuestion } from "./questions.js";

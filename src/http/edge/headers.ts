@@ -4,9 +4,9 @@ import { Socket } from "node:net";
 import cors from "cors";
 import type { Express, Request, RequestHandler } from "express";
 import helmet from "helmet";
-import { ServiceError } from "../errors.js";
-import { unreadableRequest } from "./problems.js";
-import { type HeaderList, setHeaders } from "./rendered.js";
+import { ServiceError } from "../../errors.js";
+import { unreadableRequest } from "../problems.js";
+import { type HeaderList, setHeaders } from "../rendered.js";
 
 /** An API needs no resources of its own, so its policy allows none; pages bring their own. */
 const security = helmet({
