@@ -28,6 +28,7 @@ import {
   type Term,
   type Tier,
 } from "./contract.js";
+import { echoes } from "./credential-echo.js";
 import type { Credential, Credentials } from "./credentials.js";
 import { type Operation, OPERATIONS } from "./operation.js";
 import { meaningOf } from "./refusal.js";
@@ -411,13 +412,8 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     const body = bodyOf(bytes);
     settings.onAnswer?.({ status, headers, body });
     if (status === 200 && "json" in body && isSuccess(body.json)) {
-      // Of what was asked for, the visitor knows it already; refusing it would tell him that he has guessed right.
-      if (
-        tells(
-          bytes,
-          [key, secret].filter((one) => call.name?.ascii.includes(one) !== true),
-        )
-      )
+      // A name that was asked for is known to the visitor; refusing it would confirm a guess.
+      if (echoes(bytes, [key, secret], { asked: call.name?.ascii }))
         throw misread("it repeats the credential");
       surprises.inAnswer(call.operation, body.json, hidden);
       return { kind: "answer", status, data: decodeEnvelope(body.json) };
@@ -543,21 +539,6 @@ function bodyOf(
     const fault = misread(error instanceof RepeatedFieldError ? "a field that stands twice" : "its body");
     return { text: new TextDecoder().decode(bytes.subarray(0, LONGEST_TEXT_BYTES)), fault };
   }
-}
-
-/** Anything shorter stands in texts by chance. */
-const SHORTEST_SECRET = 8;
-
-/** Whether one of the secrets stands in the bytes, as it is or with the escapes of JSON or of addresses. */
-function tells(bytes: Uint8Array, secrets: readonly string[]): boolean {
-  const charOf = (_escape: string, code: string): string => String.fromCharCode(parseInt(code, 16));
-  const bare = (text: string): string => text.replaceAll("\\", "");
-  const text = bare(new TextDecoder().decode(bytes).replaceAll(/\\u([\da-f]{4})/gi, charOf));
-  const decoded = bare(text.replaceAll(/%([\da-f]{2})/gi, charOf));
-  return secrets
-    .filter(({ length }) => length >= SHORTEST_SECRET)
-    .map(bare)
-    .some((secret) => text.includes(secret) || decoded.includes(secret));
 }
 
 function isSuccess(body: unknown): boolean {

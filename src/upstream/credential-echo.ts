@@ -1,0 +1,71 @@
+/**
+ * Recognises a secret in an answer, whatever it was written in: with the escapes of JSON or of addresses, in another case, spaced, with
+ * invisible characters or look-alikes, in base64, base64url or hex.
+ */
+
+/** Anything shorter occurs in texts by chance. */
+const SHORTEST_SECRET = 8;
+
+export interface EchoOptions {
+  /** What was asked for and may be repeated; the one who asked knows it already. */
+  readonly asked?: string | undefined;
+}
+
+/** Whether one of the secrets, or what it can be decoded from, occurs in the bytes. */
+export function echoes(bytes: Uint8Array, secrets: readonly string[], { asked }: EchoOptions = {}): boolean {
+  const texts = readingsOf(new TextDecoder().decode(bytes));
+  const expected = asked === undefined ? [] : readingsOf(asked);
+  return secrets
+    .filter(({ length }) => length >= SHORTEST_SECRET)
+    .flatMap(formsOf)
+    .some(
+      (form) => texts.some((text) => text.includes(form)) && !expected.some((text) => text.includes(form)),
+    );
+}
+
+/** The text without escapes, and its letters and digits alone. */
+function readingsOf(text: string): readonly string[] {
+  const plain = text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gi, (_escape, code?: string, char = "") =>
+    code === undefined ? (WHITE_SPACE[char] ?? char) : String.fromCharCode(parseInt(code, 16)),
+  );
+  const decoded = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) =>
+    String.fromCharCode(parseInt(code, 16)),
+  );
+  return [plain, decoded].map(bare).flatMap((reading) => [reading, folded(reading)]);
+}
+
+/** Of JSON. */
+const WHITE_SPACE: Readonly<Record<string, string>> = { b: "", f: "", n: "", r: "", t: "" };
+
+function formsOf(secret: string): readonly string[] {
+  const encoded = ["hex" as const, ...BASE64_OFFSETS].map((how) =>
+    how === "hex" ? Buffer.from(secret).toString("hex") : base64At(how, secret),
+  );
+  return [
+    bare(secret),
+    ...[secret, ...encoded].map(folded).filter(({ length }) => length >= SHORTEST_SECRET),
+  ];
+}
+
+function bare(text: string): string {
+  return text.replaceAll("\\", "");
+}
+
+/** The alphabets of base64 and base64url are the same but for two characters, which fall out here. */
+function folded(text: string): string {
+  return text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, "");
+}
+
+/** How many bytes of other text may stand before the secret in a group of three. */
+const BASE64_OFFSETS = [0, 1, 2] as const;
+
+/** Base64 of the secret where it begins in the middle of a group, without the characters that its neighbours decide. */
+function base64At(offset: 0 | 1 | 2, secret: string): string {
+  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
+  const shared = { 0: 0, 1: 2, 2: 3 }[offset];
+  const whole = Math.floor((bytes.length * 8) / 6);
+  return bytes.toString("base64").slice(shared, whole);
+}
