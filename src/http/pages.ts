@@ -5,12 +5,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { type Request, type Response, Router } from "express";
 import { ServiceError } from "../errors.js";
 import { ROOT } from "../root.js";
 import { route } from "./routes.js";
+import { type StaticFile, staticFile } from "./static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
 
@@ -33,15 +32,6 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-interface PageFile {
-  readonly type: string;
-  readonly plain: Buffer;
-  /** Made when it is first asked for. */
-  compressed: Promise<Buffer> | null;
-}
-
-const compress = promisify(gzip);
-
 /** `storefront`: whether the demo page is shown; its files are not there either when it is not. */
 export function pageRoutes({ storefront }: { readonly storefront: boolean }): Router {
   const router = Router({ caseSensitive: true, strict: true });
@@ -50,13 +40,7 @@ export function pageRoutes({ storefront }: { readonly storefront: boolean }): Ro
   async function send(request: Request, response: Response, path: string): Promise<void> {
     const file = files.get(path);
     if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
-    response.set({ "Cache-Control": "no-store", "Content-Type": file.type, Vary: "Accept-Encoding" });
-    if (request.acceptsEncodings("gzip") === false) {
-      response.send(file.plain);
-      return;
-    }
-    file.compressed ??= compress(file.plain);
-    response.set("Content-Encoding", "gzip").send(await file.compressed);
+    return file.send(request, response);
   }
   function page(path: string, name: string): void {
     route(router, path, {
@@ -75,13 +59,13 @@ export function pageRoutes({ storefront }: { readonly storefront: boolean }): Ro
   return router;
 }
 
-function readFiles(wanted: (path: string) => boolean): ReadonlyMap<string, PageFile> {
-  const files = new Map<string, PageFile>();
+function readFiles(wanted: (path: string) => boolean): ReadonlyMap<string, StaticFile> {
+  const files = new Map<string, StaticFile>();
   for (const name of readdirSync(PAGES, { recursive: true, encoding: "utf8" })) {
     const path = name.split(sep).join("/");
     const type = TYPES[extname(path)];
     if (type !== undefined && wanted(path))
-      files.set(path, { type, plain: readFileSync(join(PAGES, name)), compressed: null });
+      files.set(path, staticFile(readFileSync(join(PAGES, name)), { type, cacheControl: "no-store" }));
   }
   return files;
 }

@@ -25,17 +25,21 @@ export function echoes(bytes: Uint8Array, secrets: readonly string[], { asked }:
 
 /** The text without escapes, and its letters and digits alone. */
 function readingsOf(text: string): readonly string[] {
-  const plain = text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gi, (_escape, code?: string, char = "") =>
-    code === undefined ? (WHITE_SPACE[char] ?? char) : String.fromCharCode(parseInt(code, 16)),
+  const plain = text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gi, (_escape, code?: string, char?: string) =>
+    code === undefined ? unescaped(char ?? "") : charOf(code),
   );
-  const decoded = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) =>
-    String.fromCharCode(parseInt(code, 16)),
-  );
+  const decoded = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) => charOf(code));
   return [plain, decoded].map(bare).flatMap((reading) => [reading, folded(reading)]);
 }
 
-/** Of JSON. */
-const WHITE_SPACE: Readonly<Record<string, string>> = { b: "", f: "", n: "", r: "", t: "" };
+function charOf(code: string): string {
+  return String.fromCharCode(parseInt(code, 16));
+}
+
+/** JSON's short escapes of white space carry nothing. */
+function unescaped(char: string): string {
+  return "bfnrt".includes(char) ? "" : char;
+}
 
 function formsOf(secret: string): readonly string[] {
   const encoded = ["hex" as const, ...BASE64_OFFSETS].map((how) =>

@@ -14,8 +14,11 @@ export const PROBLEM_MEANINGS = {
   not_acceptable: "The answer cannot be given in any form that the Accept field names.",
   payload_too_large: "The body is larger than what can be asked in one request. Ask for less at once.",
   unsupported_media_type: "The body must be JSON, sent as application/json.",
+  expectation_failed:
+    "The Expect field asks for something other than 100-continue. Send the request without it.",
   rate_limited:
     "This client has asked more than it may in a minute. It is served again after the seconds given.",
+  headers_too_large: "The request line and the header fields together are larger than 16 kB. Send less.",
   internal: "A fault of the service itself. It is recorded under the request id.",
   upstream_failed: "The registry service refused or broke, and nothing known may be shown instead.",
   upstream_contract:
@@ -35,7 +38,9 @@ const RESPONSES = {
   NotAcceptable: ["not_acceptable"],
   PayloadTooLarge: ["payload_too_large"],
   UnsupportedMediaType: ["unsupported_media_type"],
+  ExpectationFailed: ["expectation_failed"],
   RateLimited: ["rate_limited"],
+  HeadersTooLarge: ["headers_too_large"],
   Internal: ["internal"],
   UpstreamFailed: ["upstream_failed", "upstream_contract"],
   Unavailable: ["quota_exhausted", "shutting_down"],

@@ -1,5 +1,6 @@
 /** What machines ask: metrics, health, the meaning of problems, this document (contract sections 3, 6 and 7). */
-import { answer, inPath, operation } from "./operation.js";
+import { ETAG } from "./headers.js";
+import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
 import { problemKind } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "./service-shapes.js";
@@ -15,6 +16,11 @@ const HEALTH = {
     prices: [{ status: "pass" }],
   },
 };
+
+const NOT_MODIFIED = answer({
+  description: "What is already held is still the same.",
+  headers: { ETag: ETAG },
+});
 
 function state(description: string, word: string): JsonObject {
   return answer({ description, content: { schema: schemaRef("Status"), example: { status: word } } });
@@ -44,7 +50,7 @@ const metrics = operation({
       },
     }),
   },
-  problems: ["Unauthenticated", "Forbidden", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "Unauthenticated", "Forbidden", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const live = operation({
@@ -84,14 +90,19 @@ const problem = operation({
   id: "getProblemKind",
   tag: "service",
   summary: "What does a problem's code mean?",
-  parameters: [inPath("code", "The code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
+  parameters: [
+    inPath("code", "The code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted"),
+    IF_NONE_MATCH,
+  ],
   answers: {
     200: answer({
       description: "Its meaning.",
       content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["NotFound", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "NotFound", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const keys = operation({
@@ -99,6 +110,7 @@ const keys = operation({
   tag: "service",
   summary: "The keys with which price promises are verified.",
   description: "A promise names its key by kid. The key of every promise that still holds is here.",
+  parameters: [IF_NONE_MATCH],
   answers: {
     200: answer({
       description: "A JWK set; empty when the service has no key.",
@@ -117,15 +129,18 @@ const keys = operation({
           ],
         },
       },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const document = operation({
   id: "getOpenApiDocument",
   tag: "service",
   summary: "This document.",
+  parameters: [IF_NONE_MATCH],
   answers: {
     200: answer({
       description: "An OpenAPI 3.1 document.",
@@ -140,9 +155,11 @@ const document = operation({
           required: ["openapi", "info", "paths"],
         },
       },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 export const SERVICE_PATHS: JsonObject = {

@@ -1,0 +1,175 @@
+/**
+ * One client connection: it has a bounded number of requests outstanding and a bounded number of bytes queued, beyond which neither the
+ * socket nor what has been read of it is parsed. However it ends, the answers that are ready leave first, in order.
+ */
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { ServiceError } from "../../errors.js";
+import type { Arrived } from "./arrived.js";
+
+/** Requests that have been parsed and whose answers have not left. Node alone would parse a whole packet: 1,900 small requests. */
+const MOST_OUTSTANDING = 32;
+/** How long a connection that ends may take to accept what it is owed, and is read so that the client sees it (RFC 9112, section 9.6). */
+const LINGER_MS = 5_000;
+
+export interface ConnectionRules {
+  /** Whether the client of this request is so far past its limit that it is not worth reading on. */
+  readonly isFlooding: (request: Arrived) => boolean;
+  /** Answers a request whose body turned out to be malformed. */
+  readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
+  /** The whole answer, as bytes, to what was not a request. */
+  readonly unreadable: (problem: ServiceError) => string;
+}
+
+interface Exchange {
+  readonly request: Arrived;
+  readonly response: ServerResponse;
+}
+
+export class Connection {
+  readonly #socket: Socket;
+  readonly #rules: ConnectionRules;
+  /** In the order of their requests. */
+  #outstanding: ServerResponse[] = [];
+  #last: Exchange | null = null;
+  /** What has been read and is not to be parsed yet. */
+  #rest: Buffer | null = null;
+  /** Set when no further request will be answered: what to do once all that is owed has left. */
+  #ending: (() => void) | null = null;
+  #hasEnded = false;
+
+  constructor(socket: Socket, rules: ConnectionRules) {
+    this.#socket = socket;
+    this.#rules = rules;
+    // Node reads on when a body is read or the socket drains.
+    socket.on("resume", () => {
+      if (this.#rest !== null) socket.pause();
+    });
+    socket.on("drain", this.#goOnSoon);
+    // What is ready in this turn of the event loop is written at its end.
+    socket.on("end", () => setImmediate(this.#clientHasFinished));
+    socket.on("close", this.#closed);
+  }
+
+  /** Takes in a request, in the middle of Node's parsing; false when the connection is ending and it must not be answered. */
+  arrived(request: Arrived, response: ServerResponse): boolean {
+    if (this.#ending !== null) return false;
+    this.#last = { request, response };
+    this.#outstanding.push(response);
+    if (this.#outstanding.length >= MOST_OUTSTANDING || this.#socket.writableNeedDrain) {
+      parserOf(this.#socket)?.pause();
+      if (this.#rules.isFlooding(request)) this.#endWith(() => this.#socket.end());
+    }
+    return true;
+  }
+
+  /** The answer to the oldest request has left. */
+  answered(): void {
+    this.#outstanding.shift();
+    this.#goOnSoon();
+    if (this.#ending !== null) setImmediate(this.#endWhenDone);
+  }
+
+  /** Parsing has stopped at the bound; `rest` is what it has left. */
+  hold(rest: Buffer): void {
+    if (this.#hasEnded) return;
+    this.#rest = rest;
+    this.#socket.pause();
+  }
+
+  /** What came next cannot be read, or is not served: all that is owed is answered, then this, and the connection ends. */
+  refuse(problem: ServiceError): void {
+    if (this.#ending !== null) return;
+    const unfinished = this.#unfinished();
+    if (unfinished === null) {
+      this.#endWith(() => {
+        if (this.#socket.writable) this.#socket.end(this.#rules.unreadable(problem));
+      });
+    } else {
+      const { request, response } = unfinished;
+      if (!response.headersSent) this.#rules.refuse(request, response, problem);
+      this.#endWith(() => this.#socket.end());
+    }
+  }
+
+  /** The client has finished in the middle of a request. */
+  cutOff(problem: ServiceError): void {
+    if (this.#unfinished() === null) this.refuse(problem);
+    else if (this.#ending === null) this.#endWith(() => this.#socket.end());
+  }
+
+  /** The request whose body is still to come. */
+  #unfinished(): Exchange | null {
+    return this.#last === null || this.#last.request.complete ? null : this.#last;
+  }
+
+  #endWith(end: () => void): void {
+    this.#ending = end;
+    const deadline = setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
+    this.#socket.once("close", () => {
+      clearTimeout(deadline);
+    });
+    this.#endWhenDone();
+  }
+
+  readonly #endWhenDone = (): void => {
+    if (this.#ending === null || this.#hasEnded || this.#outstanding.length > 0) return;
+    this.#hasEnded = true;
+    this.#rest = null;
+    this.#ending();
+    this.#socket.resume();
+  };
+
+  /** One whose body has not been parsed may be left, so it does not keep its own body waiting. */
+  readonly #goOn = (): void => {
+    const socket = this.#socket;
+    const rest = this.#rest;
+    if (rest === null || this.#ending !== null || socket.destroyed) return;
+    if (this.#outstanding.length > 1 || socket.writableNeedDrain) return;
+    this.#rest = null;
+    parserOf(socket)?.resume();
+    // Node's own way from a socket to its parser, errors and upgrades included.
+    socket.emit("data", rest);
+    if (this.#rest === null) socket.resume();
+  };
+
+  readonly #goOnSoon = (): void => {
+    if (this.#rest !== null && this.#outstanding.length <= 1) setImmediate(this.#goOn);
+  };
+
+  /** Most who send no more have gone, so those who wait are given up; what is ready still leaves. */
+  readonly #clientHasFinished = (): void => {
+    const waiting = this.#outstanding.findIndex(({ writableEnded }) => !writableEnded);
+    if (waiting === -1) return;
+    for (const response of this.#outstanding.splice(waiting)) giveUp(response);
+    if (this.#ending === null) this.#endWith(() => this.#socket.destroy());
+    else this.#endWhenDone();
+  };
+
+  /** Node tells it to the answer that was being written, not to those behind it. */
+  readonly #closed = (): void => {
+    this.#rest = null;
+    for (const response of this.#outstanding.splice(0)) if (response.socket === null) giveUp(response);
+  };
+}
+
+function giveUp(response: ServerResponse): void {
+  if (response.destroyed) return;
+  response.destroyed = true;
+  response.emit("close");
+}
+
+interface Parser {
+  pause(): void;
+  resume(): void;
+}
+
+/** Node's parser of the connection, which it shows and does not document. Paused in the middle of a packet it reports HPE_PAUSED. */
+function parserOf(socket: Socket): Parser | null {
+  const parser: unknown = Reflect.get(socket, "parser");
+  return isParser(parser) ? parser : null;
+}
+
+function isParser(value: unknown): value is Parser {
+  return typeof value === "object" && value !== null && "pause" in value && "resume" in value;
+}
