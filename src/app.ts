@@ -39,6 +39,7 @@ import { explainProblem, problemHandler, refuseUnreadable } from "./http/problem
 import { visitorQuestions } from "./http/questions.js";
 import { render, sendRendered } from "./http/rendered.js";
 import { route } from "./http/routes.js";
+import { securityTxt } from "./http/security-txt.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
@@ -330,6 +331,8 @@ export function createApp(settings: AppSettings): App {
       sendRendered(response, render(promises.publicKeys(), { cacheControl: "no-store", tagged: true }));
     },
   });
+  if (config.securityContact !== null)
+    route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, () => clock.now()) });
   route(app, "/problems/:code", { GET: explainProblem });
   app.use(pageRoutes({ storefront: config.demoStorefront }));
   app.use(docsRouter(() => openApiDocument({ version: settings.version })));

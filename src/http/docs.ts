@@ -1,15 +1,16 @@
 /**
  * The OpenAPI document and a page that shows it. The page needs no other host, no inline script and no inline style, and works on
- * plain http; of the package that draws it, only the files named here can be had.
+ * plain http; nothing but the files named here can be had.
  */
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Router } from "express";
+import { ROOT } from "../root.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./static-files.js";
 
-const PACKAGE_ROOT = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
+const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
 const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 /** An hour: the names stay the same when the package is updated. */
 const ASSET_CACHE = "public, max-age=3600";
@@ -85,12 +86,12 @@ function assets(): ReadonlyMap<string, StaticFile> {
     staticFile(content, { type, cacheControl: ASSET_CACHE });
   return new Map([
     ["init.js", asset(INIT, TYPES.js)],
-    ["swagger-ui.css", asset(ofPackage("swagger-ui.css"), TYPES.css)],
-    ["swagger-ui-bundle.js", asset(ofPackage("swagger-ui-bundle.js"), TYPES.js)],
-    ["favicon-32x32.png", asset(ofPackage("favicon-32x32.png"), "image/png")],
+    ["swagger-ui.css", asset(bundled("swagger-ui.css"), TYPES.css)],
+    ["swagger-ui-bundle.js", asset(bundled("swagger-ui-bundle.js"), TYPES.js)],
+    ["favicon-32x32.png", asset(bundled("favicon-32x32.png"), "image/png")],
   ]);
 }
 
-function ofPackage(file: string): Buffer {
-  return readFileSync(join(PACKAGE_ROOT, file));
+function bundled(file: string): Buffer {
+  return readFileSync(join(FILES, file));
 }

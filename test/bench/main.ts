@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything.
- * The settings are for `http` and, the rounds alone, for `start`.
+ * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a
+ * name, everything. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods`.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchQuota } from "./quota.js";
@@ -15,6 +16,7 @@ import { benchStart } from "./start.js";
 interface Options {
   readonly rounds?: number;
   readonly seconds?: number;
+  readonly only?: string;
 }
 
 const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
@@ -24,17 +26,20 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   http: benchHttp,
   start: benchStart,
   memory: benchMemory,
+  floods: benchFloods,
 };
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: "string" }, seconds: { type: "string" } },
+  options: { rounds: { type: "string" }, seconds: { type: "string" }, only: { type: "string" } },
 });
 const options: Options = {
   ...(values.rounds !== undefined && { rounds: Number(values.rounds) }),
   ...(values.seconds !== undefined && { seconds: Number(values.seconds) }),
+  ...(values.only !== undefined && { only: values.only }),
 };
 for (const [name, value] of Object.entries(options)) {
+  if (typeof value !== "number") continue;
   if (!Number.isInteger(value) || value < 1) {
     console.error(`--${name} must be a whole number from 1`);
     process.exit(1);

@@ -17,6 +17,8 @@ export interface ConnectionRules {
   readonly isFlooding: (request: Arrived) => boolean;
   /** Answers a request whose body turned out to be malformed. */
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
+  /** Parses what has been read, and then what comes. */
+  readonly parseOn: (socket: Socket, rest: Buffer) => void;
   /** The whole answer, as bytes, to what was not a request. */
   readonly unreadable: (problem: ServiceError) => string;
 }
@@ -41,25 +43,25 @@ export class Connection {
   constructor(socket: Socket, rules: ConnectionRules) {
     this.#socket = socket;
     this.#rules = rules;
-    // Node reads on when a body is read or the socket drains.
-    socket.on("resume", () => {
-      if (this.#rest !== null) socket.pause();
-    });
+    // Node's own listeners are gone while parsing is stopped.
+    socket.on("error", () => socket.destroy());
+    socket.on("timeout", () => socket.destroy());
     socket.on("drain", this.#goOnSoon);
     // What is ready in this turn of the event loop is written at its end.
     socket.on("end", () => setImmediate(this.#clientHasFinished));
     socket.on("close", this.#closed);
   }
 
-  /** Takes in a request, in the middle of Node's parsing; false when the connection is ending and it must not be answered. */
+  /** Whether the next request must wait until others have been answered. */
+  get isFull(): boolean {
+    return this.#outstanding.length >= MOST_OUTSTANDING || this.#socket.writableNeedDrain;
+  }
+
+  /** Takes in a request; false when the connection is ending and it must not be answered. */
   arrived(request: Arrived, response: ServerResponse): boolean {
     if (this.#ending !== null) return false;
     this.#last = { request, response };
     this.#outstanding.push(response);
-    if (this.#outstanding.length >= MOST_OUTSTANDING || this.#socket.writableNeedDrain) {
-      parserOf(this.#socket)?.pause();
-      if (this.#rules.isFlooding(request)) this.#endWith(() => this.#socket.end());
-    }
     return true;
   }
 
@@ -70,11 +72,16 @@ export class Connection {
     if (this.#ending !== null) setImmediate(this.#endWhenDone);
   }
 
-  /** Parsing has stopped at the bound; `rest` is what it has left. */
-  hold(rest: Buffer): void {
-    if (this.#hasEnded) return;
-    this.#rest = rest;
+  /** Parsing has stopped before this request because the connection is full; `rest` is what came behind its head. */
+  hold(request: Arrived, rest: Buffer): void {
+    if (this.#ending !== null) return;
+    if (this.#rules.isFlooding(request)) {
+      this.#endWith(() => this.#socket.end());
+      return;
+    }
     this.#socket.pause();
+    this.#rest = Buffer.concat([headOf(request), rest]);
+    this.#goOnSoon();
   }
 
   /** What came next cannot be read, or is not served: all that is owed is answered, then this, and the connection ends. */
@@ -120,22 +127,20 @@ export class Connection {
     this.#socket.resume();
   };
 
-  /** One whose body has not been parsed may be left, so it does not keep its own body waiting. */
   readonly #goOn = (): void => {
-    const socket = this.#socket;
     const rest = this.#rest;
-    if (rest === null || this.#ending !== null || socket.destroyed) return;
-    if (this.#outstanding.length > 1 || socket.writableNeedDrain) return;
+    if (rest === null || !this.#isEmpty || this.#ending !== null || this.#socket.destroyed) return;
     this.#rest = null;
-    parserOf(socket)?.resume();
-    // Node's own way from a socket to its parser, errors and upgrades included.
-    socket.emit("data", rest);
-    if (this.#rest === null) socket.resume();
+    this.#rules.parseOn(this.#socket, rest);
   };
 
   readonly #goOnSoon = (): void => {
-    if (this.#rest !== null && this.#outstanding.length <= 1) setImmediate(this.#goOn);
+    if (this.#rest !== null && this.#isEmpty) setImmediate(this.#goOn);
   };
+
+  get #isEmpty(): boolean {
+    return this.#outstanding.length === 0 && !this.#socket.writableNeedDrain;
+  }
 
   /** Most who send no more have gone, so those who wait are given up; what is ready still leaves. */
   readonly #clientHasFinished = (): void => {
@@ -159,17 +164,8 @@ function giveUp(response: ServerResponse): void {
   response.emit("close");
 }
 
-interface Parser {
-  pause(): void;
-  resume(): void;
-}
-
-/** Node's parser of the connection, which it shows and does not document. Paused in the middle of a packet it reports HPE_PAUSED. */
-function parserOf(socket: Socket): Parser | null {
-  const parser: unknown = Reflect.get(socket, "parser");
-  return isParser(parser) ? parser : null;
-}
-
-function isParser(value: unknown): value is Parser {
-  return typeof value === "object" && value !== null && "pause" in value && "resume" in value;
+/** The bytes of a request up to its body. */
+function headOf({ method = "", url = "", httpVersion, rawHeaders }: Arrived): Buffer {
+  const fields = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${rawHeaders[at + 1]}`] : []));
+  return Buffer.from([`${method} ${url} HTTP/${httpVersion}`, ...fields, "", ""].join("\r\n"), "latin1");
 }

@@ -16,6 +16,18 @@ const connections = new WeakMap<Duplex, Connection>();
 function bornAsExpress(app: Express) {
   class Incoming extends IncomingMessage {
     declare readonly ip: string | undefined;
+    declare private isHeld: boolean;
+
+    /**
+     * Node parses a whole packet, but stops behind the head of a request that is an upgrade, and hands over what comes next. That is how a
+     * full connection is stopped; a real upgrade is not offered and is a request like any other.
+     */
+    get upgrade(): boolean {
+      return this.isHeld || this.method === "CONNECT";
+    }
+    set upgrade(_isRequested: boolean) {
+      this.isHeld = connections.get(this.socket)?.isFull === true;
+    }
   }
   class Outgoing extends ServerResponse<Incoming> {
     /** Called by Node when the answer has been handed to the socket. */
@@ -30,7 +42,7 @@ function bornAsExpress(app: Express) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-export interface ServerParts extends ConnectionRules {
+export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
   /** Answers a request in front of Express, or returns false and leaves it untouched. */
   readonly isAnswered: (request: Arrived, response: ServerResponse) => boolean;
 }
@@ -59,8 +71,21 @@ export function serve(app: Express, parts: ServerParts): Server {
     if (!parts.isAnswered(request, response)) app(request, response);
   }
 
+  const rules: ConnectionRules = {
+    ...parts,
+    parseOn(socket, rest) {
+      // Node adds its own once more and has not removed these.
+      socket.removeAllListeners("pause").removeAllListeners("resume");
+      socket.unshift(rest);
+      server.emit("connection", socket);
+      socket.resume();
+    },
+  };
   server.on("connection", (socket) => {
-    connections.set(socket, new Connection(socket, parts));
+    if (!connections.has(socket)) connections.set(socket, new Connection(socket, rules));
+  });
+  server.on("upgrade", (request: Arrived, socket, rest) => {
+    connections.get(socket)?.hold(request, rest);
   });
   server.on("checkContinue", (request, response) => {
     // Or Node would end the connection behind an answer that comes without the invitation, though the body is read either way.
@@ -70,20 +95,16 @@ export function serve(app: Express, parts: ServerParts): Server {
   });
   server.on("checkExpectation", handle);
   server.on("connect", (_request, socket) => {
-    // Node has let go of the socket.
-    socket.on("error", () => socket.destroy());
     connections.get(socket)?.refuse(
       new ServiceError("method_not_allowed", "This is not a proxy.", {
         headers: { Allow: "GET, HEAD, POST, OPTIONS" },
       }),
     );
   });
-  server.on("clientError", (error: ClientError, socket) => {
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const connection = connections.get(socket);
     if (connection === undefined || !socket.writable || isGone(error, socket)) {
       socket.destroy();
-    } else if (error.code === "HPE_PAUSED" && error.rawPacket !== undefined) {
-      connection.hold(error.rawPacket.subarray(error.bytesParsed));
     } else if (error.code === "HPE_INVALID_EOF_STATE") {
       connection.cutOff(problemOf(error));
     } else {
@@ -93,13 +114,8 @@ export function serve(app: Express, parts: ServerParts): Server {
   return server;
 }
 
-interface ClientError extends NodeJS.ErrnoException {
-  readonly rawPacket?: Buffer;
-  readonly bytesParsed?: number;
-}
-
 /** The connection broke, or never sent anything. */
-function isGone({ code }: ClientError, socket: Duplex): boolean {
+function isGone({ code }: NodeJS.ErrnoException, socket: Duplex): boolean {
   return (
     code === "ECONNRESET" ||
     code === "EPIPE" ||
@@ -107,7 +123,7 @@ function isGone({ code }: ClientError, socket: Duplex): boolean {
   );
 }
 
-function problemOf({ code }: ClientError): ServiceError {
+function problemOf({ code }: NodeJS.ErrnoException): ServiceError {
   switch (code ?? "") {
     case "HPE_HEADER_OVERFLOW":
       return new ServiceError(
