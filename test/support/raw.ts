@@ -8,11 +8,11 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Reads everything until the server closes the connection. `sent` is written in these pieces, one a turn. */
+/** Reads everything until the server closes the connection, at first nothing. `sent` is written in these pieces, one a turn. */
 export function exchange(
   port: number,
   sent: string | readonly string[],
-  { end = false }: { readonly end?: boolean } = {},
+  { end = false, pauseUntil }: { readonly end?: boolean; readonly pauseUntil?: () => Promise<void> } = {},
 ): Promise<string> {
   return new Promise((done, failed) => {
     const socket: Socket = connect(port, "127.0.0.1");
@@ -36,6 +36,9 @@ export function exchange(
     };
     socket.once("connect", () => {
       write([sent].flat());
+      if (pauseUntil === undefined) return;
+      socket.pause();
+      pauseUntil().then(() => socket.resume(), failed);
     });
   });
 }

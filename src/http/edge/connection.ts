@@ -72,10 +72,10 @@ export class Connection {
     if (this.#ending !== null) setImmediate(this.#endWhenDone);
   }
 
-  /** Parsing has stopped before this request because the connection is full; `rest` is what came behind its head. */
+  /** Parsing has stopped before this request, which is parsed again when all others have been answered; `rest` is what came behind its head. */
   hold(request: Arrived, rest: Buffer): void {
     if (this.#ending !== null) return;
-    if (this.#rules.isFlooding(request)) {
+    if (this.isFull && this.#rules.isFlooding(request)) {
       this.#endWith(() => this.#socket.end());
       return;
     }
@@ -94,7 +94,10 @@ export class Connection {
       });
     } else {
       const { request, response } = unfinished;
-      if (!response.headersSent) this.#rules.refuse(request, response, problem);
+      // It has come no further than its limit in this turn, and may have been refused by it.
+      setImmediate(() => {
+        if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
+      });
       this.#endWith(() => this.#socket.end());
     }
   }
@@ -164,8 +167,10 @@ function giveUp(response: ServerResponse): void {
   response.emit("close");
 }
 
-/** The bytes of a request up to its body. */
+/** The bytes of a request up to its body. There is nothing to upgrade to, so the field that asks for it is ignored (RFC 9110, section 7.8). */
 function headOf({ method = "", url = "", httpVersion, rawHeaders }: Arrived): Buffer {
-  const fields = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${rawHeaders[at + 1]}`] : []));
+  const fields = rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 && name.toLowerCase() !== "upgrade" ? [`${name}: ${rawHeaders[at + 1]}`] : [],
+  );
   return Buffer.from([`${method} ${url} HTTP/${httpVersion}`, ...fields, "", ""].join("\r\n"), "latin1");
 }

@@ -16,17 +16,17 @@ const connections = new WeakMap<Duplex, Connection>();
 function bornAsExpress(app: Express) {
   class Incoming extends IncomingMessage {
     declare readonly ip: string | undefined;
-    declare private isHeld: boolean;
+    declare private stopsParsing: boolean;
 
     /**
-     * Node parses a whole packet, but stops behind the head of a request that is an upgrade, and hands over what comes next. That is how a
-     * full connection is stopped; a real upgrade is not offered and is a request like any other.
+     * Node parses a whole packet, but stops behind the head of an upgrade and hands over what comes next. That is how a full connection is
+     * stopped. A real upgrade must be taken too: Node drops what comes behind one that is not.
      */
     get upgrade(): boolean {
-      return this.isHeld || this.method === "CONNECT";
+      return this.stopsParsing;
     }
-    set upgrade(_isRequested: boolean) {
-      this.isHeld = connections.get(this.socket)?.isFull === true;
+    set upgrade(isUpgrade: boolean | null) {
+      this.stopsParsing = isUpgrade === true || connections.get(this.socket)?.isFull === true;
     }
   }
   class Outgoing extends ServerResponse<Incoming> {
