@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ServiceError } from "../../errors.js";
 import type { Arrived } from "./arrived.js";
+import { inTurns } from "./turns.js";
 
 /** Requests that have been parsed and whose answers have not left. Node alone would parse a whole packet: 1,900 small requests. */
 const MOST_OUTSTANDING = 32;
@@ -18,10 +19,14 @@ export interface ConnectionRules {
   /** Answers a request whose body turned out to be malformed. */
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
   /** Parses what has been read, and then what comes. */
-  readonly parseOn: (socket: Socket, rest: Buffer) => void;
+  readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
   /** The whole answer, as bytes, to what was not a request. */
   readonly unreadable: (problem: ServiceError) => string;
 }
+
+/** Connections that were full and are parsed on. */
+const MOST_PER_TURN = 2;
+const goOnInTurn = inTurns(MOST_PER_TURN);
 
 interface Exchange {
   readonly request: Arrived;
@@ -35,10 +40,11 @@ export class Connection {
   #outstanding: ServerResponse[] = [];
   #last: Exchange | null = null;
   /** What has been read and is not to be parsed yet. */
-  #rest: Buffer | null = null;
+  #rest: readonly Buffer[] | null = null;
   /** Set when no further request will be answered: what to do once all that is owed has left. */
   #ending: (() => void) | null = null;
   #hasEnded = false;
+  #goesOn = false;
 
   constructor(socket: Socket, rules: ConnectionRules) {
     this.#socket = socket;
@@ -80,7 +86,7 @@ export class Connection {
       return;
     }
     this.#socket.pause();
-    this.#rest = Buffer.concat([headOf(request), rest]);
+    this.#rest = [headOf(request), rest];
     this.#goOnSoon();
   }
 
@@ -131,14 +137,18 @@ export class Connection {
   };
 
   readonly #goOn = (): void => {
+    this.#goesOn = false;
     const rest = this.#rest;
     if (rest === null || !this.#isEmpty || this.#ending !== null || this.#socket.destroyed) return;
     this.#rest = null;
     this.#rules.parseOn(this.#socket, rest);
+    if (this.#rest === null) this.#socket.resume();
   };
 
   readonly #goOnSoon = (): void => {
-    if (this.#rest !== null && this.#isEmpty) setImmediate(this.#goOn);
+    if (this.#rest === null || !this.#isEmpty || this.#goesOn) return;
+    this.#goesOn = true;
+    goOnInTurn(this.#goOn);
   };
 
   get #isEmpty(): boolean {

@@ -76,9 +76,9 @@ export function serve(app: Express, parts: ServerParts): Server {
     parseOn(socket, rest) {
       // Node adds its own once more and has not removed these.
       socket.removeAllListeners("pause").removeAllListeners("resume");
-      socket.unshift(rest);
       server.emit("connection", socket);
-      socket.resume();
+      // Not by unshift and resume, which would read more with every packet that is only parsed in part.
+      for (const part of rest) socket.emit("data", part);
     },
   };
   server.on("connection", (socket) => {
