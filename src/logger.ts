@@ -15,6 +15,9 @@ export interface Log {
   flush(): Promise<void>;
 }
 
+/** What may wait for a slow reader of stdout. Beyond it lines below a warning are counted instead of kept. */
+const MOST_WAITING_BYTES = 8 * 1024 * 1024;
+
 /** Lines are handed on together, because each hand-over costs more than the line: at this size, or after this time. */
 const BATCH_BYTES = 64 * 1024;
 const BATCH_MS = 100;
@@ -34,18 +37,31 @@ export function createLog(level: LogLevel): Log {
   const batch = Buffer.allocUnsafe(BATCH_BYTES);
   let filled = 0;
   let timer: NodeJS.Timeout | null = null;
+  let isStalled = false;
+  let dropped = 0;
 
   function handOver(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     if (filled > 0) logger.info(batch.toString("utf8", 0, filled));
     filled = 0;
+    isStalled = process.stdout.writableLength > MOST_WAITING_BYTES;
+    if (isStalled) timer = setTimeout(handOver, BATCH_MS).unref();
+    else if (dropped > 0) {
+      const lines = dropped;
+      dropped = 0;
+      log.warn("log.dropped", { lines });
+    }
   }
   process.on("exit", handOver);
 
   const write = (lineLevel: LogLevel, { atOnce }: { readonly atOnce: boolean }) => {
     if (LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
     return (event: string, fields: LogFields = {}) => {
+      if (isStalled && !atOnce) {
+        dropped += 1;
+        return;
+      }
       const rest = JSON.stringify(fields).slice(1);
       const line = `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
       // A character takes three bytes at most.
@@ -56,7 +72,7 @@ export function createLog(level: LogLevel): Log {
       else timer ??= setTimeout(handOver, BATCH_MS).unref();
     };
   };
-  return {
+  const log: Log = {
     error: write("error", { atOnce: true }),
     warn: write("warn", { atOnce: true }),
     info: write("info", { atOnce: false }),
@@ -70,6 +86,7 @@ export function createLog(level: LogLevel): Log {
       });
     },
   };
+  return log;
 }
 
 /** RFC 3339 in UTC; many lines share a millisecond. */

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { readConfig } from "../../src/config.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { answersIn, CLOSE, exchange, get, type RawAnswer } from "../support/raw.js";
 import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
@@ -277,6 +278,7 @@ describe("what a shared cache may keep", () => {
 describe("a condition", () => {
   const PATHS = [
     "/v1/prices",
+    "/v1/quotes?tld=.af&action=renewal",
     "/.well-known/jwks.json",
     "/openapi.json",
     "/problems/internal",
@@ -419,6 +421,43 @@ describe("wrong tokens", () => {
       (await service.ask("/v1/prices", { headers: { "X-Forwarded-For": "198.51.100.67" } })).status,
     ).toBe(200);
   });
+});
+
+describe("security.txt", () => {
+  const path = "/.well-known/security.txt";
+
+  test("tells where to report, for half a year", async () => {
+    const clock = new FakeClock();
+    const contact = "mailto:security@example.af";
+    const told = await startService({ clock, env: { SECURITY_CONTACT: contact } });
+    try {
+      const { status, headers, text } = await told.ask(path);
+      expect([status, headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
+      expect(text).toMatch(
+        /^Contact: mailto:security@example\.af\nExpires: \S+Z\nPreferred-Languages: en\n$/,
+      );
+      const expiresAt = Date.parse(/^Expires: (.*)$/m.exec(text)?.[1] ?? "");
+      const months = (expiresAt - clock.now()) / (30.4 * 24 * 3_600_000);
+      expect(months).toBeGreaterThan(4.9);
+      expect(months).toBeLessThan(6.1);
+    } finally {
+      await told.close();
+    }
+  });
+
+  test("is not there without a contact", async () => {
+    expect(problemOf(await service.ask(path)).code).toBe("not_found");
+  });
+
+  test.each(["security@example.af", "http://example.af/security", "mailto:", "https://a b", "nothing"])(
+    "cannot be made of %j",
+    (SECURITY_CONTACT) => {
+      expect(readConfig({ SECURITY_CONTACT }, new FakeClock())).toEqual({
+        ok: false,
+        faults: [expect.stringMatching(/^SECURITY_CONTACT: must begin with/)],
+      });
+    },
+  );
 });
 
 test("the codes that the edge adds are told with their status", () => {

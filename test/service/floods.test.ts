@@ -1,5 +1,5 @@
 /** One hostile client in a process of its own: it costs bounded memory and descriptors, and others are answered while it goes on. */
-import { afterEach, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { Agent } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -22,6 +22,8 @@ afterEach(async () => {
   for (const socket of sockets) socket.destroy();
   sockets.clear();
   await service?.stop();
+});
+afterAll(() => {
   folder.remove();
 });
 
@@ -103,6 +105,35 @@ onLinux("a client that never reads", () => {
     }
     await until(() => ended.size === 10, "the end of all");
   });
+});
+
+onLinux("a log that nobody reads", () => {
+  test("takes bounded memory, and tells how many lines are missing", async () => {
+    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000" });
+    const { stdout } = started.child;
+    stdout?.pause();
+    const held = await most(started.child, async () => {
+      const socket = open(port);
+      let received = 0;
+      socket.on("data", (part: Buffer) => {
+        received += part.length;
+      });
+      socket.write(get("/livez", { "X-Request-Id": "x".repeat(64) }).repeat(60_000));
+      socket.write(get("/livez", { Connection: "close" }));
+      await new Promise((closed) => socket.once("close", closed));
+      expect(received).toBeGreaterThan(60_000 * 500);
+    });
+    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+    stdout?.resume();
+    await until(() => started.stdout.some((line) => line.includes('"log.dropped"')), "the line");
+    const dropped = (): number =>
+      started.stdout
+        .map((line) => Number(/"event":"log\.dropped","lines":(\d+)/.exec(line)?.[1] ?? 0))
+        .reduce((sum, lines) => sum + lines, 0);
+    const kept = (): number => started.stdout.filter((line) => line.includes('"http.request"')).length;
+    await until(() => kept() + dropped() >= 60_001, "every line, kept or counted");
+    expect(kept()).toBeLessThan(60_001);
+  }, 60_000);
 });
 
 onLinux("slow clients", () => {
