@@ -4,11 +4,11 @@
  */
 import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
-import { openFileLedger } from "./ledger-file.js";
-import { memoryLedger } from "./ledger-memory.js";
-import { openRedisLedger } from "./ledger-redis.js";
-import { createQuota } from "./lanes.js";
-import type { Ledger } from "./ledger.js";
+import { openFileLedger } from "./ledger/file.js";
+import { memoryLedger } from "./ledger/memory.js";
+import { openRedisLedger } from "./ledger/redis.js";
+import { createQuota } from "./scheduler/scheduler.js";
+import type { Ledger } from "./ledger/ledger.js";
 import type { Quota, QuotaSnapshot } from "./quota.js";
 
 export interface QuotasSettings {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Ask, Quota } from "../../src/quota/quota.js";
 import { sharedAsk } from "../../src/quota/shared-ask.js";
-import { Usages } from "../../src/quota/usage.js";
+import { Usages } from "../../src/quota/scheduler/fair-share.js";
 import { settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
 

@@ -1,7 +1,7 @@
 /** An upstream that fails, or that refuses the credential, is left alone: who is called off spends nothing, and who waits is not kept. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { createQuota } from "../../src/quota/lanes.js";
-import { memoryLedger } from "../../src/quota/ledger-memory.js";
+import { createQuota } from "../../src/quota/scheduler/scheduler.js";
+import { memoryLedger } from "../../src/quota/ledger/memory.js";
 import type { Ask, Lane, Quota } from "../../src/quota/quota.js";
 import { fixedSecret } from "../../src/secret.js";
 import type { Upstream } from "../../src/upstream/client.js";

@@ -1,8 +1,8 @@
 /** Asks and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
-import type { Ledger } from "../../../src/quota/ledger.js";
-import { createQuota, type LaneSettings } from "../../../src/quota/lanes.js";
-import { memoryLedger } from "../../../src/quota/ledger-memory.js";
+import type { Ledger } from "../../../src/quota/ledger/ledger.js";
+import { createQuota, type LaneSettings } from "../../../src/quota/scheduler/scheduler.js";
+import { memoryLedger } from "../../../src/quota/ledger/memory.js";
 import type { Ask, Quota } from "../../../src/quota/quota.js";
 import { FakeClock } from "../../support/fake-clock.js";
 

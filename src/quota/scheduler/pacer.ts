@@ -3,7 +3,7 @@
  * service. What may go now and what is foretold for later come from the same times.
  */
 import type { Returns, SlotTimes } from "./forecast.js";
-import type { Lane } from "./quota.js";
+import type { Lane } from "../quota.js";
 
 /**
  * How far a lane may dig at once: until the calls after it are this many times further apart than even ones. 2.5 takes three fifths of an

@@ -2,8 +2,8 @@
  * Who goes next: a lane that has not had its reserved share of the window before all others, then the more urgent lane, then the network
  * and the client that had least of late. So no lane starves, nothing idles for a share that nobody asks for, and who asks much waits.
  */
-import { type Lane, LANES } from "./quota.js";
-import type { Usage } from "./usage.js";
+import { type Lane, LANES } from "../quota.js";
+import type { Usage } from "./fair-share.js";
 
 /** The part of the slots that a lane gets even when every other lane asks for more. */
 export const RESERVED_SHARES: Readonly<Record<Lane, number>> = {

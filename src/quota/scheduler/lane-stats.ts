@@ -1,6 +1,6 @@
 /** What each lane got: totals since the start for people, and the calls of the last window for the reserved shares. */
-import { type Owed, owedOf, perLane } from "./order.js";
-import { type Lane, type LaneFigures, LANES } from "./quota.js";
+import { type Owed, owedOf, perLane } from "./priority.js";
+import { type Lane, type LaneFigures, LANES } from "../quota.js";
 
 interface Totals {
   served: number;

@@ -2,9 +2,9 @@
  * The queue in front of a ledger: whoever can be served in time waits, everyone else is refused at once with the true time, the queue is
  * bounded, and nobody who has gone spends anything.
  */
-import type { Clock } from "../clock.js";
-import { ServiceError } from "../errors.js";
-import { type Booking, Bookings } from "./bookings.js";
+import type { Clock } from "../../clock.js";
+import { ServiceError } from "../../errors.js";
+import { type Booking, Bookings } from "./reservations.js";
 import {
   CallTimes,
   type Returns,
@@ -13,13 +13,13 @@ import {
   waitBehindAll,
   waitBehindDue,
 } from "./forecast.js";
-import type { Ending, Forecast, Ledger, SlotId, Taken } from "./ledger.js";
-import { aheadOf, nextOf, precedesInLane, type Waiting } from "./order.js";
-import { Pace } from "./pace.js";
-import { type Ask, type Lane, LANES, type Quota, type QuotaSnapshot } from "./quota.js";
-import { Tally } from "./tally.js";
-import { Usages } from "./usage.js";
-import { GONE, overtakesAt, type Waiter, WaitingList } from "./waiting.js";
+import type { Ending, Forecast, Ledger, SlotId, Taken } from "../ledger/ledger.js";
+import { aheadOf, nextOf, precedesInLane, type Waiting } from "./priority.js";
+import { Pace } from "./pacer.js";
+import { type Ask, type Lane, LANES, type Quota, type QuotaSnapshot } from "../quota.js";
+import { Tally } from "./lane-stats.js";
+import { Usages } from "./fair-share.js";
+import { GONE, overtakesAt, type Waiter, WaitingList } from "./queue.js";
 
 export interface LaneSettings {
   readonly ledger: Ledger;

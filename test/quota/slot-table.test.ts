@@ -1,7 +1,7 @@
 /** The slot table alone: never more than its slots in any rolling window at the receiver, and never less than it could. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/budget.js";
+import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/ledger/slot-table.js";
 import { largestWindow } from "./support/rolling.js";
 
 const WINDOW_MS = 1000;

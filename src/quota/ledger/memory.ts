@@ -1,6 +1,6 @@
 /** The slot table as a ledger, written down before every call when it is given a journal; without one it forgets with the process. */
-import type { Clock } from "../clock.js";
-import { graceMsOf, SlotTable } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import { graceMsOf, SlotTable } from "./slot-table.js";
 import type { Ending, Ledger, SlotId, Taken } from "./ledger.js";
 
 /** An upstream that asks for more is asked again after this. */

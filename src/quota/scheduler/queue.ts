@@ -1,9 +1,9 @@
 /** Those who wait for a slot: bounded over all and for each client, and whoever aborts or has waited long enough is out at once. */
-import type { Clock } from "../clock.js";
-import type { SlotId } from "./ledger.js";
-import { perLane, type Waiting } from "./order.js";
-import type { Ask, Lane } from "./quota.js";
-import type { Usage } from "./usage.js";
+import type { Clock } from "../../clock.js";
+import type { SlotId } from "../ledger/ledger.js";
+import { perLane, type Waiting } from "./priority.js";
+import type { Ask, Lane } from "../quota.js";
+import type { Usage } from "./fair-share.js";
 
 /** Why a call was not made: nobody waited for it any more. */
 export const GONE = new Error("nobody waits for this call any more");

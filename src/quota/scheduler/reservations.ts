@@ -2,7 +2,7 @@
  * Places kept for those who were refused, so that a retry at the second they were told succeeds. Several people may share one client
  * key, so a client may have several, each its own; bounded over all and for each client, and none ever makes way for another.
  */
-import { type Ask, type Lane, LANES } from "./quota.js";
+import { type Ask, type Lane, LANES } from "../quota.js";
 
 /** Told in whole seconds, so a retry comes up to a second late. */
 const SECOND_MS = 1000;

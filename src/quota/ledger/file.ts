@@ -16,11 +16,11 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../clock.js";
-import { SlotTable } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import { SlotTable } from "./slot-table.js";
 import type { Ledger, SlotId } from "./ledger.js";
-import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./ledger-memory.js";
-import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./ledger-record.js";
+import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./memory.js";
+import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./record.js";
 import { claimLock } from "./lock.js";
 import { systemCodeOf } from "./system-error.js";
 

@@ -7,12 +7,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
-import type { RedisLink } from "../redis.js";
-import { graceMsOf, occupiedMsOf } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import type { RedisLink } from "../../redis.js";
+import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
-import { type BudgetSettings, LONGEST_PAUSE_MS } from "./ledger-memory.js";
-import { LEDGER_SCRIPT } from "./ledger-script.js";
+import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
+import { LEDGER_SCRIPT } from "./script.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;

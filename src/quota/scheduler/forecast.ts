@@ -1,5 +1,5 @@
 /** When slots return, and when a newcomer will be served: the first time that is not needed by those ahead and that leaves every kept place its own. */
-import type { Forecast } from "./ledger.js";
+import type { Forecast } from "../ledger/ledger.js";
 
 /** When the n-th call from now (0 = the next) can be sent, in ms. */
 export type SlotTimes = (n: number) => number;
