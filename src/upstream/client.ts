@@ -12,7 +12,7 @@ import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
-import type { Ask, Quota } from "../quota/quota.js";
+import type { Ask, Quota, QuotaRequest } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Ending } from "./circuit.js";
 import {
   type Balance,
@@ -94,6 +94,11 @@ interface Call {
   readonly name?: DomainName;
 }
 
+/** The same for the same question, whoever asks it. */
+function questionOf({ method, path, body }: Call): string {
+  return `${method} ${path} ${JSON.stringify(body ?? null)}`;
+}
+
 type Understood =
   | { readonly kind: "answer"; readonly status: number; readonly data: unknown }
   | { readonly kind: "absent" | "refused"; readonly status: number; readonly data: null }
@@ -169,7 +174,8 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       const quota = await settings.quotaOf(credential);
       const place: Queued = { circuit, credential, isBackground, leave: new AbortController() };
       const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - since));
-      const outcome = await inSlot(quota, ask, maxWaitMs, place, (answered) =>
+      const asked = { ask, question: questionOf(call), maxWaitMs };
+      const outcome = await inSlot(quota, asked, place, (answered) =>
         send(ask, call, decode, place, answered),
       );
       switch (outcome.kind) {
@@ -195,8 +201,11 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
 
   async function inSlot<T>(
     quota: Quota,
-    ask: Ask,
-    maxWaitMs: number,
+    {
+      ask,
+      question,
+      maxWaitMs,
+    }: { readonly ask: Ask; readonly question: string; readonly maxWaitMs: number },
     place: Queued,
     run: (answered: () => void) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
@@ -210,7 +219,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     if (ask.signal.aborted) onGone();
     queued.add(place);
     // Urgency and who asks may change while it waits.
-    const waiting: Ask = {
+    const waiting: QuotaRequest = {
       get lane() {
         return ask.lane;
       },
@@ -220,6 +229,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       get network() {
         return ask.network;
       },
+      question,
       maxWaitMs,
       signal: leave.signal,
     };

@@ -46,7 +46,13 @@ async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<
   setMaxListeners(CALLERS, stop);
   const caller = async (_: unknown, index: number): Promise<void> => {
     while (!stop.aborted) {
-      const asked = { lane: "exact", client: `caller ${index}`, maxWaitMs: 8000, signal: stop } as const;
+      const asked = {
+        lane: "exact",
+        client: `caller ${index}`,
+        question: "",
+        maxWaitMs: 8000,
+        signal: stop,
+      } as const;
       try {
         await quota.run(asked, (answered) => ask(port, answered));
       } catch (error) {

@@ -69,7 +69,7 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
   const quota = await quotas.of(fingerprint());
   await Promise.all(
     Array.from({ length: calls }, () =>
-      quota.run({ lane: "exact", client: "a", maxWaitMs: WINDOW_MS, signal }, async (answered) => {
+      quota.run({ lane: "exact", client: "a", question: "", maxWaitMs: WINDOW_MS, signal }, async (answered) => {
         await call("GET", `${sandbox.url}/api/v1/account/balance`, {
           headers: authHeaders(sandbox.credential()),
         });

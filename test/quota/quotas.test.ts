@@ -3,11 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import type { Ask, Quota } from "../../src/quota/quota.js";
+import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { FakeClock } from "../support/fake-clock.js";
 
-const ASK: Ask = { lane: "exact", client: "a", maxWaitMs: 0, signal: new AbortController().signal };
+const ASK: QuotaRequest = {
+  lane: "exact",
+  client: "a",
+  question: "",
+  maxWaitMs: 0,
+  signal: new AbortController().signal,
+};
 
 let directory = "";
 let quotas: Quotas;

@@ -267,6 +267,8 @@ describe("a credential that is revoked", () => {
     const { upstream } = bench({
       standby: true,
       quota: {
+        refusal: () => null,
+        isContested: () => false,
         roomInMs: () => 0,
         hasSpare: () => true,
         pause: () => Promise.resolve(),

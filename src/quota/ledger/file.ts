@@ -158,7 +158,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
       at,
     );
     const table = new SlotTable(budget, windowMs);
-    for (const [id, slot] of recalled.slots.entries()) table.restore(id, slot.lastArrivalAt, slot.assumed);
+    table.restore(recalled.slots);
     const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + LONGEST_PAUSE_MS);
     const journal = new FileJournal(path, table, pausedUntilMs, moment, release);
     return tableLedger({ limit, table, clock, journal, onFault, pausedUntilMs });

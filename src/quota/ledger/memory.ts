@@ -60,7 +60,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     const now = clock.monotonic();
     if (pausedUntilMs > now) return { retryInMs: pausedUntilMs - now };
     const slot = table.take(now);
-    if (slot === undefined) return { retryInMs: Math.min(windowMs, ...table.usableInMs(now)) };
+    if (slot === undefined) return { retryInMs: Math.min(windowMs, table.usableInMs(0, now)) };
     try {
       journal?.slot(slot, Infinity);
     } catch (error) {
@@ -104,7 +104,8 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     forecast: () => {
       const now = clock.monotonic();
       return {
-        usableInMs: table.usableInMs(now),
+        resting: table.resting,
+        usableInMs: (n) => table.usableInMs(n, now),
         inFlightForMs: table.inFlightForMs(now),
         pausedForMs: Math.max(0, pausedUntilMs - now),
         occupiedMs,

@@ -1,49 +1,34 @@
-/** When slots return, and when a newcomer will be served: the first time that is not needed by those ahead and that leaves every kept place its own. */
+/** When slots return, as far as the ledger and the duration of earlier calls tell. */
 import type { Forecast } from "../ledger/ledger.js";
 
-/** When the n-th call from now (0 = the next) can be sent, in ms. */
-export type SlotTimes = (n: number) => number;
-
-/** When each slot can be used, as far as is known. */
+/** When each slot can be used. */
 export interface Returns {
-  /** Ms from now, ascending; 0 = now. */
-  readonly inMs: Float64Array;
+  readonly slots: number;
+  /** Ms from now until the n-th slot can be used, ascending from 0 on; 0 = now. */
+  inMs(n: number): number;
   /** How long a slot rests once its call has ended. */
   readonly occupiedMs: number;
   /** The same from the start of its call. */
   readonly awayMs: number;
 }
 
-/** What the ledger knows, with calls in flight taken to last `callMs`. */
-export function returnsOf(forecast: Forecast, callMs: number): Returns {
-  const { usableInMs, inFlightForMs, pausedForMs, occupiedMs } = forecast;
-  const inMs = new Float64Array(usableInMs.length + inFlightForMs.length);
-  for (const [index, ms] of usableInMs.entries()) inMs[index] = Math.max(ms, pausedForMs);
-  for (const [index, forMs] of inFlightForMs.entries())
-    inMs[usableInMs.length + index] = Math.max(Math.max(0, callMs - forMs) + occupiedMs, pausedForMs);
-  return { inMs: inMs.sort(), occupiedMs, awayMs: occupiedMs + callMs };
-}
-
-/**
- * The wait of a newcomer behind `ahead` others. `dues` are the promises, ascending, as the ms from now by which each needs a call:
- * the newcomer gets call k only if at every later moment there are calls for those ahead, the promises due by then and the newcomer.
- */
-export function waitBehindAll(times: SlotTimes, ahead: number, dues: readonly number[]): number {
-  let due = dues.length;
-  let k = ahead + due;
-  for (; k > ahead; k -= 1) {
-    const at = times(k);
-    while (due > 0 && (dues[due - 1] ?? 0) >= at) due -= 1;
-    if (k - ahead - due < 1) break;
-  }
-  return times(k);
-}
-
-/** The same where promises leave most calls to newcomers: what is due later than the newcomer is served need not be looked at. */
-export function waitBehindDue(times: SlotTimes, ahead: number, dues: readonly number[]): number {
-  let before = 0;
-  while (before < dues.length && (dues[before] ?? 0) < times(ahead + before)) before += 1;
-  return times(ahead + before);
+/** What the ledger knows, assuming that calls in flight take `callMs`. The last `taking` of them are still to be had: they count as free. */
+export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Returns {
+  const { resting, usableInMs, inFlightForMs, pausedForMs, occupiedMs } = forecast;
+  const inFlight = inFlightForMs.length - taking;
+  return {
+    slots: resting + inFlightForMs.length,
+    inMs(n) {
+      if (n < taking) return pausedForMs;
+      const rest = n - taking;
+      if (rest < resting) return Math.max(usableInMs(rest), pausedForMs);
+      // Slots in flight return after almost all that rest, and in the order in which they left.
+      const forMs = rest < resting + inFlight ? (inFlightForMs[rest - resting] ?? 0) : 0;
+      return Math.max(Math.max(0, callMs - forMs) + occupiedMs, pausedForMs);
+    },
+    occupiedMs,
+    awayMs: occupiedMs + callMs,
+  };
 }
 
 /** How long calls take: the mean and twice the mean deviation, so that a forecast is seldom too early. */

@@ -1,94 +1,91 @@
 /**
- * Who goes next: a lane that has not had its reserved share of the window before all others, then the more urgent lane, then the network
- * and the client that had least of late. So no lane starves, nothing idles for a share that nobody asks for, and who asks much waits.
+ * Who goes next. Carts within their reserve go first, and every third time a reservation does; then visitors, of whom the client that had
+ * least of late goes first and otherwise newcomers and returners take turns. Price renewal uses what is left, but at least every tenth
+ * call; suggestions go when nobody else waits.
  */
-import { type Lane, LANES } from "../quota.js";
-import type { Usage } from "./fair-share.js";
+import { compareShares, type Share } from "./fair-share.js";
 
-/** The part of the slots that a lane gets even when every other lane asks for more. */
-export const RESERVED_SHARES: Readonly<Record<Lane, number>> = {
-  checkout: 10 / 57,
-  exact: 0.25,
-  search: 0.1,
-  account: 0.05,
-  refresh: 0.1,
-  // Served when nobody else waits, and never before.
-  suggestion: 0,
-};
+/** What somebody waits as. */
+export const KINDS = ["cart", "reserved", "newcomer", "returner", "refresh", "suggestion"] as const;
+export type Kind = (typeof KINDS)[number];
 
-/** What is left of each lane's share in the window that ends now; never negative. */
-export type Owed = Readonly<Record<Lane, number>>;
+/** The first in line of each kind that waits and may go now. */
+export type Heads = Readonly<Partial<Record<Kind, Share>>>;
 
-/** Something for each lane. */
-export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
+/** Carts that go before a reservation that waits, and calls that go before a renewal that waits. */
+const CARTS_BEFORE_RESERVED = 2;
+const CALLS_BEFORE_REFRESH = 9;
+
+/** The part of a window's calls for which carts go before all others. */
+export const CHECKOUT_RESERVE = 1 / 2;
+
+/** The part of the calls that may be reserved: every third, less those that renew prices. */
+export const RESERVABLE = 0.3;
+
+/** Whose turn it is where two kinds take turns. */
+export interface Turns {
+  readonly cartsBeforeReserved: number;
+  readonly callsBeforeRefresh: number;
+  readonly returnerIsNext: boolean;
+}
+
+export const FIRST_TURNS: Turns = { cartsBeforeReserved: 0, callsBeforeRefresh: 0, returnerIsNext: false };
+
+/** Who gets the next call; `reserveLeft`: carts have not used up their reserve. */
+export function nextKind(heads: Heads, turns: Turns, reserveLeft: boolean): Kind | undefined {
+  if (heads.refresh && turns.callsBeforeRefresh >= CALLS_BEFORE_REFRESH) return "refresh";
+  if (heads.reserved) {
+    const isCartsTurn = turns.cartsBeforeReserved < CARTS_BEFORE_RESERVED;
+    return heads.cart && reserveLeft && isCartsTurn ? "cart" : "reserved";
+  }
+  if (heads.cart && reserveLeft) return "cart";
+  return nextVisitor(heads, turns) ?? (heads.refresh ? "refresh" : heads.suggestion && "suggestion");
+}
+
+/** Carts beyond their reserve stand behind the newcomers who had as little. */
+function nextVisitor({ cart, newcomer, returner }: Heads, turns: Turns): Kind | undefined {
+  const cartIsFirst = cart && (!newcomer || compareShares(cart, newcomer) < 0);
+  const first = cartIsFirst ? cart : newcomer;
+  const firstKind = cartIsFirst ? "cart" : "newcomer";
+  if (!first) return returner && "returner";
+  if (!returner) return firstKind;
+  const difference = compareShares(first, returner);
+  if (difference !== 0) return difference < 0 ? firstKind : "returner";
+  return turns.returnerIsNext ? "returner" : firstKind;
+}
+
+/** The turns once `kind` has had a call while `heads` waited. */
+export function turnsAfter(turns: Turns, kind: Kind, heads: Heads): Turns {
+  const { cartsBeforeReserved, callsBeforeRefresh, returnerIsNext } = turns;
   return {
-    checkout: of("checkout"),
-    exact: of("exact"),
-    search: of("search"),
-    account: of("account"),
-    refresh: of("refresh"),
-    suggestion: of("suggestion"),
+    cartsBeforeReserved:
+      kind === "reserved" ? 0 : cartsBeforeReserved + (kind === "cart" && heads.reserved ? 1 : 0),
+    callsBeforeRefresh: kind === "refresh" ? 0 : callsBeforeRefresh + (heads.refresh ? 1 : 0),
+    returnerIsNext: kind === "returner" ? false : kind === "newcomer" || kind === "cart" || returnerIsNext,
   };
 }
 
-/** The shares of so many slots as whole calls, less what each lane was served in the last window. */
-export function owedOf(slots: number, served: readonly { readonly lane: Lane }[]): Owed {
-  const had = perLane(() => 0);
-  for (const call of served) had[call.lane] += 1;
-  return perLane((lane) => Math.max(0, Math.ceil(RESERVED_SHARES[lane] * slots - 1e-9) - had[lane]));
+/** How many wait as each kind, as somebody new sees them. */
+export interface Ahead {
+  readonly carts: number;
+  /** Those back at their reservation, and those expected while the new one waits. */
+  readonly reserved: number;
+  readonly refresh: number;
+  /** Of the new one's own kind: those who had less or as much. */
+  readonly own: number;
+  /** Of these, those who had as much. */
+  readonly ownEquals: number;
+  /** Newcomers to a returner, returners to a newcomer. */
+  readonly othersWithLess: number;
+  readonly othersEqual: number;
 }
 
-export interface Waiting {
-  readonly lane: Lane;
-  /** Came back to a kept place and has waited for half of its patience. */
-  readonly first: boolean;
-  readonly usage: Usage;
-  /** Smaller = came earlier. */
-  readonly place: number;
-}
-
-/** Whether `a` goes before `b`. */
-function precedes(a: Waiting, b: Waiting, owed: Owed): boolean {
-  if (a.lane === b.lane) return precedesInLane(a, b);
-  const aOwed = owed[a.lane] > 0;
-  if (aOwed !== owed[b.lane] > 0) return aOwed;
-  return LANES.indexOf(a.lane) < LANES.indexOf(b.lane);
-}
-
-/** The same for two of one lane. */
-export function precedesInLane(a: Waiting, b: Waiting): boolean {
-  if (a.first !== b.first) return a.first;
-  if (!a.first) {
-    const { usage } = a;
-    const other = b.usage;
-    if (usage.network !== other.network) return usage.network < other.network;
-    if (usage.client !== other.client) return usage.client < other.client;
-  }
-  return a.place < b.place;
-}
-
-/** Who gets the next slot. */
-export function nextOf<W extends Waiting>(waiting: Iterable<W>, owed: Owed): W | undefined {
-  let best: W | undefined;
-  for (const one of waiting) if (best === undefined || precedes(one, best, owed)) best = one;
-  return best;
-}
-
-/** How many of those who wait now will be served before a newcomer. */
-export function aheadOf(newcomer: Waiting, waiting: Iterable<Waiting>, owed: Owed): number {
-  const queued = perLane(() => 0);
-  let own = 0;
-  for (const one of waiting) {
-    const { lane } = one;
-    if (lane !== newcomer.lane) queued[lane] += 1;
-    else if (precedesInLane(one, newcomer)) own += 1;
-  }
-  const mine = LANES.indexOf(newcomer.lane);
-  const withinShare = own < owed[newcomer.lane];
-  let ahead = own;
-  for (const [index, other] of LANES.entries()) {
-    if (index < mine) ahead += withinShare ? Math.min(queued[other], owed[other]) : queued[other];
-    if (index > mine && !withinShare) ahead += Math.min(queued[other], owed[other]);
-  }
-  return ahead;
+/** How many calls go to others before somebody new of this kind has one. */
+export function callsBefore(kind: "cart" | "newcomer" | "returner", ahead: Ahead): number {
+  const { carts, reserved, refresh, own, ownEquals, othersWithLess, othersEqual } = ahead;
+  const before =
+    kind === "cart"
+      ? own + Math.min(reserved, Math.ceil((own + 1) / CARTS_BEFORE_RESERVED))
+      : carts + reserved + own + othersWithLess + Math.min(othersEqual, ownEquals + 1);
+  return before + Math.min(refresh, Math.floor(before / CALLS_BEFORE_REFRESH));
 }

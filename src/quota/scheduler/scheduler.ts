@@ -1,164 +1,152 @@
 /**
- * The queue in front of a ledger: whoever can be served in time waits, everyone else is refused at once with the true time, the queue is
- * bounded, and nobody who has gone spends anything.
+ * The queue in front of a ledger: a request that can be served in time waits, any other is refused at once, the queue is bounded, and
+ * nobody who has gone spends anything. No call is idle while somebody waits for it.
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import { type Booking, Bookings } from "./reservations.js";
-import {
-  CallTimes,
-  type Returns,
-  returnsOf,
-  type SlotTimes,
-  waitBehindAll,
-  waitBehindDue,
-} from "./forecast.js";
-import type { Ending, Forecast, Ledger, SlotId, Taken } from "../ledger/ledger.js";
-import { aheadOf, nextOf, precedesInLane, type Waiting } from "./priority.js";
-import { Pace } from "./pacer.js";
-import { type Ask, type Lane, LANES, type Quota, type QuotaSnapshot } from "../quota.js";
-import { Tally } from "./lane-stats.js";
-import { Usages } from "./fair-share.js";
-import { GONE, overtakesAt, type Waiter, WaitingList } from "./queue.js";
+import type { Ending, Ledger, SlotId, Taken } from "../ledger/ledger.js";
+import type { Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
+import { Admission, NOW_MS, urgencyOf } from "./admission.js";
+import { CallTimes, type Returns, returnsOf } from "./forecast.js";
+import { IdleCalls, LaneStats } from "./lane-stats.js";
+import { Pacer, type Plan, type Urgency } from "./pacer.js";
+import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
+import { GONE, Queue, type Waiter } from "./queue.js";
+import { Reservations } from "./reservations.js";
 
-export interface LaneSettings {
+export interface SchedulerSettings {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  /** Told when the ledger fails; nothing is sent then. */
+  /** Called when the ledger fails; nothing is sent then. */
   readonly onFault: (what: string, error: unknown) => void;
-  /** Most asks that wait at a time, over all, and for one client, which has at most as many places kept too. */
+  /** Most requests that wait at a time, over all, and for one client while others wait too. */
   readonly maxQueued?: number;
   readonly maxQueuedPerClient?: number;
-  /** Most places kept for refused clients. */
-  readonly maxBookings?: number;
-}
-
-/**
- * Every sixth call is promised to those who were refused: the others are for who comes meanwhile and had less of late. Where few come back
- * to their places, these lie closer together, up to two for a call.
- */
-const PROMISED_STRIDE = 6;
-const LEAST_STRIDE = 0.5;
-
-/** What a refusal counts in calls: who asks again and again is behind those who ask seldom. */
-const REFUSED_COUNTS = 0.25;
-
-/** Clients whose usage is remembered. */
-const MOST_CLIENTS = 10_000;
-
-/** Nearer than this is now: times are sums of fractions. */
-const NOW_MS = 1e-6;
-
-/** A plan costs time in proportion to its slots, so one of n thousand slots is kept for n ms. */
-const SLOTS_PLANNED_PER_MS = 1000;
-
-/** What is known of the next calls at a moment. */
-interface Plan {
-  readonly madeAt: number;
-  /** For how long it may be used; 0 = only until something happens. */
-  readonly lifeMs: number;
-  readonly returns: Returns;
-  readonly timesOf: (lane: Lane) => SlotTimes;
 }
 
 /** The part of the budget that must be free before background work takes any. */
 const LEFT_FREE = 0.4;
 
-class LaneQuota implements Quota {
+/** Refusals of so long a part of a window are reckoned from one plan, unless a slot is used or returns meanwhile. */
+const PLAN_LASTS = 1 / 600;
+
+/** What is known of the next calls. */
+interface Planned {
+  readonly madeAt: number;
+  readonly returns: Returns;
+  readonly of: (urgency: Urgency) => Plan;
+}
+
+class Scheduler implements Quota {
   readonly #ledger: Ledger;
   readonly #clock: Clock;
-  readonly #onFault: LaneSettings["onFault"];
-  readonly #waiting: WaitingList;
-  readonly #bookings: Bookings;
-  readonly #tally: Tally;
-  readonly #usages: Usages;
-  readonly #pace: Pace;
+  readonly #onFault: SchedulerSettings["onFault"];
+  readonly #queue: Queue;
+  readonly #admission: Admission;
+  readonly #reservations = new Reservations();
+  readonly #stats: LaneStats;
+  readonly #idle = new IdleCalls();
+  readonly #pacer: Pacer;
   readonly #callTimes = new CallTimes();
-  #plan: Plan | null = null;
+  #turns = FIRST_TURNS;
+  #plan: Planned | null = null;
   /** What must end before the ledger may be let go. */
   readonly #running = new Set<Promise<unknown>>();
-  #places = 0;
   /** Slots that the ledger is recording for somebody who waits. */
-  #inHand = 0;
+  #taking = 0;
   #pumping = false;
   #pumpAgain = false;
   #closed = false;
   #cancelTimer: () => void = () => {};
 
-  constructor(settings: LaneSettings) {
+  constructor(settings: SchedulerSettings) {
     const { ledger, clock } = settings;
     this.#ledger = ledger;
     this.#clock = clock;
     this.#onFault = settings.onFault;
-    this.#tally = new Tally(ledger.windowMs);
-    this.#usages = new Usages(ledger.windowMs, MOST_CLIENTS);
-    this.#pace = new Pace(ledger.budget, ledger.windowMs);
-    const mostPerClient = settings.maxQueuedPerClient ?? 20;
-    this.#bookings = new Bookings({
-      most: settings.maxBookings ?? 1000,
-      mostPerClient,
-      toleranceMs: ledger.windowMs / 60,
-    });
-    this.#waiting = new WaitingList({
+    this.#stats = new LaneStats(ledger.windowMs);
+    this.#pacer = new Pacer(ledger.budget, ledger.windowMs);
+    this.#queue = new Queue({
       clock,
-      most: settings.maxQueued ?? 1000,
-      mostPerClient,
+      most: settings.maxQueued ?? Math.max(1000, ledger.budget),
+      mostPerClient: settings.maxQueuedPerClient ?? 20,
       onLate: (waiter) => {
         this.#giveUp(waiter);
       },
       onGone: (waiter) => {
-        waiter.refund();
-        this.#tally.left(waiter.lane);
+        this.#admission.left(waiter);
+        this.#stats.left(waiter.request.lane, waiter.kind === "reserved");
         this.#changed();
       },
     });
+    this.#admission = new Admission({
+      clock,
+      windowMs: ledger.windowMs,
+      queue: this.#queue,
+      reservations: this.#reservations,
+      stats: this.#stats,
+      plan: (urgency) => this.#planned(PLAN_LASTS * ledger.windowMs).of(urgency),
+      pausedForMs: () => ledger.forecast().pausedForMs,
+    });
   }
 
-  run<T>(ask: Ask, call: (answered: () => void) => Promise<T>): Promise<T> {
-    return this.#track(this.#run(ask, call));
+  run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
+    return this.#track(this.#run(request, call));
+  }
+
+  refusal(request: QuotaRequest): ServiceError | null {
+    if (this.#closed) return closing();
+    const decided = this.#admission.decide(request);
+    return decided instanceof ServiceError ? decided : null;
+  }
+
+  isContested(client: string): boolean {
+    return this.#queue.visitors > 0 && this.#admission.othersWant(client);
   }
 
   async pause(forMs: number): Promise<void> {
     await this.#ledger.pause(forMs);
     this.#plan = null;
     const pausedUntil = this.#clock.monotonic() + this.#ledger.forecast().pausedForMs;
-    for (const waiter of this.#waiting.all())
-      if (waiter.since + waiter.ask.maxWaitMs < pausedUntil) this.#giveUp(waiter);
+    for (const waiter of this.#queue.all())
+      if (waiter.since + waiter.request.maxWaitMs < pausedUntil) this.#giveUp(waiter);
     this.#pumpSoon();
   }
 
   snapshot(): QuotaSnapshot {
     const { limit, budget, windowMs } = this.#ledger;
+    const now = this.#clock.monotonic();
     return {
       ...this.#ledger.usage(),
       budget,
       limit,
       windowMs,
       pausedForMs: this.#ledger.forecast().pausedForMs,
-      lanes: this.#tally.figures(this.#waiting.counts()),
+      lanes: this.#stats.lanes(this.#queue.counts()),
+      waits: this.#stats.waits(now, this.#reservations.lapsed(now), this.#idle.total),
     };
   }
 
   roomInMs(): number {
-    const { inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
-    return inMs[Math.ceil(inMs.length * LEFT_FREE) - 1] ?? this.#ledger.windowMs;
+    const { slots, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    return slots === 0 ? this.#ledger.windowMs : inMs(Math.max(0, Math.ceil(slots * LEFT_FREE) - 1));
   }
 
   hasSpare(): boolean {
-    const { timesOf } = this.#planned(this.#clock.monotonic());
-    return this.#waiting.size === 0 && this.roomInMs() === 0 && timesOf("suggestion")(0) <= NOW_MS;
+    const goesAt = this.#planned(0).of("background").timeAt(0);
+    return this.#queue.size === 0 && this.roomInMs() === 0 && goesAt <= this.#clock.monotonic() + NOW_MS;
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();
-    for (const waiter of this.#waiting.all()) waiter.fail(closing());
+    for (const waiter of this.#queue.all()) waiter.fail(closing());
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     await this.#ledger.close();
   }
 
-  async #run<T>(ask: Ask, call: (answered: () => void) => Promise<T>): Promise<T> {
-    const slot = await this.#slotFor(ask);
+  async #run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
+    const slot = await this.#slotFor(request);
     const startedAt = this.#clock.monotonic();
     let ended = false;
     const end = (ending: Ending): void => {
@@ -167,7 +155,7 @@ class LaneQuota implements Quota {
       if (ending !== "unsent") this.#callTimes.add(this.#clock.monotonic() - startedAt);
       void this.#track(this.#settle(slot, ending));
     };
-    if (ask.signal.aborted) {
+    if (request.signal.aborted) {
       end("unsent");
       throw GONE;
     }
@@ -183,122 +171,45 @@ class LaneQuota implements Quota {
     }
   }
 
-  async #slotFor(ask: Ask): Promise<SlotId> {
+  async #slotFor(request: QuotaRequest): Promise<SlotId> {
     if (this.#closed) throw closing();
-    if (ask.signal.aborted) throw GONE;
-    const now = this.#clock.monotonic();
-    const { lane, client } = ask;
-    const booking = this.#bookings.claim(client, lane, now);
-    const place = booking?.place ?? this.#nextPlace();
-    if (booking === undefined) {
-      const { waitMs, promiseMs } = this.#foresee(ask, place);
-      if (waitMs > ask.maxWaitMs || !this.#waiting.hasRoom(client)) throw this.#refuse(ask, place, promiseMs);
-    } else {
-      this.#tally.retried(lane);
-    }
-    const usage = this.#usages.of(ask);
-    const refund = this.#usages.charge(ask, now, 1);
-    const turn = this.#waiting.join(ask, { place, usage, promised: booking !== undefined, refund });
+    if (request.signal.aborted) throw GONE;
+    const entry = this.#admission.decide(request);
+    if (entry instanceof ServiceError) throw entry;
+    this.#admission.admitted(request, entry);
+    const turn = this.#queue.join(request, entry);
+    for (const waiter of this.#admission.overtaken()) this.#giveUp(waiter);
     this.#changed();
     this.#pumpSoon();
     return turn;
   }
 
+  /** It waits in vain. */
   #giveUp(waiter: Waiter): void {
     // Out first, so that it is not counted among those ahead of its own retry.
     waiter.leave();
-    waiter.refund();
+    this.#admission.left(waiter);
     this.#changed();
-    const { promiseMs } = this.#foresee(waiter.ask, waiter.place);
-    waiter.fail(this.#refuse(waiter.ask, waiter.place, promiseMs));
+    waiter.fail(this.#admission.refuseLate(waiter));
   }
 
-  /** The refusal of an ask whose place is kept until then. */
-  #refuse(ask: Ask, place: number, promiseMs: number): ServiceError {
+  /** What is known of the next calls, at most so old where nothing has happened since. */
+  #planned(mostAgeMs: number): Planned {
     const now = this.#clock.monotonic();
-    this.#bookings.keep(ask, now, promiseMs, place);
-    this.#usages.charge(ask, now, REFUSED_COUNTS);
-    return this.#refusal(ask.lane, promiseMs);
+    if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
+    const returns = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs, this.#taking);
+    return (this.#plan = { madeAt: now, returns, of: this.#pacer.plan(returns, now) });
   }
 
-  #refusal(lane: Lane, waitMs: number): ServiceError {
-    this.#tally.refused(lane);
-    const retryAfterMs = Math.max(1, Math.ceil(Number.isFinite(waitMs) ? waitMs : this.#ledger.windowMs));
-    return new ServiceError("quota_exhausted", "The registry service cannot be asked in time.", {
-      retryAfterMs,
-    });
-  }
-
-  /** How long a newcomer would wait, and the wait after which a place can be promised to it. */
-  #foresee(ask: Ask, place: number): { readonly waitMs: number; readonly promiseMs: number } {
-    const now = this.#clock.monotonic();
-    const { lane } = ask;
-    const newcomer: Waiting = { lane, first: false, usage: this.#usages.of(ask), place };
-    const { returns, timesOf } = this.#planned(now);
-    const times = timesOf(lane);
-    const waiting = this.#waiting.all();
-    const ahead = aheadOf(newcomer, waiting, this.#tally.owed(now, returns.inMs.length));
-    const kept = this.#bookings.keptBefore(lane, now);
-    const claimed = this.#bookings.claimedShare(now);
-    /** Of the kept places, as many as will probably be claimed. */
-    const likely = kept.filter((_, n) => Math.floor((n + 1) * claimed) > Math.floor(n * claimed));
-    if (!this.#pace.spreads) {
-      const wait = (places: readonly Booking[]): number =>
-        waitBehindAll(
-          times,
-          ahead,
-          places.map(({ dueAt }) => dueAt - now),
-        );
-      return { waitMs: wait(likely), promiseMs: wait(kept) };
-    }
-    const dues = waiting
-      .filter((one) => one.promised && one.lane === lane && !precedesInLane(one, newcomer))
-      .map((one) => overtakesAt(one.since, one.ask.maxWaitMs) - now);
-    const promises = kept.length + dues.length;
-    for (const booking of likely) {
-      const { dueAt, maxWaitMs } = booking;
-      if (dueAt - now >= ask.maxWaitMs) break;
-      const back = { ...booking, first: false, usage: this.#usages.of(booking) };
-      const overtaken = booking.lane === lane && precedesInLane(newcomer, back);
-      dues.push((overtaken ? overtakesAt(dueAt, maxWaitMs) : dueAt) - now);
-    }
-    const waitMs = waitBehindDue(
-      times,
-      ahead,
-      dues.sort((a, b) => a - b),
-    );
-    const stride = Math.max(LEAST_STRIDE, PROMISED_STRIDE * claimed);
-    return { waitMs, promiseMs: Math.max(waitMs, times(ahead + Math.floor(stride * promises))) };
-  }
-
-  /** What is known of the next calls. */
-  #planned(now: number): Plan {
-    if (this.#plan !== null && now - this.#plan.madeAt < this.#plan.lifeMs) return this.#plan;
-    const returns = returnsOf(this.#forecast(), this.#callTimes.likelyMs);
-    const lifeMs = Math.floor(returns.inMs.length / SLOTS_PLANNED_PER_MS);
-    return (this.#plan = { madeAt: now, lifeMs, returns, timesOf: this.#pace.plan(returns, now) });
-  }
-
-  /** Somebody came or went. Who was told to come back within a window counts as one who waits. */
+  /** Somebody came or went. A visitor who was told to come back within a window counts as one who waits. */
   #changed(): void {
     const now = this.#clock.monotonic();
-    const dueAt = this.#bookings.firstDueAt(now);
+    const waits = this.#queue.visitors > 0;
+    const dueAt = this.#reservations.firstDueAt(now);
     const expected = dueAt <= now + this.#ledger.windowMs ? dueAt : now;
-    this.#pace.awaited(now, this.#waiting.visitorWaits ? Infinity : expected);
-  }
-
-  /** A slot in hand is in flight for the ledger, but still to be had for those who wait. */
-  #forecast(): Forecast {
-    const forecast = this.#ledger.forecast();
-    if (this.#inHand === 0) return forecast;
-    const usableInMs = [...forecast.usableInMs, ...Array.from({ length: this.#inHand }, () => 0)];
-    const inFlightForMs = [...forecast.inFlightForMs].sort((a, b) => a - b).slice(this.#inHand);
-    return { ...forecast, usableInMs, inFlightForMs };
-  }
-
-  #nextPlace(): number {
-    this.#places += 1;
-    return this.#places;
+    this.#pacer.awaited(now, waits ? Infinity : expected);
+    const { slots, awayMs, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    this.#idle.update(now, slots / awayMs, waits, slots > 0 && inMs(0) === 0);
   }
 
   #track<T>(work: Promise<T>): Promise<T> {
@@ -316,6 +227,7 @@ class LaneQuota implements Quota {
     } catch (error) {
       this.#onFault("a call could not be settled in the quota ledger", error);
     }
+    this.#plan = null;
     this.#pumpSoon();
   }
 
@@ -333,8 +245,7 @@ class LaneQuota implements Quota {
       }
     } catch (error) {
       this.#onFault("a call could not be recorded in the quota ledger, so none is sent", error);
-      for (const waiter of this.#waiting.all())
-        waiter.fail(this.#refusal(waiter.lane, this.#ledger.windowMs / 60));
+      for (const waiter of this.#queue.all()) waiter.fail(this.#admission.refuseForFault(waiter));
     } finally {
       this.#pumping = false;
     }
@@ -343,47 +254,59 @@ class LaneQuota implements Quota {
   async #take(): Promise<Taken> {
     const inFlight = this.#ledger.forecast().inFlightForMs.length;
     const taking = this.#ledger.take();
-    this.#inHand = this.#ledger.forecast().inFlightForMs.length - inFlight;
+    this.#taking = this.#ledger.forecast().inFlightForMs.length - inFlight;
+    this.#plan = null;
     try {
       return await taking;
     } finally {
-      this.#inHand = 0;
+      this.#taking = 0;
+      this.#plan = null;
     }
   }
 
   /** Starts waiting calls until none may go, and comes back when one may. */
   async #serve(): Promise<void> {
     this.#cancelTimer();
-    while (this.#waiting.size > 0) {
-      const { returns, lifeMs, timesOf } = this.#planned(this.#clock.monotonic());
-      const inMs = (lane: Lane): number => timesOf(lane)(0);
-      const soonestMs = Math.min(...this.#waiting.lanes().map(inMs));
-      if (soonestMs > NOW_MS) {
-        this.#comeBack(lifeMs === 0 ? soonestMs : Math.min(soonestMs, lifeMs));
+    while (this.#queue.size > 0) {
+      this.#queue.regroup();
+      const { returns, of } = this.#planned(0);
+      const now = this.#clock.monotonic();
+      const heldUntil = this.#reservations.heldUntil(now, of("visitor").callsUntil);
+      const goesAt = (kind: Kind): number =>
+        Math.max(of(urgencyOf(kind)).timeAt(0), kind === "reserved" ? now : (heldUntil ?? now));
+      const waiting = KINDS.filter((kind) => this.#queue.waiting(kind) > 0);
+      const may = waiting.filter((kind) => goesAt(kind) <= now + NOW_MS);
+      if (may.length === 0) {
+        this.#comeBack(Math.min(...waiting.map(goesAt)) - now);
         return;
       }
-      const may = new Set(LANES.filter((lane) => inMs(lane) <= NOW_MS));
       const taken = await this.#take();
       if ("retryInMs" in taken) {
         this.#comeBack(taken.retryInMs);
         return;
       }
       // Chosen only now: while the slot was taken, someone may have left, or become more urgent.
-      const now = this.#clock.monotonic();
-      const slots = returns.inMs.length;
-      const next = nextOf(
-        this.#waiting.all().filter(({ lane }) => may.has(lane)),
-        this.#tally.owed(now, slots),
-      );
-      if (next === undefined) {
-        await this.#ledger.settle(taken.slot, "unsent");
-      } else {
-        this.#tally.served(next.lane, now, now - next.since, next.promised);
-        this.#pace.went(now, slots);
-        next.start(taken.slot);
-        this.#changed();
-      }
+      const next = this.#next(may, returns.slots);
+      if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
+      else next.start(taken.slot);
+      this.#changed();
     }
+  }
+
+  /** Who has the slot that was taken. */
+  #next(may: readonly Kind[], slots: number): Waiter | undefined {
+    this.#queue.regroup();
+    const now = this.#clock.monotonic();
+    const heads = this.#queue.heads(may);
+    const kind = nextKind(heads, this.#turns, this.#stats.recentCarts(now) < CHECKOUT_RESERVE * slots);
+    if (kind === undefined) return undefined;
+    this.#turns = turnsAfter(this.#turns, kind, heads);
+    this.#pacer.went(now, slots);
+    this.#idle.went(slots);
+    const next = this.#queue.first(kind);
+    if (next !== undefined)
+      this.#stats.served(next.request.lane, now, now - next.since, next.kind === "reserved");
+    return next;
   }
 
   #comeBack(inMs: number): void {
@@ -398,6 +321,6 @@ function closing(): ServiceError {
 }
 
 /** A quota over any ledger, with a bounded queue that serves urgent lanes first. */
-export function createQuota(settings: LaneSettings): Quota {
-  return new LaneQuota(settings);
+export function createQuota(settings: SchedulerSettings): Quota {
+  return new Scheduler(settings);
 }

@@ -107,7 +107,15 @@ export function createBench({
     credentials,
     failuresToOpen,
     quotaOf: async () =>
-      realQuota ?? { ...quota, roomInMs: () => 0, hasSpare: () => true, snapshot: unused, close: unused },
+      realQuota ?? {
+        ...quota,
+        refusal: () => null,
+        isContested: () => false,
+        roomInMs: () => 0,
+        hasSpare: () => true,
+        snapshot: unused,
+        close: unused,
+      },
     clock,
     log: recordingLog(lines),
     onCall: (operation, outcome) => {
