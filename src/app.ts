@@ -12,8 +12,8 @@ import type { SharedTier } from "./cache/shared-tier.js";
 import type { Clock } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
-import { ClientWindows } from "./http/client-windows.js";
 import { createClientLimit } from "./http/client-limit.js";
+import { createColdLimit } from "./http/cold-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
@@ -27,6 +27,7 @@ import type { PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
 import { visitorQuestions } from "./http/questions.js";
+import { quickRefusals } from "./http/quick-refusals.js";
 import { route } from "./http/routes.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { staffRoutes } from "./http/staff.js";
@@ -34,7 +35,7 @@ import { visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
 import { createMetrics } from "./metrics.js";
 import type { Wholesale } from "./money.js";
-import type { Ask, QuotaSnapshot } from "./quota/quota.js";
+import type { Ask, Quota, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
@@ -97,8 +98,9 @@ export function createApp(settings: AppSettings): App {
     },
   });
   const inUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
-  const quota = (): QuotaSnapshot | null => quotas.snapshot(inUse());
-  const roomInMs = (): number => quotas.roomInMs(inUse());
+  const quotaInUse = (): Quota | null => quotas.opened(inUse());
+  const quota = (): QuotaSnapshot | null => quotaInUse()?.snapshot() ?? null;
+  const roomInMs = (): number => quotaInUse()?.roomInMs() ?? 0;
   const recentCalls = createRecentCalls(clock);
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
@@ -106,6 +108,7 @@ export function createApp(settings: AppSettings): App {
     currencies: policy.wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
+    openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
     trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
     clock,
     log,
@@ -199,7 +202,7 @@ export function createApp(settings: AppSettings): App {
   const suggestions = createSuggestionDesk({
     affixes: config.retail.suggestions,
     desk: availability,
-    hasSpare: () => quotas.hasSpare(inUse()),
+    hasSpare: () => quotaInUse()?.hasSpare() ?? true,
     clock,
     log,
   });
@@ -209,7 +212,13 @@ export function createApp(settings: AppSettings): App {
   const onProblem = (code: ErrorCode): void => {
     if (PROBLEMS[code].status < 429) refusedLocally += 1;
   };
-  const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
+  const cold = createColdLimit({
+    perMinute: config.clientColdPerMinute,
+    isContested: (asker) => quotaInUse()?.isContested(asker) ?? false,
+    clock,
+  });
+  const { maxWaitMs } = config.quota;
+  const ask = asks(cold, maxWaitMs);
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
@@ -233,10 +242,12 @@ export function createApp(settings: AppSettings): App {
       redis: redisState(),
       pools,
       refusedLocally,
+      rateLimited: { requests: limit.refused(), cold: cold.refused() },
     });
   const warnings = priceWarnings(prices, policy, clock);
   metrics.quota(quota);
   metrics.saved(() => overview().saved);
+  metrics.rateLimited(() => overview().rateLimited);
   metrics.surprises(() => upstream.surprises.totals());
 
   const app = express();
@@ -255,6 +266,7 @@ export function createApp(settings: AppSettings): App {
     availability,
     searchStream,
     ask,
+    refuse: quickRefusals({ availability, upstream, cold, maxWaitMs }),
     now: () => clock.now(),
   });
 

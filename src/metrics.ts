@@ -1,5 +1,5 @@
 /** The one home of the metrics library: counts and durations by route, operation and lane; no names, no amounts, no clients. */
-import { type LaneFigures, LANES, type QuotaSnapshot } from "./quota/quota.js";
+import { type LaneFigures, LANES, type QuotaSnapshot, type WaitFigures } from "./quota/quota.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
@@ -9,6 +9,8 @@ export interface Metrics {
   quota(read: () => QuotaSnapshot | null): void;
   /** Has the upstream calls that were not needed told at every scrape, by what made them needless. */
   saved(read: () => Readonly<Record<string, number>>): void;
+  /** Registers counters of clients refused by a limit, read on each scrape. */
+  rateLimited(read: () => Readonly<Record<string, number>>): void;
   /** Has what the upstream said and nobody expected counted at every scrape, by operation. */
   surprises(read: () => Readonly<Record<string, number>>): void;
   /** Prometheus text. */
@@ -30,7 +32,11 @@ const LANE_COUNTERS: readonly LaneMetric[] = [
   ["quota_lane_served_total", "Asks that got a call.", ({ served }) => served],
   ["quota_lane_refused_total", "Asks refused for want of quota.", ({ refused }) => refused],
   ["quota_lane_left_total", "Asks that nobody waited for any more.", ({ left }) => left],
-  ["quota_lane_retried_total", "Refused asks that came back to their place.", ({ retried }) => retried],
+  [
+    "quota_lane_retried_total",
+    "Refused requests that came back to their reservation.",
+    ({ retried }) => retried,
+  ],
   [
     "quota_lane_retried_served_total",
     "Of these, asks that got a call.",
@@ -41,6 +47,43 @@ const LANE_COUNTERS: readonly LaneMetric[] = [
     "Time that served asks waited.",
     ({ waitedMsTotal }) => waitedMsTotal / 1000,
   ],
+];
+
+const WAIT_METRICS: readonly {
+  readonly Kind: typeof Gauge | typeof Counter;
+  readonly name: string;
+  readonly help: string;
+  readonly label: string;
+  readonly of: (figures: WaitFigures) => Readonly<Record<string, number>>;
+}[] = [
+  {
+    Kind: Gauge,
+    name: "quota_told_wait_seconds",
+    help: "What refused visitors were told to wait of late.",
+    label: "quantile",
+    of: ({ told }) => ({ 0.5: told.p50Seconds, 0.99: told.p99Seconds, 1: told.maxSeconds }),
+  },
+  {
+    Kind: Counter,
+    name: "quota_reservations_total",
+    help: "Calls reserved for refused visitors: made, come back to in time, served, never come back to.",
+    label: "what",
+    of: ({ reservations }) => ({ ...reservations }),
+  },
+  {
+    Kind: Counter,
+    name: "quota_refused_total",
+    help: "Requests refused for want of quota, by cause.",
+    label: "cause",
+    of: ({ refused }) => refused,
+  },
+  {
+    Kind: Counter,
+    name: "quota_idle_calls_total",
+    help: "Calls that were due while somebody waited and were not made.",
+    label: "while",
+    of: ({ idleCalls }) => ({ waited_for: idleCalls }),
+  },
 ];
 
 export function createMetrics(): Metrics {
@@ -110,12 +153,22 @@ export function createMetrics(): Metrics {
         return now === null ? {} : Object.fromEntries(LANES.map((lane) => [lane, of(now.lanes[lane])]));
       };
       const label = "lane";
+      const waits = (of: (figures: WaitFigures) => Readonly<Record<string, number>>) => () => {
+        const now = read();
+        return now === null ? {} : of(now.waits);
+      };
+      for (const { Kind, name, help, label, of } of WAIT_METRICS)
+        family(Kind, { name, help, label }, waits(of));
       for (const [name, help, of] of LANE_GAUGES) family(Gauge, { name, help, label }, lanes(of));
       for (const [name, help, of] of LANE_COUNTERS) family(Counter, { name, help, label }, lanes(of));
     },
     saved: (read) => {
       const help = "Upstream calls that were not needed, by what made them needless.";
       family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
+    },
+    rateLimited: (read) => {
+      const help = "Requests refused because their client had asked too much, by the limit.";
+      family(Counter, { name: "client_rate_limited_total", help, label: "limit" }, read);
     },
     surprises: (read) => {
       const help = "Fields, status words and error codes of the upstream that are not known.";

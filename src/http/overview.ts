@@ -22,6 +22,8 @@ export interface OverviewParts {
   readonly redis: Redis;
   readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
   readonly refusedLocally: number;
+  /** Requests beyond a client's limit, and beyond what it may spend while others want quota. */
+  readonly rateLimited: { readonly requests: number; readonly cold: number };
 }
 
 /** For staff: `saved` counts the calls that memory, other askers, other replicas and local validation made unnecessary. */
@@ -34,6 +36,7 @@ export function presentOverview({
   redis,
   pools,
   refusedLocally,
+  rateLimited,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
   const caches = {
@@ -47,6 +50,7 @@ export function presentOverview({
   return {
     mode,
     quota,
+    rateLimited,
     redis,
     caches,
     upstream: {
@@ -127,7 +131,13 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
+/** So long after the last refusal people count as being refused. */
+const REFUSED_LATELY_MS = 4_000;
+
 function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
+  const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
+  if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_LATELY_MS)
+    return { status: "warn", output: "Visitors are asked to come back later." };
   const spent = quota !== null && (quota.pausedForMs > 0 || quota.used >= quota.budget);
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }

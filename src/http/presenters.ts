@@ -31,6 +31,7 @@ export function presentAvailability(found: Availability | Unknown) {
       asOf: null,
       stale: false,
       retryAfter: retryAfterSeconds(found.retryAfterMs),
+      kept: found.kept,
     };
   }
   return {

@@ -35,6 +35,7 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
 export function renderProblem(error: ServiceError, requestId: string): Rendered {
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
+  const kept = error.code === "quota_exhausted" ? (error.kept ?? false) : undefined;
   const problem = {
     type: `/problems/${error.code}`,
     title,
@@ -44,6 +45,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
     requestId,
     ...(error.errors.length > 0 && { errors: error.errors }),
     ...(retryAfter !== undefined && { retryAfter }),
+    ...(kept !== undefined && { kept }),
   };
   return render(problem, {
     status,

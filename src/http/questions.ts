@@ -13,6 +13,7 @@ import { namesFor, search, type SearchResult } from "../storefront/search.js";
 import { type ParsedQuery, readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentAvailability, presentPrices } from "./presenters.js";
 import { render, type Rendered } from "./rendered.js";
+import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
 
@@ -22,6 +23,7 @@ export interface QuestionParts {
   readonly availability: AvailabilityDesk;
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly refuse: QuickRefusal;
   readonly now: () => number;
 }
 
@@ -32,6 +34,8 @@ const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 export interface Question {
   /** The answer, if it can be had without asking anybody. */
   known(): Rendered | undefined;
+  /** The refusal of somebody at this address, if it is plain at once that there is no answer in time. */
+  refusal?(address: string): ServiceError | null;
   readonly cacheControl: string;
   /** The answer, had from the upstream if need be; null where nobody is ever asked. */
   readonly find: ((request: Request) => Promise<Rendered>) | null;
@@ -57,7 +61,7 @@ export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, Ques
   ]);
 }
 
-function availabilityQuestions({ policy, availability, ask }: QuestionParts): ReadQuestion {
+function availabilityQuestions({ policy, availability, ask, refuse }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
     render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE });
@@ -72,6 +76,7 @@ function availabilityQuestions({ policy, availability, ask }: QuestionParts): Re
         const found = availability.known(name, years);
         return found && remembered(rendered, found, made);
       },
+      refusal: (address) => refuse(address, name, years),
       find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
     };
   };

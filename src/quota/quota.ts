@@ -52,8 +52,8 @@ export interface WaitFigures {
   readonly refused: Readonly<Record<RefusalCause, number>>;
   /** Calls that were due while somebody waited, and were not made although a slot was free. */
   readonly idleCalls: number;
-  /** Since the last refusal; Infinity = never. */
-  readonly refusedAgoMs: number;
+  /** Since the last refusal; null = there was none. */
+  readonly refusedAgoMs: number | null;
 }
 
 /** What one lane has seen since the start. */

@@ -36,6 +36,8 @@ export interface Availability {
 export interface AvailabilityDesk {
   /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
   known(name: DomainName, years: number): Availability | undefined;
+  /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
+  isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError when it cannot be known in time. `maxAgeMs`: for what has to be known anew. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number, options?: GetOptions): Promise<Availability>;
 }
@@ -178,6 +180,10 @@ export function createAvailabilityDesk(settings: AvailabilitySettings): Availabi
 
   return {
     known,
+    isUnknown: (name, years) =>
+      settings.ownedSinceMs(name.ascii) === null &&
+      pool.isUnknown(name.ascii) &&
+      pool.isUnknown(keyOf(name, years)),
     async lookUp(ask, name, years, options = {}) {
       const own = owned(name, years);
       if (own !== undefined) return own;

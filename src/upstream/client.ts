@@ -40,6 +40,8 @@ export type { Operation } from "./operation.js";
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
   check(ask: Ask, name: DomainName, years: number): Promise<Check>;
+  /** The refusal for want of quota that `check` would reject with at once; null when it would not, or for another reason. */
+  refusal(ask: Ask, name: DomainName, years: number): ServiceError | null;
   /** POST /pricing */
   quote(ask: Ask, term: Term): Promise<Wholesale>;
   /** GET /domains: at most 100. */
@@ -68,6 +70,8 @@ export interface UpstreamSettings {
   readonly credentials: Credentials;
   /** The quota of one credential. */
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
+  /** The same at once, or null before it is opened; without it `refusal` is always null. */
+  readonly openedQuotaOf?: (credential: Credential) => Quota | null;
   /** How long an operation that keeps failing is left alone before it is tried again, and after how many failures. Default: 30 s, 5. */
   readonly trialAfterMs?: number;
   readonly failuresToOpen?: number;
@@ -97,6 +101,16 @@ interface Call {
 /** The same for the same question, whoever asks it. */
 function questionOf({ method, path, body }: Call): string {
   return `${method} ${path} ${JSON.stringify(body ?? null)}`;
+}
+
+function checkOf(name: DomainName, years: number): Call {
+  return {
+    operation: "check",
+    method: "POST",
+    path: "/api/v1/domains/check",
+    body: { domain: name.ascii, years },
+    name,
+  };
 }
 
 type Understood =
@@ -467,17 +481,15 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
 
   return {
     check: (ask, name, years) =>
-      request(
-        ask,
-        {
-          operation: "check",
-          method: "POST",
-          path: "/api/v1/domains/check",
-          body: { domain: name.ascii, years },
-          name,
-        },
-        (data) => decodeCheck(data, name, years, settings.currencies),
-      ),
+      request(ask, checkOf(name, years), (data) => decodeCheck(data, name, years, settings.currencies)),
+    refusal(ask, name, years) {
+      const credential = credentials.usable();
+      // Where something else stands in the way, the call itself says what.
+      if (credential === null || credentials.proof(credential) !== null) return null;
+      if (circuitOf("check").refusal(false) !== null) return null;
+      const quota = settings.openedQuotaOf?.(credential);
+      return quota?.refusal({ ...ask, question: questionOf(checkOf(name, years)) }) ?? null;
+    },
     quote: (ask, { tld, action, years }) =>
       request(
         ask,

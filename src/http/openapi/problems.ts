@@ -21,7 +21,7 @@ export const PROBLEM_MEANINGS = {
   upstream_contract:
     "The registry service answered something that cannot be trusted, and nothing known may be shown instead.",
   quota_exhausted:
-    "The registry service cannot be asked in time, and nothing known may be shown. A retry after the seconds given succeeds.",
+    "The registry service cannot be asked in time, and nothing known may be shown. With kept, a call is reserved and a retry at the second given succeeds; without, it is very busy and nothing is reserved.",
   shutting_down: "This process is about to stop. A retry reaches another one, or this one after its restart.",
   upstream_timeout: "The registry service did not answer in time, and nothing known may be shown instead.",
 } as const satisfies Record<ErrorCode, string>;
@@ -68,6 +68,7 @@ function exampleOf(code: ErrorCode): JsonObject {
       errors: [{ field: "years", message: "not sold for this TLD" }],
     }),
     ...(retryAfter !== undefined && { retryAfter }),
+    ...(code === "quota_exhausted" && { kept: true }),
   };
 }
 

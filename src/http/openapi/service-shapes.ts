@@ -25,6 +25,9 @@ export const problemShape = z
       .min(0)
       .optional()
       .meta({ description: "Whole seconds, the same as the Retry-After field." }),
+    kept: z.boolean().optional().meta({
+      description: "Of quota_exhausted: whether a call is reserved, so that a retry at that second succeeds.",
+    }),
   })
   .meta({ description: "What went wrong. Its code is one of a closed list." });
 

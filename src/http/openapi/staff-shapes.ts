@@ -128,12 +128,33 @@ export const laneShape = z
     served: count,
     refused: count,
     left: count.meta({ description: "Gone before their turn came." }),
-    retried: count.meta({ description: "Came back to the place kept for them when they were refused." }),
+    retried: count.meta({ description: "Came back to their reservation." }),
     retriedServed: count,
     waitedMsTotal: z.number().min(0),
     longestWaitMs: z.number().min(0),
   })
   .meta({ description: "One lane of the queue for quota." });
+
+const waitsShape = z
+  .strictObject({
+    told: z
+      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
+      .meta({ description: "What refused visitors were told to wait, over the last ten to twenty windows." }),
+    reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({
+      description:
+        "Since the start: given to refused visitors, come back to in time, served, never come back to.",
+    }),
+    refused: z.strictObject({ reserved: count, busy: count, early: count, late: count, fault: count }).meta({
+      description:
+        "Since the start: with a reservation, without one, back too early, after a wait in vain, for a fault of the ledger.",
+    }),
+    idleCalls: z
+      .number()
+      .min(0)
+      .meta({ description: "Calls that were due while somebody waited and were not made." }),
+    refusedAgoMs: z.number().min(0).nullable().meta({ description: "Since the last refusal." }),
+  })
+  .meta({ description: "Who was refused, what they were told, and whether it held." });
 
 export const cachePoolShape = z
   .strictObject({
@@ -171,6 +192,11 @@ export const overviewShape = z
         refresh: laneShape,
         suggestion: laneShape,
       }),
+      waits: waitsShape,
+    }),
+    rateLimited: z.strictObject({ requests: count, cold: count }).meta({
+      description:
+        "Refused since the start: requests beyond a client's limit, and beyond what it may spend while others want quota.",
     }),
     redis: z.enum(["shared", "gone", "none"]).meta({
       description: "Whether replicas share quota and cache now, cannot reach Redis, or were given none.",

@@ -32,6 +32,10 @@ export const availabilityShape = z
       .boolean()
       .meta({ description: "Past its freshness, and shown because no newer answer can be had." }),
     retryAfter: z.int().min(1).optional().meta({ description: "In a search, for unknown: whole seconds." }),
+    kept: z.boolean().optional().meta({
+      description:
+        "In a search, for unknown: whether a call is reserved, so that a retry at that second succeeds.",
+    }),
     suggested: z
       .literal(true)
       .optional()

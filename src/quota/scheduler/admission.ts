@@ -97,7 +97,8 @@ export class Admission {
       const last = queue.last(kind);
       if (last === undefined) return [];
       const ahead = queue.ahead(kind, last.share, NOBODY);
-      const before = callsBefore(kind, { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1 });
+      const others = { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1, refresh: 0 };
+      const before = callsBefore(kind, others);
       const servedAt = plan(urgencyOf(kind)).timeAt(before);
       return servedAt > last.since + last.request.maxWaitMs + NOW_MS ? [last] : [];
     });

@@ -130,7 +130,7 @@ export class LaneStats {
       },
       refused: { ...this.#causes },
       idleCalls: Math.round(idleCalls * 10) / 10,
-      refusedAgoMs: now - this.#refusedAt,
+      refusedAgoMs: this.#refusedAt === -Infinity ? null : now - this.#refusedAt,
     };
   }
 

@@ -78,7 +78,9 @@ export class Pacer {
   /** When the next calls can go, by their urgency. */
   plan(returns: Returns, now: number): (urgency: Urgency) => Plan {
     const { slots } = returns;
-    if (!this.spreads || slots === 0) {
+    // A replica that has just joined others knows of no slot yet: it asks for one, and promises none.
+    if (slots === 0) return () => ({ timeAt: () => now, callsUntil: () => 0 });
+    if (!this.spreads) {
       const plan = asSlotsReturn(returns, now);
       return () => plan;
     }
@@ -101,7 +103,7 @@ export class Pacer {
 
 function asSlotsReturn({ slots, inMs, awayMs }: Returns, now: number): Plan {
   return planned(
-    (n) => (slots === 0 ? Infinity : now + inMs(n % slots) + Math.floor(n / slots) * awayMs),
+    (n) => now + inMs(n % slots) + Math.floor(n / slots) * awayMs,
     (ms) => slots * (2 + Math.ceil(ms / awayMs)),
     now,
   );
@@ -130,9 +132,9 @@ type Samples = readonly (readonly [slot: number, inMs: number])[];
 function sampled({ slots, inMs }: Returns): Samples {
   const stride = Math.ceil(slots / MOST_SAMPLES);
   const samples: [number, number][] = [];
-  // From the last one back, so that the time at which all have returned is among them.
-  for (let slot = slots - 1; slot >= 0; slot -= stride) samples.push([slot, inMs(slot)]);
-  return samples.reverse();
+  for (let slot = 0; slot < slots - 1; slot += stride) samples.push([slot, inMs(slot)]);
+  samples.push([slots - 1, inMs(slots - 1)]);
+  return samples;
 }
 
 interface Burst {
@@ -167,11 +169,12 @@ function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: nu
     burstInMs = Math.max(burstInMs, returnsIn - slot * burstMs);
     calls = Math.min(calls, slot + 1 - returnsIn / burstMs);
   }
-  if (spacingMs > burst.widestMs) return { inMs: inMs(0), calls: Math.max(1, free), spacingMs: 0 };
-  const spreadInMs = Math.max(0, lastMs + spacingMs);
+  const soonestMs = inMs(0);
+  if (spacingMs > burst.widestMs) return { inMs: soonestMs, calls: Math.max(1, free), spacingMs: 0 };
+  const spreadInMs = Math.max(soonestMs, lastMs + spacingMs);
   if (burst.credit < 1) return { inMs: spreadInMs, calls: 1, spacingMs };
   return {
-    inMs: Math.min(spreadInMs, burstInMs),
+    inMs: Math.max(soonestMs, Math.min(spreadInMs, burstInMs)),
     calls: Math.max(1, Math.min(burst.credit, free, Math.floor(calls + 1e-9))),
     spacingMs,
   };

@@ -44,7 +44,7 @@ export interface QueueSettings {
 }
 
 /** Who waits longer than any visitor would: background work, mostly. */
-const BACKGROUND: readonly Kind[] = ["refresh", "suggestion"];
+const BACKGROUND: ReadonlySet<Kind> = new Set(["refresh", "suggestion"]);
 
 /** Looking for requests that became more urgent costs time in proportion to the queue, so it is done every so many ms for each who waits. */
 const LOOK_EVERY_MS = 1 / 250;
@@ -72,7 +72,7 @@ export class Queue {
 
   /** People who wait; background work is not counted. */
   get visitors(): number {
-    return KINDS.reduce((sum, kind) => sum + (BACKGROUND.includes(kind) ? 0 : this.#lines[kind].size), 0);
+    return KINDS.reduce((sum, kind) => sum + (BACKGROUND.has(kind) ? 0 : this.#lines[kind].size), 0);
   }
 
   all(): Placed[] {
@@ -187,12 +187,12 @@ export class Queue {
 
   #add(waiter: Placed): void {
     this.#lines[waiter.kind].add(waiter);
-    if (!BACKGROUND.includes(waiter.kind))
+    if (!BACKGROUND.has(waiter.kind))
       this.#ofClient.set(waiter.client, (this.#ofClient.get(waiter.client) ?? 0) + 1);
   }
 
   #remove(waiter: Placed): void {
-    if (!this.#lines[waiter.kind].remove(waiter) || BACKGROUND.includes(waiter.kind)) return;
+    if (!this.#lines[waiter.kind].remove(waiter) || BACKGROUND.has(waiter.kind)) return;
     const others = (this.#ofClient.get(waiter.client) ?? 1) - 1;
     if (others === 0) this.#ofClient.delete(waiter.client);
     else this.#ofClient.set(waiter.client, others);
