@@ -12,9 +12,9 @@ import type { SharedPool } from "./cache/replicas.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
-import { ClientWindows } from "./http/client-windows.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./http/checkout.js";
 import { createClientLimit } from "./http/client-limit.js";
+import { createColdLimit } from "./http/cold-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
@@ -38,6 +38,7 @@ import { parseQuery, type PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler, refuseUnreadable } from "./http/problems.js";
 import { visitorQuestions } from "./http/questions.js";
+import { quickRefusals } from "./http/quick-refusals.js";
 import { render, sendRendered } from "./http/rendered.js";
 import { route } from "./http/routes.js";
 import { securityTxt } from "./http/security-txt.js";
@@ -46,7 +47,7 @@ import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
 import type { Log } from "./logger.js";
 import { createMetrics } from "./metrics.js";
-import type { Ask, QuotaSnapshot } from "./quota/quota.js";
+import type { Ask, Quota, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import { connectRedis } from "./redis.js";
 import { createRetailPolicy } from "./retail/policy.js";
@@ -143,8 +144,9 @@ export function createApp(settings: AppSettings): App {
     },
   });
   const inUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
-  const quota = (): QuotaSnapshot | null => quotas.snapshot(inUse());
-  const roomInMs = (): number => quotas.roomInMs(inUse());
+  const quotaInUse = (): Quota | null => quotas.opened(inUse());
+  const quota = (): QuotaSnapshot | null => quotaInUse()?.snapshot() ?? null;
+  const roomInMs = (): number => quotaInUse()?.roomInMs() ?? 0;
   const recentCalls = createRecentCalls(clock);
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
@@ -152,6 +154,7 @@ export function createApp(settings: AppSettings): App {
     currencies: policy.wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
+    openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
     halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, config.quota.windowMs / 2),
     clock,
     stamp,
@@ -293,7 +296,7 @@ export function createApp(settings: AppSettings): App {
   const suggestions = createSuggestionDesk({
     affixes: config.retail.suggestions,
     desk: availability,
-    hasSpare: () => quotas.hasSpare(inUse()),
+    hasSpare: () => quotaInUse()?.hasSpare() ?? true,
     clock,
     log,
   });
@@ -303,7 +306,13 @@ export function createApp(settings: AppSettings): App {
   const onProblem = (code: ErrorCode): void => {
     if (PROBLEMS[code].status < 429) refusedLocally += 1;
   };
-  const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
+  const cold = createColdLimit({
+    perMinute: config.clientColdPerMinute,
+    isContested: (asker) => quotaInUse()?.isContested(asker) ?? false,
+    clock,
+  });
+  const { maxWaitMs } = config.quota;
+  const ask = asks(cold, maxWaitMs);
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
@@ -338,6 +347,7 @@ export function createApp(settings: AppSettings): App {
       prices,
       epochs,
       promises: inForce(),
+      rateLimited: { requests: limit.refused(), cold: cold.refused() },
     });
   const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policy, clock.now());
   const warnings = priceWarnings(prices, policy, clock);
@@ -349,6 +359,7 @@ export function createApp(settings: AppSettings): App {
   }));
   metrics.promises(inForce);
   metrics.saved(() => overview().saved);
+  metrics.rateLimited(() => overview().rateLimited);
   metrics.unexpected(() => upstream.unexpected.totals());
 
   const app = express();
@@ -368,6 +379,7 @@ export function createApp(settings: AppSettings): App {
     availability,
     searchStream,
     ask,
+    refuse: quickRefusals({ availability, upstream, cold, maxWaitMs }),
     now: () => clock.now(),
   });
 

@@ -30,6 +30,8 @@ export interface ErrorExtras {
   readonly errors?: readonly FieldError[];
   /** How long to wait before a retry, in ms. */
   readonly retryAfterMs?: number;
+  /** Of `quota_exhausted`: whether a call is reserved for then. */
+  readonly kept?: boolean;
   /** Response headers that belong to the error, such as Allow. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -40,6 +42,7 @@ export class ServiceError extends Error {
   readonly detail: string;
   readonly errors: readonly FieldError[];
   readonly retryAfterMs: number | undefined;
+  readonly kept: boolean | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, detail: string, extras: ErrorExtras = {}) {
@@ -53,6 +56,7 @@ export class ServiceError extends Error {
     this.detail = detail;
     this.errors = extras.errors ?? [];
     this.retryAfterMs = extras.retryAfterMs;
+    this.kept = extras.kept;
     this.headers = extras.headers ?? {};
   }
 }

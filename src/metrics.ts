@@ -1,5 +1,5 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
-import { type LaneFigures, LANES, type QuotaSnapshot } from "./quota/quota.js";
+import { type LaneFigures, LANES, type QuotaSnapshot, type WaitFigures } from "./quota/quota.js";
 import type { PromisesInForce } from "./retail/lost-margin.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
@@ -10,6 +10,8 @@ export interface Metrics {
   quota(read: () => QuotaSnapshot | null): void;
   /** Registers a counter that reads the avoided upstream calls on each scrape, by reason. */
   saved(read: () => Readonly<Record<string, number>>): void;
+  /** Registers counters that read, on each scrape, the requests refused by a limit of their client. */
+  rateLimited(read: () => Readonly<Record<string, number>>): void;
   /** Registers a counter that reads the unexpected data from the upstream on each scrape, by operation. */
   unexpected(read: () => Readonly<Record<string, number>>): void;
   /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
@@ -50,6 +52,43 @@ const LANE_COUNTERS: readonly LaneMetric[] = [
     "Total time that served requests waited, by lane.",
     ({ waitedMsTotal }) => waitedMsTotal / 1000,
   ],
+];
+
+const WAIT_METRICS: readonly {
+  readonly Kind: typeof Gauge | typeof Counter;
+  readonly name: string;
+  readonly help: string;
+  readonly label: string;
+  readonly of: (figures: WaitFigures) => Readonly<Record<string, number>>;
+}[] = [
+  {
+    Kind: Gauge,
+    name: "quota_told_wait_seconds",
+    help: "What refused visitors were told to wait of late.",
+    label: "quantile",
+    of: ({ told }) => ({ 0.5: told.p50Seconds, 0.99: told.p99Seconds, 1: told.maxSeconds }),
+  },
+  {
+    Kind: Counter,
+    name: "quota_reservations_total",
+    help: "Calls reserved for refused visitors: made, come back to in time, served, never come back to.",
+    label: "what",
+    of: ({ reservations }) => ({ ...reservations }),
+  },
+  {
+    Kind: Counter,
+    name: "quota_refused_total",
+    help: "Requests refused for want of quota, by cause.",
+    label: "cause",
+    of: ({ refused }) => refused,
+  },
+  {
+    Kind: Counter,
+    name: "quota_idle_calls_total",
+    help: "Calls that were due while somebody waited and were not made.",
+    label: "while",
+    of: ({ idleCalls }) => ({ waited_for: idleCalls }),
+  },
 ];
 
 export function createMetrics(): Metrics {
@@ -119,12 +158,22 @@ export function createMetrics(): Metrics {
         return now === null ? {} : Object.fromEntries(LANES.map((lane) => [lane, of(now.lanes[lane])]));
       };
       const label = "lane";
+      const waits = (of: (figures: WaitFigures) => Readonly<Record<string, number>>) => () => {
+        const now = read();
+        return now === null ? {} : of(now.waits);
+      };
+      for (const { Kind, name, help, label, of } of WAIT_METRICS)
+        family(Kind, { name, help, label }, waits(of));
       for (const [name, help, of] of LANE_GAUGES) family(Gauge, { name, help, label }, lanes(of));
       for (const [name, help, of] of LANE_COUNTERS) family(Counter, { name, help, label }, lanes(of));
     },
     saved: (read) => {
       const help = "Upstream calls that were avoided, by reason.";
       family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
+    },
+    rateLimited: (read) => {
+      const help = "Requests refused because their client had asked too much, by the limit.";
+      family(Counter, { name: "client_rate_limited_total", help, label: "limit" }, read);
     },
     unexpected: (read) => {
       const help = "Unknown fields, status words and error codes in answers of the upstream, by operation.";

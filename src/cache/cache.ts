@@ -81,6 +81,8 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** What is known without asking anybody; `stale` when past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
+  /** Whether `get` would call `load`: nothing is remembered, not even a failure, nobody is asking, and no other replica can know. */
+  isUnknown(key: string): boolean;
   /** What `get` would answer from memory, if it is fresh: the same object until something else holds. */
   fresh(key: string): Kept<V> | undefined;
   /** Counts an answer that was made of fresh facts without `get`. */
@@ -317,6 +319,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
 
   return {
     get,
+    isUnknown: (key) =>
+      usable(key) === undefined &&
+      !flights.has(key) &&
+      (failed.get(key)?.untilMs ?? -Infinity) <= clock.monotonic() &&
+      (shared?.at(key) ?? null) === null,
     peek,
     fresh(key) {
       const entry = known.get(key);

@@ -22,6 +22,8 @@ export interface ClientLimit {
   isFlooding(window: ClientWindow): boolean;
   /** Counts one request; the refusal when that is one too many. */
   take(window: ClientWindow): ServiceError | null;
+  /** Refusals since the start. */
+  refused(): number;
   /** RateLimit and RateLimit-Policy as express-rate-limit writes them (draft 8). */
   fields(window: ClientWindow): HeaderList;
   /** Counts and refuses requests on their way through Express. */
@@ -32,7 +34,10 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   const windows = new ClientWindows(clock);
   const name = `"${perMinute}-in-1min"`;
 
+  let refused = 0;
+
   function refusal(window: ClientWindow): ServiceError {
+    refused += 1;
     return new ServiceError("rate_limited", "Too many requests from this client within a minute.", {
       retryAfterMs: windows.untilResetMs(window),
     });
@@ -64,6 +69,7 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
       window.count += 1;
       return window.count > perMinute ? refusal(window) : null;
     },
+    refused: () => refused,
     fields,
     handlers: [
       rateLimit({

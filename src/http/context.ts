@@ -4,12 +4,11 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { Clock } from "../clock.js";
-import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import type { Ask, Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import type { ClientWindows } from "./client-windows.js";
+import type { ColdLimit } from "./cold-limit.js";
 import { addressOf, askerOf, clientOf } from "./edge/client.js";
 
 /** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
@@ -113,7 +112,7 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
 }
 
 /** Makes a visitor's asks: the first that needs the upstream is charged to the client's cold limit, further ones of the request are free. */
-export function asks(cold: ClientWindows, coldPerMinute: number, maxWaitMs: number) {
+export function asks(cold: ColdLimit, maxWaitMs: number) {
   return (request: Request, lane: Lane): VisitorAsk => {
     const context = contextOf(request);
     return {
@@ -123,16 +122,9 @@ export function asks(cold: ClientWindows, coldPerMinute: number, maxWaitMs: numb
       signal: context.signal,
       spend() {
         if (context.cold) return;
-        const { totalHits } = cold.increment(context.client);
-        if (totalHits > coldPerMinute) {
-          throw new ServiceError(
-            "rate_limited",
-            "Too many different names from this client within a minute.",
-            {
-              retryAfterMs: cold.untilResetMs(cold.of(context.client)),
-            },
-          );
-        }
+        const refusal = cold.refusal(context.client, context.asker.client);
+        if (refusal !== null) throw refusal;
+        cold.count(context.client);
         context.cold = true;
       },
     };

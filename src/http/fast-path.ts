@@ -39,8 +39,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   const atEndOfTurn = together();
   const spellings = new Map<string, Question>();
 
-  /** Throws what is wrong with the question, and undefined stands for an answer that has to be found. */
-  function known(url: string, queryAt: number, read: ReadQuestion): Rendered | undefined {
+  /** Throws what is wrong with the question or that nobody can be asked, and undefined stands for an answer that has to be found. */
+  function known(url: string, queryAt: number, read: ReadQuestion, address: string): Rendered | undefined {
     const familiar = spellings.get(url);
     const question = familiar ?? read(parseQuery(queryAt === -1 ? "" : url.slice(queryAt + 1)));
     const answer = question.known();
@@ -48,6 +48,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
       if (spellings.size >= MOST_SPELLINGS) spellings.clear();
       spellings.set(url, question);
     }
+    const refusal = answer === undefined ? question.refusal?.(address) : null;
+    if (refusal) throw refusal;
     return answer;
   }
 
@@ -60,13 +62,14 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     if (kind === undefined || !isPlain(request)) return false;
 
     const startedAtMs = clock.monotonic();
-    const window = limit.windowOf(clientOf(addressOf(request)));
+    const address = addressOf(request);
+    const window = limit.windowOf(clientOf(address));
     let answer: Rendered | undefined;
     let refusal: ServiceError | null = null;
     // One that has used up its minute is told so before it is told anything else.
     if (!limit.isSpent(window)) {
       try {
-        answer = known(url, queryAt, kind.read);
+        answer = known(url, queryAt, kind.read, address);
       } catch (error) {
         if (!(error instanceof ServiceError)) return false;
         refusal = error;

@@ -27,6 +27,8 @@ export interface OverviewParts {
   readonly prices: Pick<PriceList, "facts" | "size">;
   readonly epochs: Pick<PriceEpochs, "ended">;
   readonly promises: PromisesInForce;
+  /** Requests beyond a client's limit, and beyond what it may spend while others want quota. */
+  readonly rateLimited: { readonly requests: number; readonly cold: number };
 }
 
 /** For staff. `saved` counts the calls avoided by the cache, shared questions, other replicas and local validation. */
@@ -42,6 +44,7 @@ export function presentOverview({
   prices,
   epochs,
   promises,
+  rateLimited,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const caches = {
@@ -55,6 +58,7 @@ export function presentOverview({
   return {
     mode,
     quota,
+    rateLimited,
     redis,
     caches,
     upstream: {
@@ -142,7 +146,13 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
+/** So long after the last refusal people count as being refused. */
+const REFUSED_LATELY_MS = 4_000;
+
 function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
+  const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
+  if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_LATELY_MS)
+    return { status: "warn", output: "Visitors are asked to come back later." };
   const spent = quota !== null && (quota.pausedForMs > 0 || quota.used >= quota.budget);
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }

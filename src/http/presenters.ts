@@ -22,7 +22,11 @@ import { retryAfterSeconds } from "./problems.js";
 
 export function presentAvailability(found: Availability | Unknown) {
   if (found.status === "unknown")
-    return { ...presentUnknown(found), retryAfter: retryAfterSeconds(found.retryAfterMs) };
+    return {
+      ...presentUnknown(found),
+      retryAfter: retryAfterSeconds(found.retryAfterMs),
+      kept: found.kept,
+    };
   return {
     ...presentName(found),
     status: found.status,

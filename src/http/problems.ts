@@ -36,6 +36,7 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
 export function renderProblem(error: ServiceError, requestId: string): Rendered {
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
+  const kept = error.code === "quota_exhausted" ? (error.kept ?? false) : undefined;
   const problem = {
     type: `/problems/${error.code}`,
     title,
@@ -45,6 +46,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
     requestId,
     ...(error.errors.length > 0 && { errors: error.errors }),
     ...(retryAfter !== undefined && { retryAfter }),
+    ...(kept !== undefined && { kept }),
   };
   return render(problem, {
     status,

@@ -22,6 +22,7 @@ import {
 } from "./parse.js";
 import { presentAvailability, presentPrices, presentUnknown } from "./presenters.js";
 import { render, type Rendered } from "./rendered.js";
+import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
 
@@ -31,6 +32,7 @@ export interface QuestionParts {
   readonly availability: AvailabilityService;
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly refuse: QuickRefusal;
   readonly now: () => number;
 }
 
@@ -41,6 +43,8 @@ const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 export interface Question {
   /** The answer, if it can be had without asking anybody. */
   known(): Rendered | undefined;
+  /** The refusal of somebody at this address, if it is plain at once that there is no answer in time. */
+  refusal?(address: string): ServiceError | null;
   readonly cacheControl: string;
   /** Whether a HEAD must not tell that the answer is known: what people search is confidential. */
   readonly confidential: boolean;
@@ -68,7 +72,7 @@ export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, Ques
   ]);
 }
 
-function availabilityQuestions({ policy, availability, ask }: QuestionParts): ReadQuestion {
+function availabilityQuestions({ policy, availability, ask, refuse }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
     render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
@@ -89,6 +93,7 @@ function availabilityQuestions({ policy, availability, ask }: QuestionParts): Re
       cacheControl: AVAILABILITY_CACHE,
       confidential: true,
       known,
+      refusal: (address) => refuse(address, name, years),
       find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
     };
   };

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.js";
 import type { Config } from "../config/env.js";
 import type { Log } from "../logger.js";
 import { ServiceError } from "../errors.js";
-import { InUseError } from "../quota/lock.js";
+import { InUseError } from "../quota/ledger/lock.js";
 import { createQuotas } from "../quota/quotas.js";
 import { connectRedis } from "../redis.js";
 import { createRetailPolicy } from "../retail/policy.js";

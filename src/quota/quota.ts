@@ -1,4 +1,6 @@
 /** The quota as its callers see it: a call runs inside the upstream budget, in time, or is refused with a true time to retry. */
+import type { ServiceError } from "../errors.js";
+
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 
 /** What a call is for, most urgent first. */
@@ -18,6 +20,42 @@ export interface Ask {
   readonly signal: AbortSignal;
 }
 
+/** An ask as it reaches the quota: one that comes back with the same client and question after a refusal is the same visitor. */
+export interface QuotaRequest extends Ask {
+  /** What is asked of the upstream, as an opaque key. */
+  readonly question: string;
+}
+
+/**
+ * Why a request was refused: with a reservation, for want of one, because it came back too early, because it waited in vain, or because
+ * the ledger failed.
+ */
+export const REFUSAL_CAUSES = ["reserved", "busy", "early", "late", "fault"] as const;
+export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+
+/** What refused visitors were told, and whether it held. */
+export interface WaitFigures {
+  /** Waits told of late, in whole seconds. */
+  readonly told: {
+    readonly count: number;
+    readonly p50Seconds: number;
+    readonly p99Seconds: number;
+    readonly maxSeconds: number;
+  };
+  /** Since the start: given, come back to and still wanted, served, and never come back to. */
+  readonly reservations: {
+    readonly made: number;
+    readonly claimed: number;
+    readonly honoured: number;
+    readonly unclaimed: number;
+  };
+  readonly refused: Readonly<Record<RefusalCause, number>>;
+  /** Calls that were due while somebody waited, and were not made although a slot was free. */
+  readonly idleCalls: number;
+  /** Since the last refusal; null = there was none. */
+  readonly refusedAgoMs: number | null;
+}
+
 /** What one lane has seen since the start. */
 export interface LaneFigures {
   readonly queued: number;
@@ -25,7 +63,7 @@ export interface LaneFigures {
   readonly refused: number;
   /** Asks that left the queue because nobody waited any more. */
   readonly left: number;
-  /** Refused asks that came back to the place kept for them, and how many of these were served. */
+  /** Requests that came back to their reservation, and how many of these were served. */
   readonly retried: number;
   readonly retriedServed: number;
   readonly waitedMsTotal: number;
@@ -42,14 +80,20 @@ export interface QuotaSnapshot {
   readonly largestWindowToday: number;
   readonly pausedForMs: number;
   readonly lanes: Readonly<Record<Lane, LaneFigures>>;
+  readonly waits: WaitFigures;
 }
 
 export interface Quota {
   /**
-   * Runs `call` in a slot, or rejects with `quota_exhausted` and a true `retryAfterMs`. `call` says `answered` as soon as the upstream's
-   * answer begins; one that rejects without having said so was given up and may still arrive, so its slot is held for a grace longer.
+   * Runs `call` in a slot, or rejects with `quota_exhausted`, a `retryAfterMs` of at most a window, and whether a call is reserved for then.
+   * `call` says `answered` as soon as the upstream's answer begins; one that rejects without having said so was given up and may still
+   * arrive, so its slot is held for a grace longer.
    */
-  run<T>(ask: Ask, call: (answered: () => void) => Promise<T>): Promise<T>;
+  run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T>;
+  /** The refusal that `run` would reject with at once; null, and nothing has happened, when it would not. */
+  refusal(request: QuotaRequest): ServiceError | null;
+  /** Whether a call for this client would be at the expense of another: calls are waited for, and others wait or were refused of late. */
+  isContested(client: string): boolean;
   /** The upstream said 429: nothing is sent for that long. */
   pause(forMs: number): Promise<void>;
   snapshot(): QuotaSnapshot;

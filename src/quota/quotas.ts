@@ -4,12 +4,12 @@
  */
 import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
-import { openFileLedger } from "./ledger-file.js";
-import { memoryLedger } from "./ledger-memory.js";
-import { openRedisLedger } from "./ledger-redis.js";
-import { createQuota } from "./lanes.js";
-import type { Ledger } from "./ledger.js";
-import type { Quota, QuotaSnapshot } from "./quota.js";
+import { openFileLedger } from "./ledger/file.js";
+import { memoryLedger } from "./ledger/memory.js";
+import { openRedisLedger } from "./ledger/redis.js";
+import { createQuota } from "./scheduler/scheduler.js";
+import type { Ledger } from "./ledger/ledger.js";
+import type { Quota } from "./quota.js";
 
 export interface QuotasSettings {
   /** Calls per window that the upstream allows a credential, and how many of them all replicas leave unused. */
@@ -34,12 +34,8 @@ export interface Quotas {
    * is new from a rotation: without a record, nobody has used it.
    */
   of(fingerprint: string): Promise<Quota>;
-  /** Its figures; null before its first use. */
-  snapshot(fingerprint: string): QuotaSnapshot | null;
-  /** How long until it has room for work that nobody waits for, in ms; 0 before its first use. */
-  roomInMs(fingerprint: string): number;
-  /** Whether it has a call to spare for a suggestion; true before its first use. */
-  hasSpare(fingerprint: string): boolean;
+  /** The same at once; null before its first use. */
+  opened(fingerprint: string): Quota | null;
   close(): Promise<void>;
 }
 
@@ -78,9 +74,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
       await Promise.all(fingerprints.map((fingerprint) => quotaOf(fingerprint, settings.coldStart)));
     },
     of: (fingerprint) => quotaOf(fingerprint, "assume-free"),
-    snapshot: (fingerprint) => open.get(fingerprint)?.snapshot() ?? null,
-    roomInMs: (fingerprint) => open.get(fingerprint)?.roomInMs() ?? 0,
-    hasSpare: (fingerprint) => open.get(fingerprint)?.hasSpare() ?? true,
+    opened: (fingerprint) => open.get(fingerprint) ?? null,
     async close() {
       await Promise.all([...open.values()].map((quota) => quota.close()));
     },

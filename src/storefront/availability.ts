@@ -46,6 +46,8 @@ export interface Registration {
 export interface AvailabilityService {
   /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
   known(name: DomainName, years: number): Availability | undefined;
+  /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
+  isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError when it cannot be known in time. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
   /** What may be signed: rejects where a price is doubtful or cannot be formed. */
@@ -275,7 +277,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       .some(({ kept }) => quote !== undefined && !sameWholesale(kept.value.wholesale, quote.wholesale));
   }
 
-  return { known, lookUp, register, isPremium };
+  return {
+    known,
+    isUnknown: (name, years) => settings.ownedSinceMs(name.ascii) === null && names.isUnknown(name, years),
+    lookUp,
+    register,
+    isPremium,
+  };
 }
 
 function taken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {

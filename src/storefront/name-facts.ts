@@ -42,6 +42,8 @@ export interface NameFacts {
   fresh(name: DomainName, years: number): NameFact | undefined;
   /** From memory, else asked for. With `askedSinceMs` (a stamp) only what was asked since then will do. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
+  /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
+  isUnknown(name: DomainName, years: number): boolean;
   /** Whether the name is known to be premium at this price for this term. */
   isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
   /** Whether the name was premium when it was last judged. */
@@ -133,6 +135,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
   return {
     fresh,
     find,
+    isUnknown: (name, years) => statuses.isUnknown(name.ascii) && checks.isUnknown(keyOf(name, years)),
     isKnownPremium(name, years, wholesale) {
       const mark = premium.fresh(name.ascii)?.value;
       return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);

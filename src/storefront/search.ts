@@ -14,6 +14,8 @@ export interface SearchedName {
 export interface Unknown extends SearchedName {
   readonly status: "unknown";
   readonly retryAfterMs: number;
+  /** Whether a call is reserved for then. */
+  readonly kept: boolean;
 }
 
 export interface SearchResult {
@@ -66,7 +68,7 @@ export async function search(
     if (reason.code === "rate_limited") limited = reason;
     const asked = names[position];
     if (asked === undefined) throw reason;
-    return unknown(asked, reason.retryAfterMs);
+    return unknown(asked, reason);
   });
   const known = results.filter(({ status }) => status !== "unknown").length;
   if (limited !== null && known === 0) throw limited as ServiceError;
@@ -111,9 +113,10 @@ export async function searchPatiently(
         const { code, retryAfterMs = RETRY_MS } = error;
         const againInMs = Math.ceil(retryAfterMs / SECOND_MS) * SECOND_MS;
         const againAt = clock.monotonic() + againInMs;
-        if (code !== "quota_exhausted" || againAt >= endsAt) return unknown(asked, retryAfterMs);
+        if (code !== "quota_exhausted" || againAt >= endsAt) return unknown(asked, error);
         await pause(clock, againInMs, signal);
-        if (signal.aborted) return unknown(asked, Math.max(1, againAt - clock.monotonic()));
+        if (signal.aborted)
+          return unknown(asked, { retryAfterMs: Math.max(1, againAt - clock.monotonic()), kept: error.kept });
       }
     }
   }
@@ -130,6 +133,10 @@ export async function searchPatiently(
   if (faults.length > 0) throw faults[0];
 }
 
-function unknown(asked: SearchedName, retryAfterMs = RETRY_MS): Unknown {
-  return { ...asked, status: "unknown", retryAfterMs };
+function unknown(
+  asked: SearchedName,
+  refusal: Pick<Partial<ServiceError>, "retryAfterMs" | "kept"> = {},
+): Unknown {
+  const { retryAfterMs = RETRY_MS, kept = false } = refusal;
+  return { ...asked, status: "unknown", retryAfterMs, kept };
 }

@@ -6,7 +6,7 @@ import { type Clock, createStamps } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Ask, Quota } from "../quota/quota.js";
+import type { Ask, Quota, QuotaRequest } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
@@ -30,6 +30,11 @@ interface Call<T> extends UpstreamRequest {
   readonly ifAbsent?: T;
 }
 
+/** The same for the same question, whoever asks it. */
+function questionOf({ method, path, body }: UpstreamRequest): string {
+  return `${method} ${path} ${JSON.stringify(body ?? null)}`;
+}
+
 export interface CallHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
@@ -40,6 +45,8 @@ export interface CallHealth {
 export interface Caller {
   /** Waits for a slot as long as `ask` allows, makes the call and decodes its answer. */
   call<T>(ask: Ask, call: Call<T>): Promise<Answered<T>>;
+  /** The refusal for want of quota that `call` would reject with at once; null when it would not, or for another reason. */
+  refusal(ask: Ask, request: Call<unknown>): ServiceError | null;
   health(): CallHealth;
 }
 
@@ -48,6 +55,8 @@ export interface CallerSettings {
   readonly readReply: ReplyReader;
   readonly credentials: Credentials;
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
+  /** The same at once, or null before it is opened; without it `refusal` is always null. */
+  readonly openedQuotaOf?: (credential: Credential) => Quota | null;
   readonly timeoutMs: number;
   /** After how many failures a circuit opens, and how long until its first trial request. Default: 5, 30 s. */
   readonly failuresToOpen?: number | undefined;
@@ -109,9 +118,8 @@ export function createCaller(settings: CallerSettings): Caller {
       const quota = await settings.quotaOf(credential);
       const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - startedMs));
       const entry: Waiting = { circuit, credential, isBackground, withdraw: new AbortController() };
-      const result = await inSlot(quota, { ask, maxWaitMs }, entry, (onAnswered) =>
-        send(ask, request, entry, onAnswered),
-      );
+      const asked = { ask, question: questionOf(request), maxWaitMs };
+      const result = await inSlot(quota, asked, entry, (onAnswered) => send(ask, request, entry, onAnswered));
       switch (result.kind) {
         case "value":
           return result.value;
@@ -136,7 +144,11 @@ export function createCaller(settings: CallerSettings): Caller {
   /** Runs the work in a slot of the quota. Withdraws from the queue, without spending anything, when the call can't be made any more. */
   async function inSlot<T>(
     quota: Quota,
-    { ask, maxWaitMs }: { readonly ask: Ask; readonly maxWaitMs: number },
+    {
+      ask,
+      question,
+      maxWaitMs,
+    }: { readonly ask: Ask; readonly question: string; readonly maxWaitMs: number },
     entry: Waiting,
     run: (onAnswered: () => void) => Promise<Result<T>>,
   ): Promise<Result<T>> {
@@ -150,7 +162,7 @@ export function createCaller(settings: CallerSettings): Caller {
     if (ask.signal.aborted) onAbort();
     waiting.add(entry);
     // The lane and the askers may change while it waits.
-    const queued: Ask = {
+    const queued: QuotaRequest = {
       get lane() {
         return ask.lane;
       },
@@ -160,6 +172,7 @@ export function createCaller(settings: CallerSettings): Caller {
       get network() {
         return ask.network;
       },
+      question,
       maxWaitMs,
       signal: withdraw.signal,
     };
@@ -315,8 +328,17 @@ export function createCaller(settings: CallerSettings): Caller {
     });
   }
 
+  function refusal(ask: Ask, request: Call<unknown>): ServiceError | null {
+    const credential = credentials.usable();
+    // Where something else stands in the way, the call itself says what.
+    if (credential === null || credentials.verification(credential) !== null) return null;
+    if (circuitOf(request.operation).rejection(false) !== null) return null;
+    return settings.openedQuotaOf?.(credential)?.refusal({ ...ask, question: questionOf(request) }) ?? null;
+  }
+
   return {
     call,
+    refusal,
     health: () => ({
       lastSuccessAtMs,
       lastFailureAtMs,

@@ -1,5 +1,6 @@
 /** The upstream's six operations as typed calls. */
 import type { DomainName } from "../domain-name.js";
+import type { ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { type Answered, type CallerSettings, type CallHealth, createCaller } from "./call.js";
@@ -23,6 +24,8 @@ import { createTransport } from "./transport.js";
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
   check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
+  /** The refusal for want of quota that `check` would reject with at once; null when it would not, or for another reason. */
+  refusal(ask: Ask, name: DomainName, years: number): ServiceError | null;
   /** POST /pricing */
   quote(ask: Ask, term: Term): Promise<Answered<Wholesale>>;
   /** GET /domains: at most 100. */
@@ -46,22 +49,25 @@ export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "re
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { currencies, clock, onAnswer } = settings;
   const unexpected = createUnexpected(clock, settings.log);
-  const { call, health } = createCaller({
+  const { call, refusal, health } = createCaller({
     ...settings,
     transport: createTransport(settings),
     readReply: createReplyReader({ unexpected, nowMs: () => clock.now(), onAnswer }),
   });
 
+  const checkOf = (name: DomainName, years: number) =>
+    ({
+      operation: "check",
+      method: "POST",
+      path: "/api/v1/domains/check",
+      body: { domain: name.ascii, years },
+      name,
+      decode: (data: unknown) => decodeCheck(data, name, years, currencies),
+    }) as const;
+
   return {
-    check: (ask, name, years) =>
-      call(ask, {
-        operation: "check",
-        method: "POST",
-        path: "/api/v1/domains/check",
-        body: { domain: name.ascii, years },
-        name,
-        decode: (data) => decodeCheck(data, name, years, currencies),
-      }),
+    check: (ask, name, years) => call(ask, checkOf(name, years)),
+    refusal: (ask, name, years) => refusal(ask, checkOf(name, years)),
     quote: (ask, { tld, action, years }) =>
       call(ask, {
         operation: "quote",

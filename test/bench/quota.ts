@@ -12,8 +12,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
-import { createQuota } from "../../src/quota/lanes.js";
-import { openFileLedger } from "../../src/quota/ledger-file.js";
+import { createQuota } from "../../src/quota/scheduler/scheduler.js";
+import { openFileLedger } from "../../src/quota/ledger/file.js";
 import type { Quota } from "../../src/quota/quota.js";
 import { ask, BUDGET, HEADROOM, type Jitter, JITTERS, LIMIT, Receiver, WINDOW_MS } from "./receiver.js";
 
@@ -46,7 +46,13 @@ async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<
   setMaxListeners(CALLERS, stop);
   const caller = async (_: unknown, index: number): Promise<void> => {
     while (!stop.aborted) {
-      const asked = { lane: "exact", client: `caller ${index}`, maxWaitMs: 8000, signal: stop } as const;
+      const asked = {
+        lane: "exact",
+        client: `caller ${index}`,
+        question: "",
+        maxWaitMs: 8000,
+        signal: stop,
+      } as const;
       try {
         await quota.run(asked, (answered) => ask(port, answered));
       } catch (error) {

@@ -69,12 +69,15 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
   const quota = await quotas.of(fingerprint());
   await Promise.all(
     Array.from({ length: calls }, () =>
-      quota.run({ lane: "exact", client: "a", maxWaitMs: WINDOW_MS, signal }, async (answered) => {
-        await call("GET", `${sandbox.url}/api/v1/account/balance`, {
-          headers: authHeaders(sandbox.credential()),
-        });
-        answered();
-      }),
+      quota.run(
+        { lane: "exact", client: "a", question: "", maxWaitMs: WINDOW_MS, signal },
+        async (answered) => {
+          await call("GET", `${sandbox.url}/api/v1/account/balance`, {
+            headers: authHeaders(sandbox.credential()),
+          });
+          answered();
+        },
+      ),
     ),
   );
 }
@@ -102,7 +105,7 @@ describe("with a ledger file", () => {
     expect(record.match(/^done /gm)).toHaveLength(6);
     const quotas = service(config, { directory: config.stateDir });
     await quotas.openAll([fingerprint()]);
-    expect(quotas.snapshot(fingerprint())).toMatchObject({ used: 6, budget: 6 });
+    expect(quotas.opened(fingerprint())?.snapshot()).toMatchObject({ used: 6, budget: 6 });
     await quotas.close();
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Ask, Quota } from "../../src/quota/quota.js";
 import { sharedAsk } from "../../src/quota/shared-ask.js";
-import { Usages } from "../../src/quota/usage.js";
+import { FairShare } from "../../src/quota/scheduler/fair-share.js";
 import { settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
 
@@ -22,15 +22,15 @@ describe("inside a lane", () => {
   test("the client that had least of late goes first, then who came first", async () => {
     const { quota, clock } = memoryQuota(1);
     const { order, run } = recorder(quota);
-    await run({ client: "often" }, "spent");
-    await clock.advance(OCCUPIED_MS);
-    await run({ client: "often" }, "spent");
-    await clock.advance(OCCUPIED_MS);
+    for (let n = 0; n < 3; n += 1) {
+      await run({ client: "often" }, "spent");
+      await clock.advance(OCCUPIED_MS);
+    }
     await run({ client: "once" }, "spent");
     const works = ["often", "once", "new a", "new b"].map((client) => run({ client }, client));
     await clock.advance(OCCUPIED_MS * 4);
     await Promise.all(works);
-    expect(order.slice(3)).toEqual(["new a", "new b", "once", "often"]);
+    expect(order.slice(4)).toEqual(["new a", "new b", "once", "often"]);
   });
 
   test("a client's second ask counts its first, served or not", async () => {
@@ -74,23 +74,25 @@ describe("inside a lane", () => {
 });
 
 describe("people behind one address", () => {
-  test("each come back to a place of their own", async () => {
+  test("each come back to a reservation of their own", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 2, max: 8 }), fc.constantFrom(3, 57), async (people, budget) => {
-        const { quota, clock } = memoryQuota(budget);
-        for (let n = 0; n < 3 * budget; n += 1)
-          void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+      fc.asyncProperty(fc.integer({ min: 2, max: 6 }), async (people) => {
+        const { quota, clock } = memoryQuota(57);
+        for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
         await settle();
         const told: number[] = [];
-        for (let n = 0; n < people; n += 1)
-          told.push(
-            toldMs(await refusalOf(quota.run(ask({ client: "shared", maxWaitMs: 0 }), async () => n))),
-          );
+        for (let n = 0; n < people; n += 1) {
+          const request = ask({ client: "shared", question: `name ${n}`, maxWaitMs: 4000 });
+          const refused = await refusalOf(quota.run(request, async () => n));
+          expect(refused.kept).toBe(true);
+          told.push(toldMs(refused));
+        }
         const back = told.map(
-          (ms) =>
+          (ms, n) =>
             new Promise((done) => {
               clock.after(ms, () => {
-                done(outcome(quota.run(ask({ client: "shared" }), async () => "served")));
+                const request = ask({ client: "shared", question: `name ${n}` });
+                done(outcome(quota.run(request, async () => "served")));
               });
             }),
         );
@@ -102,39 +104,41 @@ describe("people behind one address", () => {
     );
   });
 
-  test("do not take each other's place by coming earlier, nor by asking while one waits", async () => {
+  test("do not take each other's reservation by asking something else at its second", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 20_000);
-    const first = await refusalOf(quota.run(ask({ client: "shared" }), async () => 1));
-    await clock.advance(toldMs(first) - 5000);
-    const early = await refusalOf(quota.run(ask({ client: "shared" }), async () => 2));
-    expect(early.retryAfterMs).toBeGreaterThan(5000);
-    await clock.advance(5000);
-    const waiting = quota.run(ask({ client: "shared" }), async () => "first");
-    for (let n = 0; n < 30; n += 1) void outcome(quota.run(ask({ client: "shared" }), async () => n));
+    const request = ask({ client: "shared", question: "mine" });
+    const first = await refusalOf(quota.run(request, async () => 1));
+    expect(first.kept).toBe(true);
+    await clock.advance(toldMs(first));
+    for (let n = 0; n < 30; n += 1)
+      void outcome(quota.run(ask({ client: "shared", question: `other ${n}` }), async () => n));
+    const waiting = quota.run(request, async () => "first");
     await clock.advance(8000);
     expect(await waiting).toBe("first");
   });
 });
 
-describe("usage", () => {
-  test("fades, adds up and can be taken back", () => {
-    const usages = new Usages(WINDOW_MS, 10);
-    usages.charge({ client: "then" }, 0, 2);
-    usages.charge({ client: "now" }, 10 * WINDOW_MS, 1);
-    expect(usages.of({ client: "then" }).client).toBeLessThan(usages.of({ client: "now" }).client);
-    const before = usages.of({ client: "now" }).client;
-    const refund = usages.charge({ client: "now" }, 11 * WINDOW_MS, 1);
-    expect(usages.of({ client: "now" }).client).toBeGreaterThan(before);
-    refund();
-    expect(usages.of({ client: "now" }).client).toBeCloseTo(before, 9);
+describe("a fair share", () => {
+  test("counts what was had of late, which fades, adds up and can be taken back", () => {
+    const shares = new FairShare(WINDOW_MS, 10);
+    const level = (client: string, at: number): number => shares.of({ client }, at).client;
+    expect(level("then", 0)).toBe(0);
+    shares.charge({ client: "then" }, 0, 2);
+    shares.charge({ client: "now" }, 20 * WINDOW_MS, 2);
+    expect(level("then", 20 * WINDOW_MS)).toBeLessThan(level("now", 20 * WINDOW_MS));
+    const before = level("now", 21 * WINDOW_MS);
+    shares.charge({ client: "now" }, 21 * WINDOW_MS, 4);
+    expect(level("now", 21 * WINDOW_MS)).toBeGreaterThan(before);
+    shares.refund({ client: "now" }, 21 * WINDOW_MS, 4);
+    expect(level("now", 21 * WINDOW_MS)).toBe(before);
   });
 
-  test("is bounded: who had something longest ago is forgotten", () => {
-    const usages = new Usages(WINDOW_MS, 3);
-    for (const client of ["a", "b", "c", "a", "d"]) usages.charge({ client }, 0, 1);
-    expect(["a", "b", "c", "d"].map((client) => usages.of({ client }).client > -Infinity)).toEqual([
+  test("is bounded: the client whose last call is oldest is forgotten", () => {
+    const shares = new FairShare(WINDOW_MS, 3);
+    for (const client of ["a", "b", "c", "a", "d"]) shares.charge({ client }, 0, 1);
+    expect(["a", "b", "c", "d"].map((client) => shares.of({ client }, 0).client > 0)).toEqual([
       true,
       false,
       true,

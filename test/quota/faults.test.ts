@@ -1,6 +1,6 @@
 /** A ledger that fails, and the end of the process: nothing is sent that is not written down, and nobody waits for ever. */
 import { describe, expect, test } from "@jest/globals";
-import type { Ledger } from "../../src/quota/ledger.js";
+import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { ask, gate, memoryQuota, refusalOf } from "./support/asks.js";
 
 describe("faults and the end", () => {

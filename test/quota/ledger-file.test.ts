@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import type { Ledger } from "../../src/quota/ledger.js";
-import { type FileLedgerSettings, openFileLedger } from "../../src/quota/ledger-file.js";
+import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import { type FileLedgerSettings, openFileLedger } from "../../src/quota/ledger/file.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 const WINDOW_MS = 60_000;

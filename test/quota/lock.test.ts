@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import { claimLock, InUseError } from "../../src/quota/lock.js";
-import { openFileLedger } from "../../src/quota/ledger-file.js";
+import { claimLock, InUseError } from "../../src/quota/ledger/lock.js";
+import { openFileLedger } from "../../src/quota/ledger/file.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 let directory: string;

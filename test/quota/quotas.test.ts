@@ -3,11 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
-import type { Ask, Quota } from "../../src/quota/quota.js";
+import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { FakeClock } from "../support/fake-clock.js";
 
-const ASK: Ask = { lane: "exact", client: "a", maxWaitMs: 0, signal: new AbortController().signal };
+const ASK: QuotaRequest = {
+  lane: "exact",
+  client: "a",
+  question: "",
+  maxWaitMs: 0,
+  signal: new AbortController().signal,
+};
 
 let directory = "";
 let quotas: Quotas;
@@ -78,19 +84,20 @@ test.each([1, 2, 3, 5, 8])(
 
 test("work that nobody waits for is told the exact time at which there is room for it", async () => {
   await open().openAll(["first"]);
-  const roomInMs = quotas.roomInMs("first");
+  const quota = await quotas.of("first");
+  const roomInMs = quota.roomInMs();
   expect(roomInMs).toBeGreaterThan(60_000);
   await clock.advance(roomInMs - 1);
-  expect(quotas.roomInMs("first")).toBe(1);
+  expect(quota.roomInMs()).toBe(1);
   await clock.advance(1);
-  expect(quotas.roomInMs("first")).toBe(0);
+  expect(quota.roomInMs()).toBe(0);
 });
 
 test("work that nobody waits for leaves two fifths of the budget to those who wait", async () => {
   await open().openAll([]);
   const quota = await quotas.of("first");
   let background = 0;
-  for (; quotas.roomInMs("first") === 0; background += 1)
+  for (; quota.roomInMs() === 0; background += 1)
     await quota.run({ ...ASK, lane: "refresh" }, async () => null);
   expect([background, await capacity(quota)]).toEqual([5, 3]);
 });

@@ -1,8 +1,8 @@
 /** Four replicas under far more asks than there is budget, while they and their Redis are killed, hung, emptied and started again. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { createQuota } from "../../src/quota/lanes.js";
-import { openRedisLedger } from "../../src/quota/ledger-redis.js";
+import { createQuota } from "../../src/quota/scheduler/scheduler.js";
+import { openRedisLedger } from "../../src/quota/ledger/redis.js";
 import type { Quota } from "../../src/quota/quota.js";
 import { connectRedis } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { graceMsOf } from "../../src/quota/budget.js";
-import type { Ledger } from "../../src/quota/ledger.js";
-import { openFileLedger } from "../../src/quota/ledger-file.js";
+import { graceMsOf } from "../../src/quota/ledger/slot-table.js";
+import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import { openFileLedger } from "../../src/quota/ledger/file.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { largestWindow } from "./support/rolling.js";
 

@@ -208,7 +208,7 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   beforeAll(async () => {
     service = await started(clock, {
       reseller: "big",
-      env: { ...secretEnv, CLIENT_COLD_PER_MINUTE: "1" },
+      env: secretEnv,
     });
   });
   afterAll(() => service.close());
@@ -216,7 +216,7 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   const ask = async (path: string, ...domains: string[]) =>
     service.ask(path, asCustomer(await sealed(claimsAt(clock, { domains }))));
 
-  test("is told of each by its own question, within the limit of what a client may have asked", async () => {
+  test("is told of each by its own question", async () => {
     const names = Array.from({ length: 12 }, (_, n) => `client-${n + 110}.af`);
     const told = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
     const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(told.body);
@@ -226,10 +226,9 @@ describe("a customer of a reseller with more domains than the upstream lists", (
     expect((await ask("/v1/me/domains/client-110.af", "client-110.af")).status).toBe(200);
     expect((await ask("/v1/me/domains/nobody-has-this.af", "nobody-has-this.af")).status).toBe(404);
     expect((await ask("/v1/me/domains/client-125.af", "client-001.af")).status).toBe(404);
-    expect(problemOf(await ask("/v1/me/domains/client-125.af", "client-125.af")).code).toBe("rate_limited");
     expect(service.calls(DOMAIN)).toBe(13);
-    await clock.advance(60_000);
     expect((await ask("/v1/me/domains/client-125.af", "client-125.af")).status).toBe(200);
+    expect(service.calls(DOMAIN)).toBe(14);
   });
 });
 

@@ -11,6 +11,7 @@ import { faultsOf, objectAt, schemaValidator } from "../support/openapi.js";
 import {
   bearer,
   CHECK,
+  inTime,
   problemOf,
   type Service,
   spawnService,
@@ -346,7 +347,8 @@ describe("with little quota", () => {
       const waits = events.slice(0, -1).map(({ data }) => resultShape.parse(data).retryAfter ?? 0);
       await clock.advance(Math.max(...waits) * 1000);
       const before = service.calls(CHECK);
-      const again = await (await open("q=bank", { "Last-Event-ID": lastIdOf(events) })).whole();
+      const stream = await open("q=bank", { "Last-Event-ID": lastIdOf(events) });
+      const again = await inTime(clock, stream.whole());
       expect(domainsOf(again)).toEqual(UNASKED);
       expect(again.at(-1)).toEqual(done(true));
       expect(service.calls(CHECK) - before).toBe(3);
@@ -445,17 +447,25 @@ describe("with little quota", () => {
       { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }`, env: { UPSTREAM_RATE_LIMIT: "14" } },
     ));
 
-  test("a client that asks for too many names that nobody knows yet is told so in its stream", () =>
+  test("a client that asks for too many new names while others wait is told so in its stream", () =>
     short(
-      60_000,
-      async ({ open }) => {
+      5_000,
+      async ({ service, clock, queued, open }) => {
+        const other = (name: string) =>
+          service.ask(`/v1/availability?domain=${name}.af`, {
+            headers: { "X-Forwarded-For": "203.0.113.9" },
+          });
+        await other("google");
+        const waiting = other("herat");
+        await until(async () => (await queued()) === 1);
         const events = await (await open("q=bank&tlds=.af")).whole();
         expect(events.map(({ data }) => data)).toEqual([
-          expect.objectContaining({ domain: "bank.af", status: "unknown", retryAfter: 60 }),
+          expect.objectContaining({ domain: "bank.af", status: "unknown", retryAfter: 5, kept: false }),
           { complete: false },
         ]);
+        expect((await inTime(clock, waiting)).status).toBe(200);
       },
-      { env: { CLIENT_COLD_PER_MINUTE: "1" } },
+      { env: { CLIENT_COLD_PER_MINUTE: "1", TRUST_PROXY_HOPS: "1" } },
     ));
 });
 

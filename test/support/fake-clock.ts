@@ -3,13 +3,19 @@ import type { Clock } from "../../src/clock.js";
 
 interface Timer {
   readonly at: number;
+  /** Of timers due at the same time, the one that was set first runs first. */
+  readonly order: number;
   readonly run: () => void;
+  isPending: boolean;
 }
 
 export class FakeClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
-  readonly #timers = new Set<Timer>();
+  #order = 0;
+  #pending = 0;
+  /** A binary heap; cancelled timers stay in it until they are on top. */
+  readonly #timers: Timer[] = [];
 
   readonly #settle: () => Promise<void>;
 
@@ -28,16 +34,20 @@ export class FakeClock implements Clock {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    const timer = { at: this.#monotonicMs + Math.max(delayMs, 0), run };
-    this.#timers.add(timer);
+    this.#order += 1;
+    const at = this.#monotonicMs + Math.max(delayMs, 0);
+    const timer: Timer = { at, order: this.#order, run, isPending: true };
+    this.#pending += 1;
+    this.#push(timer);
     return () => {
-      this.#timers.delete(timer);
+      if (timer.isPending) this.#pending -= 1;
+      timer.isPending = false;
     };
   }
 
   /** Timers that are still pending. */
   get pending(): number {
-    return this.#timers.size;
+    return this.#pending;
   }
 
   /** Sets the wall clock, as an operator or a time server does; durations are not touched. */
@@ -50,9 +60,8 @@ export class FakeClock implements Clock {
     const until = this.#monotonicMs + ms;
     await this.#settle();
     for (;;) {
-      const next = this.#first(until);
+      const next = this.#take(until);
       if (next === undefined) break;
-      this.#timers.delete(next);
       this.#jump(next.at);
       next.run();
       await this.#settle();
@@ -61,11 +70,54 @@ export class FakeClock implements Clock {
     await this.#settle();
   }
 
-  #first(until: number): Timer | undefined {
-    let first: Timer | undefined;
-    for (const timer of this.#timers)
-      if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer;
-    return first;
+  #take(until: number): Timer | undefined {
+    for (;;) {
+      const [first] = this.#timers;
+      if (first === undefined || (first.isPending && first.at > until)) return undefined;
+      this.#pop();
+      if (!first.isPending) continue;
+      first.isPending = false;
+      this.#pending -= 1;
+      return first;
+    }
+  }
+
+  #push(timer: Timer): void {
+    const timers = this.#timers;
+    let at = timers.push(timer) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!this.#isBefore(at, parent)) return;
+      this.#swap(at, parent);
+      at = parent;
+    }
+  }
+
+  #pop(): void {
+    const timers = this.#timers;
+    this.#swap(0, timers.length - 1);
+    timers.pop();
+    for (let at = 0; ;) {
+      let least = at;
+      for (const child of [2 * at + 1, 2 * at + 2])
+        if (child < timers.length && this.#isBefore(child, least)) least = child;
+      if (least === at) return;
+      this.#swap(at, least);
+      at = least;
+    }
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const [one, other] = [this.#timers[a], this.#timers[b]];
+    if (one === undefined || other === undefined) return false;
+    return one.at < other.at || (one.at === other.at && one.order < other.order);
+  }
+
+  #swap(a: number, b: number): void {
+    const [one, other] = [this.#timers[a], this.#timers[b]];
+    if (one === undefined || other === undefined) return;
+    this.#timers[a] = other;
+    this.#timers[b] = one;
   }
 
   #jump(to: number): void {

@@ -275,6 +275,7 @@ const problemShape = z.strictObject({
   requestId: z.string(),
   errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
   retryAfter: z.int().positive().optional(),
+  kept: z.boolean().optional(),
 });
 export type Problem = z.infer<typeof problemShape>;
 
@@ -307,6 +308,7 @@ export function problemOf(answer: Answer): Problem {
     !/^application\/problem\+json\b/.test(headers["content-type"] ?? "") && "content type",
     problem.status !== answer.status && "status",
     STATUS_OF[problem.code] !== answer.status && "code and status",
+    (problem.kept === undefined) === (problem.code === "quota_exhausted") && "kept",
     problem.type !== `/problems/${problem.code}` && "type",
     problem.requestId !== headers["x-request-id"] && "request id",
     headers["cache-control"] !== "no-store" && "cache control",
@@ -391,4 +393,18 @@ function linesOf(stream: NodeJS.ReadableStream): string[] {
     if (rest !== "") lines.push(rest);
   });
   return lines;
+}
+
+/** The answer, with as much time as it takes on this clock: a slot returns a thousandth of a window after its second. */
+export async function inTime<T>(clock: FakeClock, answering: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+  };
+  answering.then(over, over);
+  await until(async () => {
+    if (!isOver) await clock.advance(100);
+    return isOver;
+  }, "the answer");
+  return answering;
 }

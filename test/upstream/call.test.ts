@@ -1,7 +1,7 @@
 /** When an operation keeps failing or a credential is refused, few calls are made, and calls that are withdrawn spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { createQuota } from "../../src/quota/lanes.js";
-import { memoryLedger } from "../../src/quota/ledger-memory.js";
+import { createQuota } from "../../src/quota/scheduler/scheduler.js";
+import { memoryLedger } from "../../src/quota/ledger/memory.js";
 import type { Ask, Lane, Quota } from "../../src/quota/quota.js";
 import { fixedSecret } from "../../src/secret.js";
 import type { Values } from "./support/bench.js";
@@ -267,6 +267,8 @@ describe("a credential that is revoked", () => {
     const { upstream } = bench({
       standby: true,
       quota: {
+        refusal: () => null,
+        isContested: () => false,
         roomInMs: () => 0,
         hasSpare: () => true,
         pause: () => Promise.resolve(),

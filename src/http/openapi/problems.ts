@@ -75,6 +75,7 @@ function exampleOf(code: ErrorCode): JsonObject {
       errors: [{ field: "years", message: "not sold for this TLD" }],
     }),
     ...(retryAfter !== undefined && { retryAfter }),
+    ...(code === "quota_exhausted" && { kept: true }),
   };
 }
 

@@ -25,6 +25,10 @@ export const problemShape = z
       .min(0)
       .optional()
       .meta({ description: "Seconds to wait before a retry; the same as the `Retry-After` header." }),
+    kept: z.boolean().optional().meta({
+      description:
+        "With quota_exhausted: whether a call is reserved, so that a retry at that second succeeds.",
+    }),
   })
   .meta({ description: "An error. Its `code` is one of a closed list." });
 

@@ -48,7 +48,15 @@ const OVERVIEW = {
       refresh: LANE,
       suggestion: LANE,
     },
+    waits: {
+      told: { count: 14, p50Seconds: 21, p99Seconds: 60, maxSeconds: 60 },
+      reservations: { made: 9, claimed: 7, honoured: 7, unclaimed: 1 },
+      refused: { reserved: 9, busy: 3, early: 2, late: 0, fault: 0 },
+      idleCalls: 0,
+      refusedAgoMs: 184000,
+    },
   },
+  rateLimited: { requests: 3, cold: 0 },
   redis: "none",
   caches: { availability: POOL, prices: POOL, tier: POOL, account: POOL },
   upstream: {

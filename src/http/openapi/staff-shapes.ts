@@ -145,6 +145,27 @@ export const laneShape = z
   })
   .meta({ description: "One lane of the quota queue, since startup." });
 
+const waitsShape = z
+  .strictObject({
+    told: z
+      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
+      .meta({ description: "What refused visitors were told to wait, over the last ten to twenty windows." }),
+    reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({
+      description:
+        "Since the start: given to refused visitors, come back to in time, served, never come back to.",
+    }),
+    refused: z.strictObject({ reserved: count, busy: count, early: count, late: count, fault: count }).meta({
+      description:
+        "Since the start: with a reservation, without one, back too early, after a wait in vain, for a fault of the ledger.",
+    }),
+    idleCalls: z
+      .number()
+      .min(0)
+      .meta({ description: "Calls that were due while somebody waited and were not made." }),
+    refusedAgoMs: z.number().min(0).nullable().meta({ description: "Since the last refusal." }),
+  })
+  .meta({ description: "Who was refused, what they were told, and whether it held." });
+
 export const cachePoolShape = z
   .strictObject({
     entries: count,
@@ -196,6 +217,11 @@ export const overviewShape = z
         refresh: laneShape,
         suggestion: laneShape,
       }),
+      waits: waitsShape,
+    }),
+    rateLimited: z.strictObject({ requests: count, cold: count }).meta({
+      description:
+        "Refused since the start: requests beyond a client's limit, and beyond what it may spend while others want quota.",
     }),
     redis: z.enum(["shared", "gone", "none"]).meta({
       description: "Whether Redis is in use (`shared`), unreachable (`gone`) or not configured (`none`).",

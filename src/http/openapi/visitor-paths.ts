@@ -30,6 +30,7 @@ const UNKNOWN = {
   renewal: null,
   asOf: null,
   retryAfter: 5,
+  kept: true,
 };
 const QUOTED = { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } };
 const PROMOTED = {

@@ -44,6 +44,10 @@ export const availabilityShape = z
       .min(1)
       .optional()
       .meta({ description: "In a search, for unknown: whole seconds. Absent with `only=known`." }),
+    kept: z.boolean().optional().meta({
+      description:
+        "In a search, for unknown: whether a call is reserved, so that a retry at that second succeeds.",
+    }),
     suggested: z
       .literal(true)
       .optional()

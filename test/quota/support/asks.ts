@@ -1,15 +1,22 @@
 /** Asks and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
-import type { Ledger } from "../../../src/quota/ledger.js";
-import { createQuota, type LaneSettings } from "../../../src/quota/lanes.js";
-import { memoryLedger } from "../../../src/quota/ledger-memory.js";
-import type { Ask, Quota } from "../../../src/quota/quota.js";
+import type { Ledger } from "../../../src/quota/ledger/ledger.js";
+import { createQuota, type SchedulerSettings } from "../../../src/quota/scheduler/scheduler.js";
+import { memoryLedger } from "../../../src/quota/ledger/memory.js";
+import type { Quota, QuotaRequest } from "../../../src/quota/quota.js";
 import { FakeClock } from "../../support/fake-clock.js";
 
 export const WINDOW_MS = 60_000;
 
-export function ask(more: Partial<Ask> = {}): Ask {
-  return { lane: "exact", client: "a", maxWaitMs: 8000, signal: new AbortController().signal, ...more };
+export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
+  return {
+    lane: "exact",
+    client: "a",
+    question: "q",
+    maxWaitMs: 8000,
+    signal: new AbortController().signal,
+    ...more,
+  };
 }
 
 export interface Bench {
@@ -19,7 +26,7 @@ export interface Bench {
   readonly faults: string[];
 }
 
-export function memoryQuota(budget: number, more: Partial<LaneSettings> = {}): Bench {
+export function memoryQuota(budget: number, more: Partial<SchedulerSettings> = {}): Bench {
   const clock = new FakeClock();
   const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs: WINDOW_MS, clock });
   const faults: string[] = [];

@@ -17,7 +17,7 @@ export interface CrowdSettings {
   readonly random: () => number;
 }
 
-/** Asks after the first window, those that were answered at once or after a wait, and what became of the others at the second they were told. */
+/** Asks after the first window, those that were answered at once or after a wait, and what became of reservations at their second. */
 export interface Served {
   asked: number;
   answered: number;
@@ -29,6 +29,7 @@ export interface CrowdSeen {
   readonly honest: Served;
   readonly checkout: Served;
   readonly bots: Served;
+  longestToldMs: number;
   /** When each call arrived at the upstream. */
   readonly arrivals: number[];
 }
@@ -53,7 +54,14 @@ export async function crowd(settings: CrowdSettings): Promise<CrowdSeen> {
   const { random } = settings;
   const { quota, clock } = memoryQuota(settings.budget);
   const endsAt = settings.windows * WINDOW_MS;
-  const seen: CrowdSeen = { honest: nobody(), checkout: nobody(), bots: nobody(), arrivals: [] };
+  const seen: CrowdSeen = {
+    honest: nobody(),
+    checkout: nobody(),
+    bots: nobody(),
+    longestToldMs: 0,
+    arrivals: [],
+  };
+  let questions = 0;
 
   const call = (): Promise<void> => {
     const tookMs = random() * LONGEST_CALL_MS;
@@ -71,17 +79,20 @@ export async function crowd(settings: CrowdSettings): Promise<CrowdSeen> {
   /** One ask, and one more at the second that was told. */
   async function visit(served: Served, more: Partial<Ask>): Promise<void> {
     const counts = clock.monotonic() > WINDOW_MS;
-    const got = await outcome(quota.run(ask(more), call));
+    questions += 1;
+    const asked = ask({ ...more, question: `name ${questions}` });
+    const got = await outcome(quota.run(asked, call));
     if (counts) served.asked += 1;
     if (!(got instanceof ServiceError)) {
       if (counts) served.answered += 1;
       return;
     }
     const told = toldMs(got);
+    if (counts) seen.longestToldMs = Math.max(seen.longestToldMs, told);
     if (clock.monotonic() + told > endsAt - WINDOW_MS) return;
     await sleep(told + random() * 200);
-    const again = await outcome(quota.run(ask(more), call));
-    if (!counts) return;
+    const again = await outcome(quota.run({ ...asked, signal: new AbortController().signal }, call));
+    if (!counts || got.kept !== true) return;
     served.retried += 1;
     if (!(again instanceof ServiceError)) served.retriesAnswered += 1;
   }
@@ -107,7 +118,10 @@ export async function crowd(settings: CrowdSettings): Promise<CrowdSeen> {
     while (clock.monotonic() < endsAt) {
       const next = sleep(everyMs);
       if (settings.botsObey) await visit(seen.bots, { client, lane: "exact" });
-      else void outcome(quota.run(ask({ client, lane: "exact" }), call));
+      else {
+        questions += 1;
+        void outcome(quota.run(ask({ client, lane: "exact", question: `name ${questions}` }), call));
+      }
       await next;
     }
   }

@@ -108,7 +108,15 @@ export function createBench({
     credentials,
     failuresToOpen,
     quotaOf: async () =>
-      realQuota ?? { ...quota, roomInMs: () => 0, hasSpare: () => true, snapshot: unused, close: unused },
+      realQuota ?? {
+        ...quota,
+        refusal: () => null,
+        isContested: () => false,
+        roomInMs: () => 0,
+        hasSpare: () => true,
+        snapshot: unused,
+        close: unused,
+      },
     clock,
     log: recordingLog(lines),
     onCall: (operation, outcome) => {
@@ -118,10 +126,10 @@ export function createBench({
   return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
 }
 
-type Operations = Omit<Upstream, "health" | "unexpected">;
+type Operations = Omit<Upstream, "refusal" | "health" | "unexpected">;
 
 /** The upstream with what each operation answered, without when. */
-export type Values = Pick<Upstream, "health" | "unexpected"> & {
+export type Values = Pick<Upstream, "refusal" | "health" | "unexpected"> & {
   readonly [Name in keyof Operations]: (
     ...args: Parameters<Operations[Name]>
   ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
@@ -136,6 +144,7 @@ function withoutTimes(upstream: Upstream): Values {
     domain: (...args) => value(upstream.domain(...args)),
     balance: (...args) => value(upstream.balance(...args)),
     tier: (...args) => value(upstream.tier(...args)),
+    refusal: upstream.refusal,
     health: upstream.health,
     unexpected: upstream.unexpected,
   };

@@ -1,6 +1,6 @@
 /** The slot table as a ledger, written down before every call when it is given a journal; without one it forgets with the process. */
-import type { Clock } from "../clock.js";
-import { graceMsOf, SlotTable } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import { graceMsOf, SlotTable } from "./slot-table.js";
 import type { Ending, Ledger, SlotId, Taken } from "./ledger.js";
 
 /** An upstream that asks for more is asked again after this. */
@@ -60,7 +60,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     const now = clock.monotonic();
     if (pausedUntilMs > now) return { retryInMs: pausedUntilMs - now };
     const slot = table.take(now);
-    if (slot === undefined) return { retryInMs: Math.min(windowMs, ...table.usableInMs(now)) };
+    if (slot === undefined) return { retryInMs: Math.min(windowMs, table.usableInMs(0, now)) };
     try {
       journal?.slot(slot, Infinity);
     } catch (error) {
@@ -104,7 +104,8 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     forecast: () => {
       const now = clock.monotonic();
       return {
-        usableInMs: table.usableInMs(now),
+        resting: table.resting,
+        usableInMs: (n) => table.usableInMs(n, now),
         inFlightForMs: table.inFlightForMs(now),
         pausedForMs: Math.max(0, pausedUntilMs - now),
         occupiedMs,

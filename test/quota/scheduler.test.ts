@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
 import type { Lane } from "../../src/quota/quota.js";
 import { settle } from "../support/fake-clock.js";
-import { ask, gate, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
+import { ask, gate, memoryQuota, outcome, refusalOf, spend, WINDOW_MS } from "./support/asks.js";
 
 const OCCUPIED_MS = WINDOW_MS + 60;
 
@@ -58,10 +58,11 @@ describe("waiting", () => {
     const { quota, clock } = memoryQuota(3);
     await spend(quota, 3);
     const refusal = await refusalOf(quota.run(ask(), async () => 1));
-    expect(refusal.code).toBe("quota_exhausted");
-    expect(refusal.retryAfterMs).toBe(OCCUPIED_MS);
-    await clock.advance(refusal.retryAfterMs ?? 0);
-    await expect(quota.run(ask({ maxWaitMs: 0 }), async () => 2)).resolves.toBe(2);
+    expect(refusal).toMatchObject({ code: "quota_exhausted", retryAfterMs: WINDOW_MS, kept: true });
+    const served = clock.advance(WINDOW_MS).then(() => quota.run(ask(), async () => 2));
+    await clock.advance(WINDOW_MS);
+    await clock.advance(OCCUPIED_MS - WINDOW_MS);
+    expect(await served).toBe(2);
   });
 
   test("ends with the slot as soon as there is one", async () => {
@@ -84,18 +85,18 @@ describe("waiting", () => {
     });
   });
 
-  test("ends in a refusal when the prediction did not come true", async () => {
+  test("ends at once for one who cannot be served in time any more because somebody more urgent came", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 5000);
     const low = outcome(quota.run(ask({ lane: "search" }), async () => "low"));
     const high = outcome(quota.run(ask({ lane: "checkout", client: "b" }), async () => "high"));
+    const cameAt = clock.monotonic();
+    const refusal = await refusalOf(low);
+    expect(clock.monotonic()).toBe(cameAt);
+    expect(refusal).toMatchObject({ retryAfterMs: WINDOW_MS, kept: false });
     await clock.advance(8000);
     expect(await high).toBe("high");
-    const refusal = await refusalOf(low);
-    expect(refusal.retryAfterMs).toBe(OCCUPIED_MS - 3000);
-    await clock.advance(toldMs(refusal));
-    await expect(quota.run(ask({ lane: "search" }), async () => "low")).resolves.toBe("low");
   });
 
   test("is given up by an abort without spending anything", async () => {
@@ -127,17 +128,20 @@ describe("waiting", () => {
     expect(quota.snapshot().used).toBe(0);
   });
 
-  test("is bounded over all and for each client", async () => {
-    const { quota, clock } = memoryQuota(1, { maxQueued: 3, maxQueuedPerClient: 2 });
+  test("is bounded over all, and for each client while others wait", async () => {
+    const { quota, clock } = memoryQuota(1, { maxQueued: 4, maxQueuedPerClient: 2 });
     await spend(quota, 1);
-    const patient = { maxWaitMs: WINDOW_MS * 100 };
+    const stop = new AbortController();
+    const patient = { maxWaitMs: WINDOW_MS * 100, signal: stop.signal };
     const run = (client: string) => outcome(quota.run(ask({ ...patient, client }), async () => client));
-    const waiting = [run("a"), run("a")];
+    const waiting = [run("a"), run("a"), run("a"), run("b")];
     expect(await run("a")).toBeInstanceOf(ServiceError);
-    waiting.push(run("b"));
     expect(await run("c")).toBeInstanceOf(ServiceError);
-    await clock.advance(OCCUPIED_MS * 3);
-    expect(await Promise.all(waiting)).toEqual(["a", "a", "b"]);
+    await clock.advance(OCCUPIED_MS);
+    expect(await run("a")).toBeInstanceOf(ServiceError);
+    waiting.push(run("c"));
+    await clock.advance(OCCUPIED_MS * 4);
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["a", "b", "c"]));
   });
 });
 
@@ -151,13 +155,14 @@ describe("order", () => {
       quota.run(ask({ client, lane, maxWaitMs: Infinity }), async () => {
         order.push(client);
       });
-    const works = [
+    const rises = [
       quota.run(
         {
           get lane() {
             return rising;
           },
           client: "riser",
+          question: "rising",
           maxWaitMs: Infinity,
           signal: new AbortController().signal,
         },
@@ -165,10 +170,9 @@ describe("order", () => {
           order.push("riser");
         },
       ),
-      run("exact 1", "exact"),
-      run("exact 2", "exact"),
-      run("checkout", "checkout"),
     ];
+    await clock.advance(1);
+    const works = [...rises, run("exact 1", "exact"), run("exact 2", "exact"), run("checkout", "checkout")];
     await settle();
     rising = "checkout";
     await clock.advance(OCCUPIED_MS * 4);
@@ -176,24 +180,24 @@ describe("order", () => {
     expect(order).toEqual(["riser", "checkout", "exact 1", "exact 2"]);
   });
 
-  test("leaves every lane its share while all ask for more than there is", async () => {
+  test("starves no lane while all ask for more than there is", async () => {
     const { quota, clock } = memoryQuota(57);
     const lanes: readonly Lane[] = ["checkout", "exact", "search", "account", "refresh"];
     const works: Promise<unknown>[] = [];
-    for (const lane of lanes)
-      for (let n = 0; n < 120; n += 1)
+    for (let n = 0; n < 120; n += 1)
+      for (const lane of lanes)
         works.push(
           outcome(quota.run(ask({ lane, client: `${lane} ${n}`, maxWaitMs: Infinity }), async () => n)),
         );
-    // A burst takes a part at once and the rest is spread over the window.
-    await clock.advance(OCCUPIED_MS - 1);
+    await clock.advance(2 * OCCUPIED_MS - 1);
     const { lanes: got } = quota.snapshot();
-    expect(got.checkout.served).toBeGreaterThanOrEqual(10);
-    expect(got.search.served).toBeGreaterThanOrEqual(5);
-    expect(got.account.served).toBeGreaterThanOrEqual(2);
-    expect(got.refresh.served).toBeGreaterThanOrEqual(5);
-    expect(lanes.reduce((sum, lane) => sum + got[lane].served, 0)).toBe(57);
-    await clock.advance(OCCUPIED_MS * 11);
+    // Half of the calls for carts, every tenth for prices, the rest in the order of arrival.
+    expect(got.checkout.served).toBeGreaterThanOrEqual(57);
+    expect(got.refresh.served).toBeGreaterThanOrEqual(8);
+    for (const lane of ["exact", "search", "account"] as const)
+      expect(got[lane].served).toBeGreaterThanOrEqual(10);
+    expect(lanes.reduce((sum, lane) => sum + got[lane].served, 0)).toBe(114);
+    await clock.advance(OCCUPIED_MS * 10);
     await Promise.all(works);
   });
 });
@@ -235,10 +239,9 @@ describe("a suggestion", () => {
   test("that is refused keeps no place from others", async () => {
     const { quota, clock } = memoryQuota(2);
     await spend(quota, 2);
-    const { retryAfterMs = 0 } = await refusalOf(
-      quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1),
-    );
-    await clock.advance(retryAfterMs);
+    const refused = await refusalOf(quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1));
+    expect(refused.kept).toBe(false);
+    await clock.advance(OCCUPIED_MS);
     expect(await quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 2)).toBe(2);
     expect(quota.snapshot().lanes.suggestion).toMatchObject({ refused: 1, retried: 0, served: 1 });
   });

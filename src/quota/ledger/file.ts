@@ -16,11 +16,11 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "../clock.js";
-import { SlotTable } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import { SlotTable } from "./slot-table.js";
 import type { Ledger, SlotId } from "./ledger.js";
-import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./ledger-memory.js";
-import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./ledger-record.js";
+import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./memory.js";
+import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./record.js";
 import { claimLock } from "./lock.js";
 import { systemCodeOf } from "./system-error.js";
 
@@ -158,7 +158,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
       at,
     );
     const table = new SlotTable(budget, windowMs);
-    for (const [id, slot] of recalled.slots.entries()) table.restore(id, slot.lastArrivalAt, slot.assumed);
+    table.restore(recalled.slots);
     const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + LONGEST_PAUSE_MS);
     const journal = new FileJournal(path, table, pausedUntilMs, moment, release);
     return tableLedger({ limit, table, clock, journal, onFault, pausedUntilMs });

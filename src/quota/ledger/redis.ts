@@ -7,12 +7,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
-import type { RedisLink } from "../redis.js";
-import { graceMsOf, occupiedMsOf } from "./budget.js";
+import type { Clock } from "../../clock.js";
+import type { RedisLink } from "../../redis.js";
+import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
-import { type BudgetSettings, LONGEST_PAUSE_MS } from "./ledger-memory.js";
-import { LEDGER_SCRIPT } from "./ledger-script.js";
+import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
+import { LEDGER_SCRIPT } from "./script.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;
@@ -221,10 +221,13 @@ class RedisLedger implements Ledger {
     const calls = [...this.#calls.values()];
     const flying = new Set(calls.map(({ slot }) => slot));
     const others = this.#alone(now) ? this.#restOfShare() : this.#pool;
+    const usableInMs = [...this.#homes.values(), ...others]
+      .filter(({ id }) => !flying.has(id))
+      .map(({ at }) => Math.max(0, at + occupiedMs - now))
+      .sort((a, b) => a - b);
     return {
-      usableInMs: [...this.#homes.values(), ...others]
-        .filter(({ id }) => !flying.has(id))
-        .map(({ at }) => Math.max(0, at + occupiedMs - now)),
+      resting: usableInMs.length,
+      usableInMs: (n) => usableInMs[n] ?? Infinity,
       inFlightForMs: calls.map(({ takenAt }) => now - takenAt),
       pausedForMs: Math.max(0, this.#pausedUntil - now),
       occupiedMs,
@@ -298,8 +301,11 @@ class RedisLedger implements Ledger {
   }
 
   #retryInMs(): number {
-    const { usableInMs, pausedForMs } = this.forecast();
-    return Math.max(1, pausedForMs, Math.min(this.#times.beatMs, ...usableInMs.filter((ms) => ms > 0)));
+    const { resting, usableInMs, pausedForMs } = this.forecast();
+    let soonestMs = this.#times.beatMs;
+    for (let n = resting - 1; n >= 0 && usableInMs(n) > 0; n -= 1)
+      soonestMs = Math.min(soonestMs, usableInMs(n));
+    return Math.max(1, pausedForMs, soonestMs);
   }
 
   /** Null when Redis did not answer in time. */

@@ -1,7 +1,7 @@
 /** The slot table alone: never more than its slots in any rolling window at the receiver, and never less than it could. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/budget.js";
+import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/ledger/slot-table.js";
 import { largestWindow } from "./support/rolling.js";
 
 const WINDOW_MS = 1000;
@@ -43,7 +43,7 @@ function play(slots: number, script: readonly Call[]): number[] {
     settleUntil(now);
     let slot = table.take(now);
     while (slot === undefined) {
-      const soonest = Math.min(...table.usableInMs(now), ...flying.map(({ endsAt }) => endsAt - now));
+      const soonest = Math.min(table.usableInMs(0, now), ...flying.map(({ endsAt }) => endsAt - now));
       now += Math.max(soonest, 1e-6);
       settleUntil(now);
       slot = table.take(now);
@@ -87,7 +87,7 @@ describe("the slot table", () => {
     expect(table.take(5)).toBe(0);
     table.settle(0, 10);
     table.settle(0, 500);
-    expect(table.usableInMs(10)).toEqual([occupiedMsOf(WINDOW_MS)]);
+    expect([table.resting, table.usableInMs(0, 10)]).toEqual([1, occupiedMsOf(WINDOW_MS)]);
     expect(table.busy(10)).toEqual({ all: 1, real: 1 });
   });
 });

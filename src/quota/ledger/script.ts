@@ -5,7 +5,7 @@
  * Every slot has at most one home: the replica that alone may use it, also while Redis is gone. Slots without a home are the pool, used
  * through Redis alone. So no two replicas ever use the same slot, whoever is cut off and for however long.
  */
-import { redisScript } from "../redis.js";
+import { redisScript } from "../../redis.js";
 
 /**
  * Arguments: one JSON object (see `Request` in ledger-redis.ts). Answer: the moment and the whole table as this replica needs it (see

@@ -2,7 +2,7 @@
  * What a ledger file says. Lines of 64 bytes with a check sum, so that each is written in place in one piece and can be read with `cat`.
  * Whatever cannot be believed counts as spent now: reading can cost calls, never add some.
  */
-import { graceMsOf } from "./budget.js";
+import { graceMsOf } from "./slot-table.js";
 
 export const LINE_BYTES = 64;
 const SUM_DIGITS = 8;

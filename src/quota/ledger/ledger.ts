@@ -6,10 +6,12 @@ export type Ending = "answered" | "abandoned" | "unsent";
 
 export type Taken = { readonly slot: SlotId } | { readonly retryInMs: number };
 
-/** When slots can be used, as far as is known now. */
+/** When slots can be used, as far as is known; valid until the ledger changes. */
 export interface Forecast {
-  /** For each slot that is not in flight, the ms until it can be used, a pause left aside; 0 = now. */
-  readonly usableInMs: readonly number[];
+  /** Slots that are not in flight. */
+  readonly resting: number;
+  /** Ms until the n-th of them can be used, ascending from 0 on and without a pause; 0 = now. */
+  usableInMs(n: number): number;
   /** For each slot in flight, the ms since it was taken. */
   readonly inFlightForMs: readonly number[];
   readonly pausedForMs: number;

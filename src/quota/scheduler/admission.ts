@@ -1,0 +1,218 @@
+/**
+ * Who may wait and who is refused: a request that can be served in time may wait, any other is told a wait of at most a window and whether
+ * a call is reserved for it then.
+ */
+import type { Clock } from "../../clock.js";
+import { ServiceError } from "../../errors.js";
+import type { QuotaRequest, RefusalCause } from "../quota.js";
+import { FairShare, type Share } from "./fair-share.js";
+import type { LaneStats } from "./lane-stats.js";
+import type { Plan, Urgency } from "./pacer.js";
+import { callsBefore, type Kind } from "./priority.js";
+import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
+import { type Outlook, type Reservations, type Ticket, ticketKey } from "./reservations.js";
+
+export interface AdmissionSettings {
+  readonly clock: Clock;
+  readonly windowMs: number;
+  readonly queue: Queue;
+  readonly reservations: Reservations;
+  readonly stats: LaneStats;
+  readonly plan: (urgency: Urgency) => Plan;
+  readonly pausedForMs: () => number;
+}
+
+/** What a refusal counts in calls, until its client comes back when told: a client that keeps asking is behind those that ask seldom. */
+const REFUSED_COUNTS = 0.25;
+
+/** Clients whose usage is remembered. */
+const MOST_CLIENTS = 10_000;
+
+const NOBODY = { carts: 0, reserved: 0 };
+
+/** The level from which on a client is busy: some four calls of late. */
+const BUSY_LEVEL = 3;
+
+/** Treat times within this tolerance as now; they are floating-point sums. */
+export const NOW_MS = 1e-6;
+
+/** Reservations are served by the second that was told, whoever holds them. */
+const EQUAL_SHARES = { network: 0, client: 0 };
+
+export class Admission {
+  readonly #settings: AdmissionSettings;
+  readonly #fairShare: FairShare;
+  readonly #refused = new LatestOfTwo();
+
+  constructor(settings: AdmissionSettings) {
+    this.#settings = settings;
+    this.#fairShare = new FairShare(settings.windowMs, MOST_CLIENTS);
+  }
+
+  /** How the request may wait, or its refusal. As long as it is not refused, asking again gives the same. */
+  decide(request: QuotaRequest): Entry | ServiceError {
+    const { queue, reservations } = this.#settings;
+    const now = this.#settings.clock.monotonic();
+    const { lane, client } = request;
+    const key = ticketKey(client, request.question);
+    const standing = reservations.standing(key, now);
+    if (standing.kind === "reserved") {
+      const { dueAt, askedAt } = standing.ticket;
+      return { kind: "reserved", share: EQUAL_SHARES, rank: dueAt, askedAt, key };
+    }
+    const isEarly = standing.kind === "early";
+    if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket);
+    const isBack = standing.kind === "returner";
+    if (isBack) this.#forgive(request, standing.ticket);
+    const askedAt = isBack ? standing.ticket.askedAt : now;
+    const kind = kindOf(lane, isBack ? "returner" : "newcomer");
+    const entry: Entry = { kind, share: this.#fairShare.of(request, now), rank: askedAt, askedAt, key };
+    const hasRoom = queue.hasRoom(client, this.othersWant(client));
+    if (hasRoom && this.#servedAt(request, entry) <= now + request.maxWaitMs + NOW_MS) return entry;
+    return isEarly ? this.#refuseEarly(request, standing.ticket) : this.#refuse(request, entry);
+  }
+
+  /** Call when the request joins the queue. */
+  admitted(request: QuotaRequest, { kind, key }: Entry): void {
+    const { reservations, stats } = this.#settings;
+    const now = this.#settings.clock.monotonic();
+    const standing = reservations.standing(key, now);
+    if (kind === "reserved" && standing.kind === "reserved") {
+      this.#forgive(request, standing.ticket);
+      stats.claimed(request.lane);
+    }
+    reservations.forget(key);
+    this.#fairShare.charge(request, now, 1);
+  }
+
+  /** Call when it has left the queue without a call. */
+  left({ request, since }: Waiter): void {
+    this.#fairShare.refund(request, since, 1);
+  }
+
+  /** Who cannot be served in time any more, since others went before them. */
+  overtaken(): Waiter[] {
+    const { queue, plan } = this.#settings;
+    return (["newcomer", "returner"] as const).flatMap((kind) => {
+      const last = queue.last(kind);
+      if (last === undefined) return [];
+      const ahead = queue.ahead(kind, last.share, NOBODY);
+      const others = { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1, refresh: 0 };
+      const before = callsBefore(kind, others);
+      const servedAt = plan(urgencyOf(kind)).timeAt(before);
+      return servedAt > last.since + last.request.maxWaitMs + NOW_MS ? [last] : [];
+    });
+  }
+
+  /** The refusal of a request that has waited in vain. */
+  refuseLate(waiter: Waiter): ServiceError {
+    return this.#refuse(waiter.request, waiter, "late");
+  }
+
+  /** The refusal of a request that nothing could be recorded for. */
+  refuseForFault({ request }: Waiter): ServiceError {
+    return this.#refusal(request, "fault", this.#settings.windowMs / 60, false);
+  }
+
+  /** Whether other clients wait for calls, or were refused within the last window. */
+  othersWant(client: string): boolean {
+    const { clock, windowMs, queue } = this.#settings;
+    return queue.hasOthers(client) || this.#refused.atOfOthers(client) > clock.monotonic() - windowMs;
+  }
+
+  /** When somebody new would have a call, if nobody went before it who comes later. */
+  #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry): number {
+    if (maxWaitMs === Infinity) return -Infinity;
+    const { clock, queue, reservations, plan, stats, windowMs } = this.#settings;
+    const { timeAt } = plan(urgencyOf(kind));
+    if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
+    const now = clock.monotonic();
+    // Who is only expected keeps nobody from waiting where nobody waits: no call shall be idle for them.
+    const expected =
+      queue.visitors === 0
+        ? NOBODY
+        : {
+            carts: (stats.recentCarts(now) * maxWaitMs) / windowMs,
+            reserved: reservations.dueWithin(maxWaitMs, now),
+          };
+    return timeAt(callsBefore(kind, queue.ahead(kind, share, expected)));
+  }
+
+  #refuse(request: QuotaRequest, { key, askedAt }: Entry, late?: "late"): ServiceError {
+    const { reservations, windowMs } = this.#settings;
+    const now = this.#settings.clock.monotonic();
+    const { lane, client, maxWaitMs } = request;
+    if (lane === "suggestion") return this.#refusal(request, "busy", windowMs, false);
+    const part = this.othersWant(client) ? partOpenTo(this.#fairShare.of(request, now)) : 1;
+    const ticket = reservations.refuse({ key, askedAt, maxWaitMs, part }, this.#outlook());
+    this.#fairShare.charge(request, now, REFUSED_COUNTS);
+    const { isReserved, dueAt } = ticket;
+    return this.#refusal(request, late ?? (isReserved ? "reserved" : "busy"), dueAt - now, isReserved);
+  }
+
+  #refuseEarly(request: QuotaRequest, ticket: Ticket): ServiceError {
+    const now = this.#settings.clock.monotonic();
+    // One search asks for several names, each with a second of its own, and comes back for the first of them.
+    const isForgiven = request.lane === "search";
+    const { isReserved, dueAt } = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook());
+    if (!isForgiven) this.#fairShare.charge(request, now, REFUSED_COUNTS);
+    return this.#refusal(request, "early", dueAt - now, isReserved);
+  }
+
+  #refusal({ lane, client }: QuotaRequest, cause: RefusalCause, inMs: number, kept: boolean): ServiceError {
+    const { stats } = this.#settings;
+    const now = this.#settings.clock.monotonic();
+    stats.refused(lane, { cause, inMs, kept }, now);
+    if (lane !== "suggestion") this.#refused.note(client, now);
+    return new ServiceError("quota_exhausted", "The registry service cannot be asked in time.", {
+      retryAfterMs: Math.max(1, Math.ceil(inMs - NOW_MS)),
+      kept,
+    });
+  }
+
+  /** Coming back when told makes up for the refusal. */
+  #forgive(request: QuotaRequest, ticket: Ticket): void {
+    if (ticket.isForgiven) return;
+    ticket.isForgiven = true;
+    this.#fairShare.refund(request, ticket.refusedAt, REFUSED_COUNTS);
+  }
+
+  #outlook(): Outlook {
+    const { clock, windowMs, pausedForMs, plan, queue } = this.#settings;
+    return {
+      now: clock.monotonic(),
+      windowMs,
+      pausedForMs: pausedForMs(),
+      callsUntil: plan("visitor").callsUntil,
+      waiting: queue.visitors,
+      backAndWaiting: queue.waiting("reserved"),
+    };
+  }
+}
+
+export function urgencyOf(kind: Kind): Urgency {
+  if (kind === "cart" || kind === "reserved") return "urgent";
+  return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
+}
+
+/** While others want calls too: all of what can be reserved, and half as much with every further level of a busy client or network. */
+function partOpenTo({ client, network }: Share): number {
+  return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
+}
+
+/** When the latest of all clients but one was refused. */
+class LatestOfTwo {
+  #client = "";
+  #at = -Infinity;
+  #othersAt = -Infinity;
+
+  note(client: string, at: number): void {
+    if (client !== this.#client) this.#othersAt = this.#at;
+    this.#client = client;
+    this.#at = at;
+  }
+
+  atOfOthers(client: string): number {
+    return client === this.#client ? this.#othersAt : this.#at;
+  }
+}

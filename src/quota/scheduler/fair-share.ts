@@ -1,0 +1,92 @@
+/**
+ * Who had how much of late, in a few levels: each call counts and fades by a factor e in ten windows. Bounded: when full, the client whose
+ * last call is oldest is forgotten.
+ */
+const FADES_IN_WINDOWS = 10;
+
+/** Fewer recent calls than this are level 0; each further level is twice as many. */
+const LEAST_COUNTED = 0.5;
+
+/** The level of a client and of its network, 0 = next to nothing of late. */
+export interface Share {
+  /** The client's own where it names no network. */
+  readonly network: number;
+  readonly client: number;
+}
+
+export interface Consumer {
+  readonly client: string;
+  readonly network?: string | undefined;
+}
+
+/** Negative when `a` had less than `b`: its network first, then the client itself. */
+export function compareShares(a: Share, b: Share): number {
+  return a.network - b.network || a.client - b.client;
+}
+
+export class FairShare {
+  readonly #clients: Usage;
+  readonly #networks: Usage;
+
+  constructor(windowMs: number, most: number) {
+    this.#clients = new Usage(windowMs * FADES_IN_WINDOWS, most);
+    this.#networks = new Usage(windowMs * FADES_IN_WINDOWS, most);
+  }
+
+  of({ client, network }: Consumer, now: number): Share {
+    const own = this.#clients.level(client, now);
+    return { client: own, network: network === undefined ? own : this.#networks.level(network, now) };
+  }
+
+  /** Counts so many calls at `now`, monotonic. */
+  charge({ client, network }: Consumer, now: number, calls: number): void {
+    this.#clients.add(client, now, calls);
+    if (network !== undefined) this.#networks.add(network, now, calls);
+  }
+
+  /** Takes back what was charged at `chargedAt`. */
+  refund({ client, network }: Consumer, chargedAt: number, calls: number): void {
+    this.#clients.remove(client, chargedAt, calls);
+    if (network !== undefined) this.#networks.remove(network, chargedAt, calls);
+  }
+}
+
+class Usage {
+  readonly #fadeMs: number;
+  readonly #most: number;
+  /** The logarithm of the usage as it would be now had it grown instead of faded: old entries need no update. Latest last. */
+  readonly #logs = new Map<string, number>();
+
+  constructor(fadeMs: number, most: number) {
+    this.#fadeMs = fadeMs;
+    this.#most = most;
+  }
+
+  level(key: string, now: number): number {
+    const log = this.#logs.get(key);
+    if (log === undefined) return 0;
+    const recent = Math.exp(log - now / this.#fadeMs);
+    return recent < LEAST_COUNTED ? 0 : 1 + Math.floor(Math.log2(recent / LEAST_COUNTED));
+  }
+
+  add(key: string, at: number, calls: number): void {
+    const log = at / this.#fadeMs + Math.log(calls);
+    this.#put(key, log + Math.log1p(Math.exp((this.#logs.get(key) ?? -Infinity) - log)));
+  }
+
+  remove(key: string, at: number, calls: number): void {
+    const whole = this.#logs.get(key);
+    if (whole === undefined) return;
+    const log = at / this.#fadeMs + Math.log(calls);
+    this.#put(key, whole + Math.log1p(-Math.min(1, Math.exp(log - whole))));
+  }
+
+  #put(key: string, log: number): void {
+    this.#logs.delete(key);
+    if (log === -Infinity) return;
+    this.#logs.set(key, log);
+    if (this.#logs.size <= this.#most) return;
+    const [oldest] = this.#logs.keys();
+    if (oldest !== undefined) this.#logs.delete(oldest);
+  }
+}

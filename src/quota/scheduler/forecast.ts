@@ -1,0 +1,53 @@
+/** When slots return, as far as the ledger and the duration of earlier calls tell. */
+import type { Forecast } from "../ledger/ledger.js";
+
+/** When each slot can be used. */
+export interface Returns {
+  readonly slots: number;
+  /** Ms from now until the n-th slot can be used, ascending from 0 on; 0 = now. */
+  inMs(n: number): number;
+  /** How long a slot rests once its call has ended. */
+  readonly occupiedMs: number;
+  /** The same from the start of its call. */
+  readonly awayMs: number;
+}
+
+/** What the ledger knows, assuming that calls in flight take `callMs`. The last `taking` of them are still to be had: they count as free. */
+export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Returns {
+  const { resting, usableInMs, inFlightForMs, pausedForMs, occupiedMs } = forecast;
+  const inFlight = inFlightForMs.length - taking;
+  return {
+    slots: resting + inFlightForMs.length,
+    inMs(n) {
+      if (n < taking) return pausedForMs;
+      const rest = n - taking;
+      if (rest < resting) return Math.max(usableInMs(rest), pausedForMs);
+      // Slots in flight return after almost all that rest, and in the order in which they left.
+      const forMs = rest < resting + inFlight ? (inFlightForMs[rest - resting] ?? 0) : 0;
+      return Math.max(Math.max(0, callMs - forMs) + occupiedMs, pausedForMs);
+    },
+    occupiedMs,
+    awayMs: occupiedMs + callMs,
+  };
+}
+
+/** How long calls take: the mean and twice the mean deviation, so that a forecast is seldom too early. */
+export class CallTimes {
+  #meanMs = 0;
+  #deviationMs = 0;
+  #seen = false;
+
+  add(tookMs: number): void {
+    if (!this.#seen) {
+      this.#seen = true;
+      this.#meanMs = tookMs;
+      return;
+    }
+    this.#deviationMs += (Math.abs(tookMs - this.#meanMs) - this.#deviationMs) / 16;
+    this.#meanMs += (tookMs - this.#meanMs) / 16;
+  }
+
+  get likelyMs(): number {
+    return this.#meanMs + 2 * this.#deviationMs;
+  }
+}

@@ -1,0 +1,173 @@
+/** What each lane got, and what those were told who got nothing. */
+import { type Lane, type LaneFigures, type RefusalCause, type WaitFigures } from "../quota.js";
+
+interface Totals {
+  served: number;
+  refused: number;
+  left: number;
+  retried: number;
+  retriedServed: number;
+  waitedMsTotal: number;
+  longestWaitMs: number;
+}
+
+/** Something for each lane. */
+export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
+  return {
+    checkout: of("checkout"),
+    exact: of("exact"),
+    search: of("search"),
+    account: of("account"),
+    refresh: of("refresh"),
+    suggestion: of("suggestion"),
+  };
+}
+
+/** Told waits are counted over the last ten to twenty windows. */
+const RECENT_WINDOWS = 10;
+const LONGEST_COUNTED_SECONDS = 600;
+
+export class LaneStats {
+  readonly #windowMs: number;
+  readonly #totals = perLane<Totals>(() => ({
+    served: 0,
+    refused: 0,
+    left: 0,
+    retried: 0,
+    retriedServed: 0,
+    waitedMsTotal: 0,
+    longestWaitMs: 0,
+  }));
+  readonly #causes: Record<RefusalCause, number> = { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 };
+  /** Carts of the last window, oldest first. */
+  readonly #carts: number[] = [];
+  #reserved = 0;
+  #claimed = 0;
+  #honoured = 0;
+  #refusedAt = -Infinity;
+  /** How many were told each second, in the younger and the older half of what counts as recent. */
+  #told = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+  #toldBefore = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+  #toldSince = 0;
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
+
+  served(lane: Lane, now: number, waitedMs: number, wasReserved: boolean): void {
+    const totals = this.#totals[lane];
+    totals.served += 1;
+    if (wasReserved) {
+      totals.retriedServed += 1;
+      this.#honoured += 1;
+    }
+    totals.waitedMsTotal += waitedMs;
+    totals.longestWaitMs = Math.max(totals.longestWaitMs, waitedMs);
+    if (lane === "checkout") this.#carts.push(now);
+  }
+
+  /** Somebody was told to come back in so many ms; `kept`: with a reservation. */
+  refused(lane: Lane, told: { cause: RefusalCause; inMs: number; kept: boolean }, now: number): void {
+    const { cause, inMs, kept } = told;
+    this.#totals[lane].refused += 1;
+    if (lane === "suggestion") return;
+    this.#causes[cause] += 1;
+    if (kept && cause !== "early") this.#reserved += 1;
+    this.#refusedAt = now;
+    this.#ageTold(now);
+    const seconds = Math.min(LONGEST_COUNTED_SECONDS, Math.ceil(inMs / 1000));
+    this.#told[seconds] = (this.#told[seconds] ?? 0) + 1;
+  }
+
+  left(lane: Lane, wasReserved: boolean): void {
+    this.#totals[lane].left += 1;
+    if (wasReserved) this.#claimed -= 1;
+  }
+
+  /** Somebody came back to a reservation. */
+  claimed(lane: Lane): void {
+    this.#totals[lane].retried += 1;
+    this.#claimed += 1;
+  }
+
+  /** Carts that had a call within the last window. */
+  recentCarts(now: number): number {
+    const carts = this.#carts;
+    while (carts[0] !== undefined && carts[0] <= now - this.#windowMs) carts.shift();
+    return carts.length;
+  }
+
+  lanes(queued: Readonly<Record<Lane, number>>): Record<Lane, LaneFigures> {
+    return perLane((lane) => ({ queued: queued[lane], ...this.#totals[lane] }));
+  }
+
+  waits(now: number, lapsed: number, idleCalls: number): WaitFigures {
+    this.#ageTold(now);
+    const told = this.#told.map((count, seconds) => count + (this.#toldBefore[seconds] ?? 0));
+    const count = told.reduce((sum, one) => sum + one, 0);
+    const quantile = (part: number): number => {
+      let left = Math.ceil(count * part);
+      return Math.max(
+        0,
+        told.findIndex((here) => (left -= here) <= 0),
+      );
+    };
+    return {
+      told: {
+        count,
+        p50Seconds: count === 0 ? 0 : quantile(0.5),
+        p99Seconds: count === 0 ? 0 : quantile(0.99),
+        maxSeconds: Math.max(
+          0,
+          told.findLastIndex((here) => here > 0),
+        ),
+      },
+      reservations: {
+        made: this.#reserved,
+        claimed: this.#claimed,
+        honoured: this.#honoured,
+        unclaimed: lapsed,
+      },
+      refused: { ...this.#causes },
+      idleCalls: Math.round(idleCalls * 10) / 10,
+      refusedAgoMs: this.#refusedAt === -Infinity ? null : now - this.#refusedAt,
+    };
+  }
+
+  #ageTold(now: number): void {
+    const halfMs = RECENT_WINDOWS * this.#windowMs;
+    if (now - this.#toldSince < halfMs) return;
+    const isOld = now - this.#toldSince >= 2 * halfMs;
+    this.#toldBefore = isOld ? new Uint32Array(LONGEST_COUNTED_SECONDS + 1) : this.#told;
+    this.#told = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+    this.#toldSince = now;
+  }
+}
+
+/**
+ * Calls that were not made although somebody waited and a slot was free. Calls are due evenly; what a burst had beforehand is owed, so that
+ * the calls that are spread after it do not count as idle.
+ */
+export class IdleCalls {
+  #owed = 0;
+  #at = 0;
+  #waits = false;
+  total = 0;
+
+  /** Called at every change: `perMs` calls are due on average; `waits`: somebody waits from now on; `isFree`: a slot could be used. */
+  update(now: number, perMs: number, waits: boolean, isFree: boolean): void {
+    this.#owed += (now - this.#at) * perMs;
+    if (!this.#waits) this.#owed = Math.min(this.#owed, 0);
+    else if (this.#owed > 1) {
+      if (isFree) this.total += this.#owed - 1;
+      this.#owed = 1;
+    }
+    this.#at = now;
+    this.#waits = waits;
+  }
+
+  /** A call was made, of at most `slots` at once. */
+  went(slots: number): void {
+    this.#owed = Math.max(-slots, this.#owed - 1);
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * Those who wait for a slot: bounded, in lines by what they wait as, and out at once when they abort or have waited long enough. Joining,
+ * leaving and finding the next cost about the same however many wait.
+ */
+import type { Clock } from "../../clock.js";
+import type { SlotId } from "../ledger/ledger.js";
+import type { Lane, QuotaRequest } from "../quota.js";
+import { compareShares, type Share } from "./fair-share.js";
+import { perLane } from "./lane-stats.js";
+import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
+
+/** Why a call was not made: nobody waited for it any more. */
+export const GONE = new Error("nobody waits for this call any more");
+
+/** How somebody joins the queue. */
+export interface Entry {
+  readonly kind: Kind;
+  readonly share: Share;
+  /** Among those who had as much, smaller goes first. */
+  readonly rank: number;
+  /** When it first asked, before any refusal. */
+  readonly askedAt: number;
+  /** Of the ticket that a refusal gives out. */
+  readonly key: string;
+}
+
+export interface Waiter extends Entry {
+  readonly request: QuotaRequest;
+  readonly since: number;
+  /** Leaves the queue with a slot. */
+  start(slot: SlotId): void;
+  /** Leaves the queue without one; `fail` says why. */
+  leave(): void;
+  fail(error: Error): void;
+}
+
+export interface QueueSettings {
+  readonly clock: Clock;
+  readonly most: number;
+  /** For one client, while others wait too. */
+  readonly mostPerClient: number;
+  readonly onLate: (waiter: Waiter) => void;
+  readonly onGone: (waiter: Waiter) => void;
+}
+
+/** Who waits longer than any visitor would: background work, mostly. */
+const BACKGROUND: ReadonlySet<Kind> = new Set(["refresh", "suggestion"]);
+
+/** Looking for requests that became more urgent costs time in proportion to the queue, so it is done every so many ms for each who waits. */
+const LOOK_EVERY_MS = 1 / 250;
+
+export class Queue {
+  readonly #settings: QueueSettings;
+  readonly #lines: Readonly<Record<Kind, Line>> = {
+    cart: new Line(),
+    reserved: new Line(),
+    newcomer: new Line(),
+    returner: new Line(),
+    refresh: new Line(),
+    suggestion: new Line(),
+  };
+  readonly #ofClient = new Map<string, number>();
+  #lookedAt = -Infinity;
+
+  constructor(settings: QueueSettings) {
+    this.#settings = settings;
+  }
+
+  get size(): number {
+    return KINDS.reduce((sum, kind) => sum + this.#lines[kind].size, 0);
+  }
+
+  /** People who wait; background work is not counted. */
+  get visitors(): number {
+    return KINDS.reduce((sum, kind) => sum + (BACKGROUND.has(kind) ? 0 : this.#lines[kind].size), 0);
+  }
+
+  all(): Placed[] {
+    return KINDS.flatMap((kind) => this.#lines[kind].all());
+  }
+
+  waiting(kind: Kind): number {
+    return this.#lines[kind].size;
+  }
+
+  first(kind: Kind): Waiter | undefined {
+    return this.#lines[kind].first();
+  }
+
+  last(kind: Kind): Waiter | undefined {
+    return this.#lines[kind].last();
+  }
+
+  /** Whether people wait who are not this client. */
+  hasOthers(client: string): boolean {
+    return this.visitors > (this.#ofClient.get(client) ?? 0);
+  }
+
+  hasRoom(client: string, contested: boolean): boolean {
+    const { most, mostPerClient } = this.#settings;
+    return this.size < most && !(contested && (this.#ofClient.get(client) ?? 0) >= mostPerClient);
+  }
+
+  /** The share of the first in line of each of these kinds. */
+  heads(kinds: readonly Kind[]): Heads {
+    const heads: Partial<Record<Kind, Share>> = {};
+    for (const kind of kinds) {
+      const first = this.#lines[kind].first();
+      if (first !== undefined) heads[kind] = first.share;
+    }
+    return heads;
+  }
+
+  /** What somebody new of this kind would wait behind, with those who are expected meanwhile. */
+  ahead(kind: "cart" | "newcomer" | "returner", share: Share, expected: Expected): Ahead {
+    const own = this.#lines[kind].ahead(share);
+    const others =
+      kind === "cart" ? NOBODY : this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(share);
+    return {
+      carts: this.#lines.cart.size + Math.floor(expected.carts),
+      reserved: this.#lines.reserved.size + expected.reserved,
+      refresh: this.#lines.refresh.size,
+      own: own.less + own.equal,
+      ownEquals: own.equal,
+      othersWithLess: others.less,
+      othersEqual: others.equal,
+    };
+  }
+
+  counts(): Record<Lane, number> {
+    const counts = perLane(() => 0);
+    for (const { request } of this.all()) counts[request.lane] += 1;
+    return counts;
+  }
+
+  /** Moves those whose request has become more or less urgent while they waited. */
+  regroup(): void {
+    const now = this.#settings.clock.monotonic();
+    if (now - this.#lookedAt < this.size * LOOK_EVERY_MS) return;
+    this.#lookedAt = now;
+    for (const waiter of this.all()) {
+      const kind = kindOf(waiter.request.lane, waiter.kind);
+      if (kind === waiter.kind) continue;
+      this.#remove(waiter);
+      waiter.kind = kind;
+      this.#add(waiter);
+    }
+  }
+
+  /** Resolves with a slot when it is the request's turn. */
+  join(request: QuotaRequest, entry: Entry): Promise<SlotId> {
+    const { clock, onLate, onGone } = this.#settings;
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#remove(waiter);
+        request.signal.removeEventListener("abort", onAbort);
+        cancelDeadline();
+      };
+      const waiter: Placed = {
+        ...entry,
+        request,
+        client: request.client,
+        since: clock.monotonic(),
+        leave,
+        start: (slot) => {
+          leave();
+          resolve(slot);
+        },
+        fail: (error) => {
+          leave();
+          reject(error);
+        },
+      };
+      const onAbort = (): void => {
+        waiter.fail(GONE);
+        onGone(waiter);
+      };
+      const cancelDeadline = Number.isFinite(request.maxWaitMs)
+        ? clock.after(request.maxWaitMs, () => {
+            onLate(waiter);
+          })
+        : (): void => {};
+      request.signal.addEventListener("abort", onAbort, { once: true });
+      this.#add(waiter);
+    });
+  }
+
+  #add(waiter: Placed): void {
+    this.#lines[waiter.kind].add(waiter);
+    if (!BACKGROUND.has(waiter.kind))
+      this.#ofClient.set(waiter.client, (this.#ofClient.get(waiter.client) ?? 0) + 1);
+  }
+
+  #remove(waiter: Placed): void {
+    if (!this.#lines[waiter.kind].remove(waiter) || BACKGROUND.has(waiter.kind)) return;
+    const others = (this.#ofClient.get(waiter.client) ?? 1) - 1;
+    if (others === 0) this.#ofClient.delete(waiter.client);
+    else this.#ofClient.set(waiter.client, others);
+  }
+}
+
+/** Who will probably come while somebody new waits. */
+export interface Expected {
+  readonly carts: number;
+  readonly reserved: number;
+}
+
+/** What a request waits as, given what it waits as now; who came back at a reservation keeps it. */
+export function kindOf(lane: Lane, visitor: Kind): Kind {
+  if (visitor === "reserved") return "reserved";
+  if (lane === "checkout") return "cart";
+  if (lane === "refresh" || lane === "suggestion") return lane;
+  return visitor === "returner" ? "returner" : "newcomer";
+}
+
+/** A waiter as the queue keeps it: the client that it counts for stays, whoever else asks the same meanwhile. */
+interface Placed extends Omit<Waiter, "kind"> {
+  kind: Kind;
+  readonly client: string;
+}
+
+const NOBODY = { less: 0, equal: 0 };
+
+/** Those who had equally much, by rank. */
+interface Level {
+  readonly share: Share;
+  readonly waiters: Placed[];
+}
+
+/** Waiters in the order in which they go: who had less before who had more, then by rank. */
+class Line {
+  /** Those with somebody in them, by share. */
+  readonly #levels: Level[] = [];
+  size = 0;
+
+  all(): Placed[] {
+    return this.#levels.flatMap(({ waiters }) => waiters);
+  }
+
+  first(): Placed | undefined {
+    return this.#levels[0]?.waiters[0];
+  }
+
+  last(): Placed | undefined {
+    return this.#levels.at(-1)?.waiters.at(-1);
+  }
+
+  /** How many had less, and how many as much. */
+  ahead(share: Share): { less: number; equal: number } {
+    let less = 0;
+    for (const level of this.#levels) {
+      const difference = compareShares(level.share, share);
+      if (difference === 0) return { less, equal: level.waiters.length };
+      if (difference > 0) break;
+      less += level.waiters.length;
+    }
+    return { less, equal: 0 };
+  }
+
+  add(waiter: Placed): void {
+    const { share, rank } = waiter;
+    let at = this.#levels.findIndex((level) => compareShares(level.share, share) >= 0);
+    if (at < 0) at = this.#levels.length;
+    let level = this.#levels[at];
+    if (level === undefined || compareShares(level.share, share) !== 0) {
+      level = { share, waiters: [] };
+      this.#levels.splice(at, 0, level);
+    }
+    const after = level.waiters.findLastIndex((other) => other.rank <= rank);
+    level.waiters.splice(after + 1, 0, waiter);
+    this.size += 1;
+  }
+
+  remove(waiter: Placed): boolean {
+    const at = this.#levels.findIndex(({ share }) => compareShares(share, waiter.share) === 0);
+    const level = this.#levels[at];
+    const position = level?.waiters.indexOf(waiter) ?? -1;
+    if (level === undefined || position < 0) return false;
+    level.waiters.splice(position, 1);
+    if (level.waiters.length === 0) this.#levels.splice(at, 1);
+    this.size -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,326 @@
+/**
+ * The queue in front of a ledger: a request that can be served in time waits, any other is refused at once, the queue is bounded, and
+ * nobody who has gone spends anything. No call is idle while somebody waits for it.
+ */
+import type { Clock } from "../../clock.js";
+import { ServiceError } from "../../errors.js";
+import type { Ending, Ledger, SlotId, Taken } from "../ledger/ledger.js";
+import type { Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
+import { Admission, NOW_MS, urgencyOf } from "./admission.js";
+import { CallTimes, type Returns, returnsOf } from "./forecast.js";
+import { IdleCalls, LaneStats } from "./lane-stats.js";
+import { Pacer, type Plan, type Urgency } from "./pacer.js";
+import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
+import { GONE, Queue, type Waiter } from "./queue.js";
+import { Reservations } from "./reservations.js";
+
+export interface SchedulerSettings {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  /** Called when the ledger fails; nothing is sent then. */
+  readonly onFault: (what: string, error: unknown) => void;
+  /** Most requests that wait at a time, over all, and for one client while others wait too. */
+  readonly maxQueued?: number;
+  readonly maxQueuedPerClient?: number;
+}
+
+/** The part of the budget that must be free before background work takes any. */
+const LEFT_FREE = 0.4;
+
+/** Refusals of so long a part of a window are reckoned from one plan, unless a slot is used or returns meanwhile. */
+const PLAN_LASTS = 1 / 600;
+
+/** What is known of the next calls. */
+interface Planned {
+  readonly madeAt: number;
+  readonly returns: Returns;
+  readonly of: (urgency: Urgency) => Plan;
+}
+
+class Scheduler implements Quota {
+  readonly #ledger: Ledger;
+  readonly #clock: Clock;
+  readonly #onFault: SchedulerSettings["onFault"];
+  readonly #queue: Queue;
+  readonly #admission: Admission;
+  readonly #reservations = new Reservations();
+  readonly #stats: LaneStats;
+  readonly #idle = new IdleCalls();
+  readonly #pacer: Pacer;
+  readonly #callTimes = new CallTimes();
+  #turns = FIRST_TURNS;
+  #plan: Planned | null = null;
+  /** What must end before the ledger may be let go. */
+  readonly #running = new Set<Promise<unknown>>();
+  /** Slots that the ledger is recording for somebody who waits. */
+  #taking = 0;
+  #pumping = false;
+  #pumpAgain = false;
+  #closed = false;
+  #cancelTimer: () => void = () => {};
+
+  constructor(settings: SchedulerSettings) {
+    const { ledger, clock } = settings;
+    this.#ledger = ledger;
+    this.#clock = clock;
+    this.#onFault = settings.onFault;
+    this.#stats = new LaneStats(ledger.windowMs);
+    this.#pacer = new Pacer(ledger.budget, ledger.windowMs);
+    this.#queue = new Queue({
+      clock,
+      most: settings.maxQueued ?? Math.max(1000, ledger.budget),
+      mostPerClient: settings.maxQueuedPerClient ?? 20,
+      onLate: (waiter) => {
+        this.#giveUp(waiter);
+      },
+      onGone: (waiter) => {
+        this.#admission.left(waiter);
+        this.#stats.left(waiter.request.lane, waiter.kind === "reserved");
+        this.#changed();
+      },
+    });
+    this.#admission = new Admission({
+      clock,
+      windowMs: ledger.windowMs,
+      queue: this.#queue,
+      reservations: this.#reservations,
+      stats: this.#stats,
+      plan: (urgency) => this.#planned(PLAN_LASTS * ledger.windowMs).of(urgency),
+      pausedForMs: () => ledger.forecast().pausedForMs,
+    });
+  }
+
+  run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
+    return this.#track(this.#run(request, call));
+  }
+
+  refusal(request: QuotaRequest): ServiceError | null {
+    if (this.#closed) return closing();
+    const decided = this.#admission.decide(request);
+    return decided instanceof ServiceError ? decided : null;
+  }
+
+  isContested(client: string): boolean {
+    return this.#queue.visitors > 0 && this.#admission.othersWant(client);
+  }
+
+  async pause(forMs: number): Promise<void> {
+    await this.#ledger.pause(forMs);
+    this.#plan = null;
+    const pausedUntil = this.#clock.monotonic() + this.#ledger.forecast().pausedForMs;
+    for (const waiter of this.#queue.all())
+      if (waiter.since + waiter.request.maxWaitMs < pausedUntil) this.#giveUp(waiter);
+    this.#pumpSoon();
+  }
+
+  snapshot(): QuotaSnapshot {
+    const { limit, budget, windowMs } = this.#ledger;
+    const now = this.#clock.monotonic();
+    return {
+      ...this.#ledger.usage(),
+      budget,
+      limit,
+      windowMs,
+      pausedForMs: this.#ledger.forecast().pausedForMs,
+      lanes: this.#stats.lanes(this.#queue.counts()),
+      waits: this.#stats.waits(now, this.#reservations.lapsed(now), this.#idle.total),
+    };
+  }
+
+  roomInMs(): number {
+    const { slots, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    return slots === 0 ? this.#ledger.windowMs : inMs(Math.max(0, Math.ceil(slots * LEFT_FREE) - 1));
+  }
+
+  hasSpare(): boolean {
+    const goesAt = this.#planned(0).of("background").timeAt(0);
+    return this.#queue.size === 0 && this.roomInMs() === 0 && goesAt <= this.#clock.monotonic() + NOW_MS;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelTimer();
+    for (const waiter of this.#queue.all()) waiter.fail(closing());
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    await this.#ledger.close();
+  }
+
+  async #run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
+    const slot = await this.#slotFor(request);
+    const startedAt = this.#clock.monotonic();
+    let ended = false;
+    const end = (ending: Ending): void => {
+      if (ended) return;
+      ended = true;
+      if (ending !== "unsent") this.#callTimes.add(this.#clock.monotonic() - startedAt);
+      void this.#track(this.#settle(slot, ending));
+    };
+    if (request.signal.aborted) {
+      end("unsent");
+      throw GONE;
+    }
+    try {
+      const value = await call(() => {
+        end("answered");
+      });
+      end("answered");
+      return value;
+    } finally {
+      // Reached first only by a call that rejected without an answer: the request may still be on its way.
+      end("abandoned");
+    }
+  }
+
+  async #slotFor(request: QuotaRequest): Promise<SlotId> {
+    if (this.#closed) throw closing();
+    if (request.signal.aborted) throw GONE;
+    const entry = this.#admission.decide(request);
+    if (entry instanceof ServiceError) throw entry;
+    this.#admission.admitted(request, entry);
+    const turn = this.#queue.join(request, entry);
+    for (const waiter of this.#admission.overtaken()) this.#giveUp(waiter);
+    this.#changed();
+    this.#pumpSoon();
+    return turn;
+  }
+
+  /** It waits in vain. */
+  #giveUp(waiter: Waiter): void {
+    // Out first, so that it is not counted among those ahead of its own retry.
+    waiter.leave();
+    this.#admission.left(waiter);
+    this.#changed();
+    waiter.fail(this.#admission.refuseLate(waiter));
+  }
+
+  /** What is known of the next calls, at most so old where nothing has happened since. */
+  #planned(mostAgeMs: number): Planned {
+    const now = this.#clock.monotonic();
+    if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
+    const returns = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs, this.#taking);
+    return (this.#plan = { madeAt: now, returns, of: this.#pacer.plan(returns, now) });
+  }
+
+  /** Somebody came or went. A visitor who was told to come back within a window counts as one who waits. */
+  #changed(): void {
+    const now = this.#clock.monotonic();
+    const waits = this.#queue.visitors > 0;
+    const dueAt = this.#reservations.firstDueAt(now);
+    const expected = dueAt <= now + this.#ledger.windowMs ? dueAt : now;
+    this.#pacer.awaited(now, waits ? Infinity : expected);
+    const { slots, awayMs, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
+    this.#idle.update(now, slots / awayMs, waits, slots > 0 && inMs(0) === 0);
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#running.add(work);
+    const forget = (): void => {
+      this.#running.delete(work);
+    };
+    work.then(forget, forget);
+    return work;
+  }
+
+  async #settle(slot: SlotId, ending: Ending): Promise<void> {
+    try {
+      await this.#ledger.settle(slot, ending);
+    } catch (error) {
+      this.#onFault("a call could not be settled in the quota ledger", error);
+    }
+    this.#plan = null;
+    this.#pumpSoon();
+  }
+
+  #pumpSoon(): void {
+    this.#pumpAgain = true;
+    if (!this.#pumping) void this.#pump();
+  }
+
+  async #pump(): Promise<void> {
+    this.#pumping = true;
+    try {
+      while (this.#pumpAgain) {
+        this.#pumpAgain = false;
+        await this.#serve();
+      }
+    } catch (error) {
+      this.#onFault("a call could not be recorded in the quota ledger, so none is sent", error);
+      for (const waiter of this.#queue.all()) waiter.fail(this.#admission.refuseForFault(waiter));
+    } finally {
+      this.#pumping = false;
+    }
+  }
+
+  async #take(): Promise<Taken> {
+    const inFlight = this.#ledger.forecast().inFlightForMs.length;
+    const taking = this.#ledger.take();
+    this.#taking = this.#ledger.forecast().inFlightForMs.length - inFlight;
+    this.#plan = null;
+    try {
+      return await taking;
+    } finally {
+      this.#taking = 0;
+      this.#plan = null;
+    }
+  }
+
+  /** Starts waiting calls until none may go, and comes back when one may. */
+  async #serve(): Promise<void> {
+    this.#cancelTimer();
+    while (this.#queue.size > 0) {
+      this.#queue.regroup();
+      const { returns, of } = this.#planned(0);
+      const now = this.#clock.monotonic();
+      const heldUntil = this.#reservations.heldUntil(now, of("visitor").callsUntil);
+      const goesAt = (kind: Kind): number =>
+        Math.max(of(urgencyOf(kind)).timeAt(0), kind === "reserved" ? now : (heldUntil ?? now));
+      const waiting = KINDS.filter((kind) => this.#queue.waiting(kind) > 0);
+      const may = waiting.filter((kind) => goesAt(kind) <= now + NOW_MS);
+      if (may.length === 0) {
+        this.#comeBack(Math.min(...waiting.map(goesAt)) - now);
+        return;
+      }
+      const taken = await this.#take();
+      if ("retryInMs" in taken) {
+        this.#comeBack(taken.retryInMs);
+        return;
+      }
+      // Chosen only now: while the slot was taken, someone may have left, or become more urgent.
+      const next = this.#next(may, returns.slots);
+      if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
+      else next.start(taken.slot);
+      this.#changed();
+    }
+  }
+
+  /** Who has the slot that was taken. */
+  #next(may: readonly Kind[], slots: number): Waiter | undefined {
+    this.#queue.regroup();
+    const now = this.#clock.monotonic();
+    const heads = this.#queue.heads(may);
+    const kind = nextKind(heads, this.#turns, this.#stats.recentCarts(now) < CHECKOUT_RESERVE * slots);
+    if (kind === undefined) return undefined;
+    this.#turns = turnsAfter(this.#turns, kind, heads);
+    this.#pacer.went(now, slots);
+    this.#idle.went(slots);
+    const next = this.#queue.first(kind);
+    if (next !== undefined)
+      this.#stats.served(next.request.lane, now, now - next.since, next.kind === "reserved");
+    return next;
+  }
+
+  #comeBack(inMs: number): void {
+    this.#cancelTimer = this.#clock.after(Math.min(inMs, this.#ledger.windowMs), () => {
+      this.#pumpSoon();
+    });
+  }
+}
+
+function closing(): ServiceError {
+  return new ServiceError("shutting_down", "The service is shutting down.");
+}
+
+/** A quota over any ledger, with a bounded queue that serves urgent lanes first. */
+export function createQuota(settings: SchedulerSettings): Quota {
+  return new Scheduler(settings);
+}
