@@ -141,7 +141,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 
   function owned(name: DomainName, years: number): Availability | undefined {
     const sinceMs = settings.ownedSinceMs(name.ascii);
-    return sinceMs === null ? undefined : taken(name, years, sinceMs, false);
+    return sinceMs === null ? undefined : asTaken(name, years, sinceMs, false);
   }
 
   function presented(
@@ -151,6 +151,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     isOld: boolean,
   ): Availability {
     if (assessed.kind === "taken") return takenFrom(name, what.years, assessed.fact);
+    // While prices were compared another term's check may have found the name taken.
+    const taken = names.taken(name);
+    if (taken !== undefined) return takenFrom(name, what.years, taken);
     const { premium, price, stale } = priced(assessed, what);
     return {
       name,
@@ -211,7 +214,11 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     try {
       const assessed = await assessor.assess(ask, name, what, fact);
       const answer = presented(name, what, assessed, isOld);
-      if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check.value.wholesale)))
+      if (
+        answer.status === "taken" ||
+        assessed.kind !== "premium" ||
+        (await isForTerm(ask, name, what, assessed.check.value.wholesale))
+      )
         return answer;
       notFormed(what, "price_not_for_term");
     } catch (error) {
@@ -219,7 +226,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
       notFormed(what, error.code);
     }
-    return unpriced(name, years, fact, isOld);
+    const taken = names.taken(name);
+    return taken ? takenFrom(name, years, taken) : unpriced(name, years, fact, isOld);
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
@@ -232,7 +240,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
         ? { kind: "taken", fact }
         : await assessor.assess(ask, name, what, fact, demands);
     const answer = presented(name, what, assessed, false);
-    if (assessed.kind === "taken") return { ...answer, wholesale: null, isCurrent: () => true };
+    if (assessed.kind === "taken" || answer.status === "taken")
+      return { ...answer, wholesale: null, isCurrent: () => true };
     const { wholesale } = assessed.check.value;
     if (assessed.kind === "premium" && !(await isForTerm(ask, name, what, wholesale))) {
       notFormed(what, "price_not_for_term");
@@ -286,16 +295,16 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   };
 }
 
-function taken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
+function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
   return { name, years, status: "taken", premium: false, price: null, renewal: null, asOfMs, stale };
 }
 
 function takenFrom(name: DomainName, years: number, { kept, source }: NameFact): Availability {
-  return taken(name, years, kept.asOfMs, source === "stale");
+  return asTaken(name, years, kept.asOfMs, source === "stale");
 }
 
 function unpriced(name: DomainName, years: number, { kept }: NameFact, stale: boolean): Availability {
-  return { ...taken(name, years, kept.asOfMs, stale), status: "available" };
+  return { ...asTaken(name, years, kept.asOfMs, stale), status: "available" };
 }
 
 function unformed(): ServiceError {

@@ -42,6 +42,8 @@ export interface NameFacts {
   fresh(name: DomainName, years: number): NameFact | undefined;
   /** From memory, else asked for. With `askedSinceMs` (a stamp) only what was asked since then will do. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
+  /** That the name is taken, if anything standing says so. */
+  taken(name: DomainName): NameFact | undefined;
   /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Whether the name is known to be premium at this price for this term. */
@@ -135,6 +137,10 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
   return {
     fresh,
     find,
+    taken(name) {
+      const status = statuses.peek(name.ascii);
+      return status?.value === "taken" ? { status: "taken", source: status.source, kept: status } : undefined;
+    },
     isUnknown: (name, years) => statuses.isUnknown(name.ascii) && checks.isUnknown(keyOf(name, years)),
     isKnownPremium(name, years, wholesale) {
       const mark = premium.fresh(name.ascii)?.value;
