@@ -18,8 +18,8 @@ export interface AdmissionSettings {
   readonly queue: Queue;
   readonly reservations: Reservations;
   readonly stats: LaneStats;
-  readonly plan: (urgency: Urgency) => Plan;
-  readonly pausedForMs: () => number;
+  /** What is known of the next calls; much the same for refusals that follow one another closely. */
+  readonly planned: () => { readonly pausedUntil: number; readonly of: (urgency: Urgency) => Plan };
 }
 
 /** What a refusal counts in calls, until its client comes back when told: a client that keeps asking is behind those that ask seldom. */
@@ -42,6 +42,7 @@ const EQUAL_SHARES = { network: 0, client: 0 };
 export class Admission {
   readonly #settings: AdmissionSettings;
   readonly #fairShare: FairShare;
+  readonly #asked = new LatestOfTwo();
   readonly #refused = new LatestOfTwo();
 
   constructor(settings: AdmissionSettings) {
@@ -54,6 +55,7 @@ export class Admission {
     const { queue, reservations } = this.#settings;
     const now = this.#settings.clock.monotonic();
     const { lane, client } = request;
+    if (lane !== "refresh" && lane !== "suggestion") this.#asked.note(client, now);
     const key = ticketKey(client, request.question);
     const standing = reservations.standing(key, now);
     if (standing.kind === "reserved") {
@@ -92,14 +94,14 @@ export class Admission {
 
   /** Who cannot be served in time any more, since others went before them. */
   overtaken(): Waiter[] {
-    const { queue, plan } = this.#settings;
+    const { queue, planned } = this.#settings;
     return (["newcomer", "returner"] as const).flatMap((kind) => {
       const last = queue.last(kind);
       if (last === undefined) return [];
       const ahead = queue.ahead(kind, last.share, NOBODY);
       const others = { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1, refresh: 0 };
       const before = callsBefore(kind, others);
-      const servedAt = plan(urgencyOf(kind)).timeAt(before);
+      const servedAt = planned().of(urgencyOf(kind)).timeAt(before);
       return servedAt > last.since + last.request.maxWaitMs + NOW_MS ? [last] : [];
     });
   }
@@ -123,8 +125,8 @@ export class Admission {
   /** When somebody new would have a call, if nobody went before it who comes later. */
   #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry): number {
     if (maxWaitMs === Infinity) return -Infinity;
-    const { clock, queue, reservations, plan, stats, windowMs } = this.#settings;
-    const { timeAt } = plan(urgencyOf(kind));
+    const { clock, queue, reservations, planned, stats, windowMs } = this.#settings;
+    const { timeAt } = planned().of(urgencyOf(kind));
     if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
     const now = clock.monotonic();
     // Who is only expected keeps nobody from waiting where nobody waits: no call shall be idle for them.
@@ -132,7 +134,7 @@ export class Admission {
       queue.visitors === 0
         ? NOBODY
         : {
-            carts: (stats.recentCarts(now) * maxWaitMs) / windowMs,
+            carts: (stats.cartsPerWindow(now) * maxWaitMs) / windowMs,
             reserved: reservations.dueWithin(maxWaitMs, now),
           };
     return timeAt(callsBefore(kind, queue.ahead(kind, share, expected)));
@@ -143,7 +145,8 @@ export class Admission {
     const now = this.#settings.clock.monotonic();
     const { lane, client, maxWaitMs } = request;
     if (lane === "suggestion") return this.#refusal(request, "busy", windowMs, false);
-    const part = this.othersWant(client) ? partOpenTo(this.#fairShare.of(request, now)) : 1;
+    const othersAsk = this.#asked.atOfOthers(client) > now - windowMs;
+    const part = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
     const ticket = reservations.refuse({ key, askedAt, maxWaitMs, part }, this.#outlook());
     this.#fairShare.charge(request, now, REFUSED_COUNTS);
     const { isReserved, dueAt } = ticket;
@@ -178,12 +181,14 @@ export class Admission {
   }
 
   #outlook(): Outlook {
-    const { clock, windowMs, pausedForMs, plan, queue } = this.#settings;
+    const { clock, windowMs, planned, queue } = this.#settings;
+    const { pausedUntil, of } = planned();
+    const now = clock.monotonic();
     return {
-      now: clock.monotonic(),
+      now,
       windowMs,
-      pausedForMs: pausedForMs(),
-      callsUntil: plan("visitor").callsUntil,
+      pausedForMs: Math.max(0, pausedUntil - now),
+      callsUntil: of("visitor").callsUntil,
       waiting: queue.visitors,
       backAndWaiting: queue.waiting("reserved"),
     };
@@ -195,12 +200,12 @@ export function urgencyOf(kind: Kind): Urgency {
   return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
 }
 
-/** While others want calls too: all of what can be reserved, and half as much with every further level of a busy client or network. */
+/** While others ask as well: all of what can be reserved, and half as much with every further level of a busy client or network. */
 function partOpenTo({ client, network }: Share): number {
   return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
 }
 
-/** When the latest of all clients but one was refused. */
+/** When something last happened to any client but one. */
 class LatestOfTwo {
   #client = "";
   #at = -Infinity;

@@ -27,6 +27,9 @@ export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
 const RECENT_WINDOWS = 10;
 const LONGEST_COUNTED_SECONDS = 600;
 
+/** Carts come by chance: over one window alone a third of the budget is often a half. */
+const CART_WINDOWS = 2;
+
 export class LaneStats {
   readonly #windowMs: number;
   readonly #totals = perLane<Totals>(() => ({
@@ -39,7 +42,7 @@ export class LaneStats {
     longestWaitMs: 0,
   }));
   readonly #causes: Record<RefusalCause, number> = { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 };
-  /** Carts of the last window, oldest first. */
+  /** When carts had a call within the last two windows, oldest first. */
   readonly #carts: number[] = [];
   #reserved = 0;
   #claimed = 0;
@@ -90,11 +93,11 @@ export class LaneStats {
     this.#claimed += 1;
   }
 
-  /** Carts that had a call within the last window. */
-  recentCarts(now: number): number {
+  /** Calls that carts had in a window, on average over the last two. */
+  cartsPerWindow(now: number): number {
     const carts = this.#carts;
-    while (carts[0] !== undefined && carts[0] <= now - this.#windowMs) carts.shift();
-    return carts.length;
+    while (carts[0] !== undefined && carts[0] <= now - CART_WINDOWS * this.#windowMs) carts.shift();
+    return carts.length / CART_WINDOWS;
   }
 
   lanes(queued: Readonly<Record<Lane, number>>): Record<Lane, LaneFigures> {

@@ -16,7 +16,10 @@ export type Heads = Readonly<Partial<Record<Kind, Share>>>;
 const CARTS_BEFORE_RESERVED = 2;
 const CALLS_BEFORE_REFRESH = 9;
 
-/** The part of a window's calls for which carts go before all others. */
+/** So many turns are made up for when newcomers were not there to take theirs. */
+const MOST_BEHIND = 10;
+
+/** The part of the calls for which carts go before all others. */
 export const CHECKOUT_RESERVE = 1 / 2;
 
 /** The part of the calls that may be reserved: every third, less those that renew prices. */
@@ -26,10 +29,11 @@ export const RESERVABLE = 0.3;
 export interface Turns {
   readonly cartsBeforeReserved: number;
   readonly callsBeforeRefresh: number;
-  readonly returnerIsNext: boolean;
+  /** Newcomers less returners served of late: it is a returner's turn when newcomers are ahead, so newcomers have at least half. */
+  readonly newcomersLead: number;
 }
 
-export const FIRST_TURNS: Turns = { cartsBeforeReserved: 0, callsBeforeRefresh: 0, returnerIsNext: false };
+export const FIRST_TURNS: Turns = { cartsBeforeReserved: 0, callsBeforeRefresh: 0, newcomersLead: 0 };
 
 /** Who gets the next call; `reserveLeft`: carts have not used up their reserve. */
 export function nextKind(heads: Heads, turns: Turns, reserveLeft: boolean): Kind | undefined {
@@ -51,18 +55,23 @@ function nextVisitor({ cart, newcomer, returner }: Heads, turns: Turns): Kind | 
   if (!returner) return firstKind;
   const difference = compareShares(first, returner);
   if (difference !== 0) return difference < 0 ? firstKind : "returner";
-  return turns.returnerIsNext ? "returner" : firstKind;
+  return turns.newcomersLead > 0 ? "returner" : firstKind;
 }
 
 /** The turns once `kind` has had a call while `heads` waited. */
 export function turnsAfter(turns: Turns, kind: Kind, heads: Heads): Turns {
-  const { cartsBeforeReserved, callsBeforeRefresh, returnerIsNext } = turns;
+  const { cartsBeforeReserved, callsBeforeRefresh, newcomersLead } = turns;
   return {
     cartsBeforeReserved:
       kind === "reserved" ? 0 : cartsBeforeReserved + (kind === "cart" && heads.reserved ? 1 : 0),
     callsBeforeRefresh: kind === "refresh" ? 0 : callsBeforeRefresh + (heads.refresh ? 1 : 0),
-    returnerIsNext: kind === "returner" ? false : kind === "newcomer" || kind === "cart" || returnerIsNext,
+    newcomersLead: leadAfter(newcomersLead, kind),
   };
+}
+
+function leadAfter(lead: number, kind: Kind): number {
+  if (kind === "newcomer") return Math.min(lead + 1, 1);
+  return kind === "returner" ? Math.max(lead - 1, -MOST_BEHIND) : lead;
 }
 
 /** How many wait as each kind, as somebody new sees them. */

@@ -33,6 +33,7 @@ const PLAN_LASTS = 1 / 600;
 /** What is known of the next calls. */
 interface Planned {
   readonly madeAt: number;
+  readonly pausedUntil: number;
   readonly returns: Returns;
   readonly of: (urgency: Urgency) => Plan;
 }
@@ -85,8 +86,7 @@ class Scheduler implements Quota {
       queue: this.#queue,
       reservations: this.#reservations,
       stats: this.#stats,
-      plan: (urgency) => this.#planned(PLAN_LASTS * ledger.windowMs).of(urgency),
-      pausedForMs: () => ledger.forecast().pausedForMs,
+      planned: () => this.#planned(PLAN_LASTS * ledger.windowMs),
     });
   }
 
@@ -197,8 +197,10 @@ class Scheduler implements Quota {
   #planned(mostAgeMs: number): Planned {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
-    const returns = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs, this.#taking);
-    return (this.#plan = { madeAt: now, returns, of: this.#pacer.plan(returns, now) });
+    const forecast = this.#ledger.forecast();
+    const returns = returnsOf(forecast, this.#callTimes.likelyMs, this.#taking);
+    const pausedUntil = now + forecast.pausedForMs;
+    return (this.#plan = { madeAt: now, pausedUntil, returns, of: this.#pacer.plan(returns, now) });
   }
 
   /** Somebody came or went. A visitor who was told to come back within a window counts as one who waits. */
@@ -298,7 +300,8 @@ class Scheduler implements Quota {
     this.#queue.regroup();
     const now = this.#clock.monotonic();
     const heads = this.#queue.heads(may);
-    const kind = nextKind(heads, this.#turns, this.#stats.recentCarts(now) < CHECKOUT_RESERVE * slots);
+    const reserve = Math.max(1, CHECKOUT_RESERVE * slots);
+    const kind = nextKind(heads, this.#turns, this.#stats.cartsPerWindow(now) < reserve);
     if (kind === undefined) return undefined;
     this.#turns = turnsAfter(this.#turns, kind, heads);
     this.#pacer.went(now, slots);

@@ -29,6 +29,8 @@ export interface Person {
   readonly bornAt: number;
   readonly behindOneAddress: boolean;
   servedAt: number | null;
+  /** When it was served: back at the second that it was told, with a reservation or without; null: at its first ask, or too early. */
+  cameBackAt: "reservation" | "second" | null;
   readonly toldMs: number[];
 }
 
@@ -91,6 +93,8 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
     quota
       .run(ask({ ...who, lane }), () => {
         person.servedAt ??= clock.monotonic();
+        if (person.manner === "obedient" && person.toldMs.length > 0)
+          person.cameBackAt = isKept ? "reservation" : "second";
         if (isKept) kept.served += 1;
         return call();
       })
@@ -126,6 +130,7 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
       bornAt,
       behindOneAddress: false,
       servedAt: null,
+      cameBackAt: null,
       toldMs: [],
       ...more,
     };

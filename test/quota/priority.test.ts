@@ -1,0 +1,190 @@
+/** The order of the queue, one comparison at a time: who goes next, whose turn it is, and what a newcomer waits behind. */
+import { describe, expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import { compareShares, type Share } from "../../src/quota/scheduler/fair-share.js";
+import {
+  type Ahead,
+  callsBefore,
+  FIRST_TURNS,
+  type Heads,
+  type Kind,
+  nextKind,
+  turnsAfter,
+} from "../../src/quota/scheduler/priority.js";
+
+const LITTLE: Share = { network: 0, client: 0 };
+const MORE: Share = { network: 1, client: 1 };
+
+/** Who gets so many calls while all of these keep waiting. */
+function play(heads: Heads, calls: number, reserveLeft = true): (Kind | undefined)[] {
+  let turns = FIRST_TURNS;
+  return Array.from({ length: calls }, () => {
+    const kind = nextKind(heads, turns, reserveLeft);
+    if (kind !== undefined) turns = turnsAfter(turns, kind, heads);
+    return kind;
+  });
+}
+
+const all = (share: Share = LITTLE): Required<Heads> => ({
+  cart: share,
+  reserved: share,
+  newcomer: share,
+  returner: share,
+  refresh: share,
+  suggestion: share,
+});
+
+/** The same without some kinds. */
+function without(...kinds: Kind[]): Heads {
+  return Object.fromEntries(Object.entries(all()).filter(([kind]) => !kinds.some((one) => one === kind)));
+}
+
+describe("shares", () => {
+  test("are compared by the network first, then by the client", () => {
+    expect(compareShares({ network: 0, client: 5 }, { network: 1, client: 0 })).toBeLessThan(0);
+    expect(compareShares({ network: 1, client: 0 }, { network: 0, client: 5 })).toBeGreaterThan(0);
+    expect(compareShares({ network: 1, client: 0 }, { network: 1, client: 1 })).toBeLessThan(0);
+    expect(compareShares({ network: 1, client: 1 }, { network: 1, client: 0 })).toBeGreaterThan(0);
+    expect(compareShares(MORE, MORE)).toBe(0);
+  });
+});
+
+describe("the next call", () => {
+  test("is nobody's when nobody waits", () => {
+    expect(nextKind({}, FIRST_TURNS, true)).toBeUndefined();
+  });
+
+  test("is the only one's who waits, whoever that is", () => {
+    for (const kind of ["cart", "reserved", "newcomer", "returner", "refresh", "suggestion"] as const)
+      for (const reserveLeft of [true, false])
+        expect(nextKind({ [kind]: MORE }, FIRST_TURNS, reserveLeft)).toBe(kind);
+  });
+
+  test("is a cart's, and every third time a reservation's", () => {
+    expect(play({ cart: MORE, reserved: LITTLE }, 7)).toEqual([
+      "cart",
+      "cart",
+      "reserved",
+      "cart",
+      "cart",
+      "reserved",
+      "cart",
+    ]);
+  });
+
+  test("is a reservation's before everybody else's, and before a cart's whose reserve is used up", () => {
+    expect(play(without("cart", "refresh"), 5)).toEqual(Array.from({ length: 5 }, () => "reserved"));
+    expect(play({ cart: LITTLE, reserved: LITTLE }, 3, false)).toEqual(["reserved", "reserved", "reserved"]);
+  });
+
+  test("is a cart's before any visitor's within the reserve, and behind equals beyond it", () => {
+    const heads = { cart: MORE, newcomer: LITTLE, returner: LITTLE };
+    expect(play(heads, 3)).toEqual(["cart", "cart", "cart"]);
+    expect(play(heads, 4, false)).toEqual(["newcomer", "returner", "newcomer", "returner"]);
+    expect(play({ cart: LITTLE, newcomer: LITTLE }, 2, false)).toEqual(["newcomer", "newcomer"]);
+    expect(play({ cart: LITTLE, newcomer: MORE }, 2, false)).toEqual(["cart", "cart"]);
+    expect(play({ cart: LITTLE, newcomer: MORE, returner: LITTLE }, 2, false)).toEqual(["cart", "cart"]);
+    expect(play({ cart: MORE, newcomer: MORE, returner: LITTLE }, 2, false)).toEqual([
+      "returner",
+      "returner",
+    ]);
+  });
+
+  test("alternates between newcomers and returners who had as much, and else is theirs who had less", () => {
+    expect(play({ newcomer: LITTLE, returner: LITTLE }, 4)).toEqual([
+      "newcomer",
+      "returner",
+      "newcomer",
+      "returner",
+    ]);
+    expect(play({ newcomer: LITTLE, returner: MORE }, 3)).toEqual(["newcomer", "newcomer", "newcomer"]);
+    expect(play({ newcomer: MORE, returner: LITTLE }, 3)).toEqual(["returner", "returner", "returner"]);
+  });
+
+  test("makes up for the turns that newcomers were not there to take, and for no others", () => {
+    const both = { newcomer: LITTLE, returner: LITTLE };
+    let turns = FIRST_TURNS;
+    const serve = (kind: Kind, times: number): void => {
+      for (let n = 0; n < times; n += 1)
+        turns = turnsAfter(turns, kind, { ...both, reserved: LITTLE, cart: LITTLE });
+    };
+    const next = (times: number): (Kind | undefined)[] =>
+      Array.from({ length: times }, () => {
+        const kind = nextKind(both, turns, true);
+        if (kind !== undefined) turns = turnsAfter(turns, kind, both);
+        return kind;
+      });
+    serve("returner", 2);
+    expect(next(4)).toEqual(["newcomer", "newcomer", "newcomer", "returner"]);
+    serve("newcomer", 20);
+    serve("reserved", 3);
+    serve("cart", 3);
+    expect(next(3)).toEqual(["returner", "newcomer", "returner"]);
+    serve("returner", 50);
+    expect(next(12).filter((kind) => kind === "newcomer")).toHaveLength(11);
+  });
+
+  test("is a renewal's when no visitor waits, and at least every tenth time when some do", () => {
+    expect(nextKind({ refresh: MORE, suggestion: LITTLE }, FIRST_TURNS, true)).toBe("refresh");
+    for (const heads of [without("suggestion"), without("cart", "reserved"), without("newcomer", "returner")])
+      expect(play(heads, 30).flatMap((kind, at) => (kind === "refresh" ? at : []))).toEqual([9, 19, 29]);
+    expect(play(without("refresh"), 30)).not.toContain("refresh");
+  });
+
+  test("is a suggestion's only when nobody else waits", () => {
+    expect(play(all(), 100)).not.toContain("suggestion");
+  });
+
+  test("leaves a reservation three tenths of the calls whatever else waits", () => {
+    const shares = fc.record({ network: fc.nat(3), client: fc.nat(3) });
+    const heads = fc.record(
+      { cart: shares, newcomer: shares, returner: shares, refresh: shares, suggestion: shares },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(heads, fc.boolean()), { minLength: 60, maxLength: 60 }), (moments) => {
+        let turns = FIRST_TURNS;
+        let reserved = 0;
+        for (const [others, reserveLeft] of moments) {
+          const waiting = { ...others, reserved: LITTLE };
+          const kind = nextKind(waiting, turns, reserveLeft);
+          if (kind === undefined) throw new Error("a call was left");
+          if (kind === "reserved") reserved += 1;
+          turns = turnsAfter(turns, kind, waiting);
+        }
+        expect(reserved).toBeGreaterThanOrEqual(0.3 * moments.length - 1);
+      }),
+    );
+  });
+});
+
+describe("what somebody new waits behind", () => {
+  const NOBODY: Ahead = {
+    carts: 0,
+    reserved: 0,
+    refresh: 0,
+    own: 0,
+    ownEquals: 0,
+    othersWithLess: 0,
+    othersEqual: 0,
+  };
+
+  test.each<[string, "cart" | "newcomer" | "returner", Partial<Ahead>, number]>([
+    ["nobody", "newcomer", {}, 0],
+    ["carts and reservations, as a visitor", "newcomer", { carts: 2, reserved: 3 }, 5],
+    ["the same as a returner", "returner", { carts: 2, reserved: 3 }, 5],
+    ["those of its own kind", "newcomer", { own: 4, ownEquals: 2 }, 4],
+    ["those of the other kind who had less", "newcomer", { othersWithLess: 3 }, 3],
+    ["as many of the other kind who had as much as there are turns", "newcomer", { othersEqual: 9 }, 1],
+    ["the same with equals before it", "returner", { own: 3, ownEquals: 3, othersEqual: 9 }, 7],
+    ["no more of them than there are", "newcomer", { own: 3, ownEquals: 3, othersEqual: 2 }, 5],
+    ["carts, as a cart", "cart", { own: 4 }, 4],
+    ["every third time a reservation, as a cart", "cart", { own: 3, reserved: 9 }, 5],
+    ["no more reservations than there are, as a cart", "cart", { own: 3, reserved: 1 }, 4],
+    ["no visitor, as a cart", "cart", { othersWithLess: 5, othersEqual: 5 }, 0],
+    ["every tenth time a renewal", "newcomer", { carts: 20, refresh: 9 }, 22],
+    ["no more renewals than there are", "newcomer", { carts: 20, refresh: 1 }, 21],
+  ])("is %s", (_, kind, ahead, calls) => {
+    expect(callsBefore(kind, { ...NOBODY, ...ahead })).toBe(calls);
+  });
+});

@@ -1,0 +1,181 @@
+/** What refused visitors are told: never more than a window, with a reservation where there is one, and what becomes of it. */
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import * as fc from "fast-check";
+import { RESERVABLE } from "../../src/quota/scheduler/priority.js";
+import {
+  type Outlook,
+  type Refused,
+  Reservations,
+  ticketKey,
+} from "../../src/quota/scheduler/reservations.js";
+
+const WINDOW_MS = 60_000;
+const EVERY_MS = 1000;
+
+let reservations = new Reservations();
+let tickets = 0;
+beforeEach(() => {
+  reservations = new Reservations();
+  tickets = 0;
+});
+
+/** One call a second, the first in a second. */
+function outlook(now: number, more: Partial<Outlook> = {}): Outlook {
+  return {
+    now,
+    windowMs: WINDOW_MS,
+    pausedForMs: 0,
+    callsUntil: (at) => Math.max(0, Math.floor((at - now) / EVERY_MS)),
+    waiting: 0,
+    backAndWaiting: 0,
+    ...more,
+  };
+}
+
+function refuse(now: number, more: Partial<Refused & Outlook> = {}) {
+  tickets += 1;
+  const refused = { key: `ticket ${tickets}`, askedAt: now, maxWaitMs: 8000, part: 1, ...more };
+  return reservations.refuse(refused, outlook(now, more));
+}
+
+const seconds = (ticket: { dueAt: number }, now: number): number => (ticket.dueAt - now) / 1000;
+
+describe("a reservation", () => {
+  test("is for the first second by which there are calls enough, and up to every later one a part of them is reserved", () => {
+    const told = Array.from({ length: 18 }, () => refuse(0));
+    expect(told.map(({ isReserved }) => isReserved)).toEqual(told.map(() => true));
+    expect(told.map((ticket) => seconds(ticket, 0))).toEqual([
+      1, 3, 6, 10, 13, 16, 20, 23, 26, 30, 33, 36, 40, 43, 46, 50, 53, 56,
+    ]);
+    expect(reservations.size).toBe(18);
+  });
+
+  test("is never for more than the reservable part of the calls until any second, whoever comes when", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(4000), { maxLength: 80 }), (pauses) => {
+        const kept = new Reservations();
+        const told: { key: string; dueAt: number }[] = [];
+        let now = 0;
+        for (const [n, pauseMs] of pauses.entries()) {
+          now += pauseMs;
+          const refused = { key: `${n}`, askedAt: now, maxWaitMs: 8000, part: 1 };
+          const { key, isReserved, dueAt } = kept.refuse(refused, outlook(now));
+          expect(dueAt - now).toBeLessThanOrEqual(WINDOW_MS);
+          if (!isReserved) continue;
+          const before = told.filter(
+            (one) => one.dueAt <= dueAt && kept.standing(one.key, now).kind !== "returner",
+          );
+          expect(before.length).toBeLessThan(RESERVABLE * ((dueAt - now) / EVERY_MS + 1));
+          told.push({ key, dueAt });
+        }
+      }),
+    );
+  });
+
+  test("leaves a call to each of those who wait already", () => {
+    expect(seconds(refuse(0, { waiting: 8 }), 0)).toBe(8);
+    expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(13);
+  });
+
+  test("counts those who are back and wait", () => {
+    expect(seconds(refuse(0, { waiting: 2, backAndWaiting: 2 }), 0)).toBe(6);
+  });
+
+  test("is not given where a smaller part is open to a busy client", () => {
+    const busy = { part: 1 / 8 };
+    expect(
+      [refuse(0, busy), refuse(0, busy), refuse(0, busy), refuse(0, busy)].map((one) => one.isReserved),
+    ).toEqual([true, true, true, false]);
+    expect(refuse(0).isReserved).toBe(true);
+  });
+
+  test("is not given to work that waits for ever, nor when all are given", () => {
+    expect(refuse(0, { maxWaitMs: Infinity }).isReserved).toBe(false);
+    for (let n = 0; n < 40; n += 1) refuse(0);
+    expect([refuse(0).isReserved, refuse(50).isReserved]).toEqual([false, false]);
+    expect(refuse(4000).isReserved).toBe(true);
+  });
+
+  test("can be claimed from shortly before its second until shortly after the next", () => {
+    const { key, dueAt } = refuse(300);
+    const standings = [dueAt - 251, dueAt - 250, dueAt, dueAt + 1500].map(
+      (at) => reservations.standing(key, at).kind,
+    );
+    expect(standings).toEqual(["early", "reserved", "reserved", "reserved"]);
+    expect(reservations.standing(key, dueAt + 2500).kind).toBe("returner");
+    expect([reservations.size, reservations.lapsed(dueAt + 2500)]).toEqual([0, 1]);
+  });
+
+  test("belongs to a client and its question", () => {
+    expect(ticketKey("a", "one")).toBe(ticketKey("a", "one"));
+    expect(new Set([ticketKey("a", "one"), ticketKey("b", "one"), ticketKey("a", "two")]).size).toBe(3);
+    expect(ticketKey("a", "kabul.af")).not.toContain("kabul");
+  });
+
+  test("stays the first time that its holder asks too early, and is lost the second time", () => {
+    for (let n = 0; n < 5; n += 1) refuse(0);
+    const ticket = refuse(0);
+    const once = reservations.askedEarly(ticket, false, outlook(2000));
+    expect(once).toMatchObject({ isReserved: true, dueAt: ticket.dueAt, askedAt: 0 });
+    const twice = reservations.askedEarly(once, false, outlook(4000));
+    expect(twice).toMatchObject({ isReserved: false, dueAt: 4000 + WINDOW_MS, askedAt: 4000 });
+    expect([reservations.size, reservations.standing(ticket.key, ticket.dueAt).kind]).toEqual([5, "early"]);
+  });
+
+  test("stays however often its holder asks too early for another name of the same search", () => {
+    let ticket = refuse(0, { waiting: 20 });
+    for (let at = 1000; at < 10_000; at += 1000) ticket = reservations.askedEarly(ticket, true, outlook(at));
+    expect(ticket.isReserved).toBe(true);
+  });
+});
+
+describe("without a reservation", () => {
+  const full = { callsUntil: () => 1, waiting: 5 };
+
+  test("the whole window is told, and who asks too early waits for another one", () => {
+    const ticket = refuse(0, full);
+    expect([ticket.isReserved, seconds(ticket, 0)]).toEqual([false, 60]);
+    const again = reservations.askedEarly(ticket, false, outlook(10_000, full));
+    expect(again).toMatchObject({ isReserved: false, dueAt: 70_000, askedAt: 10_000 });
+    expect(reservations.standing(ticket.key, 60_000).kind).toBe("early");
+    expect(reservations.standing(ticket.key, 70_000).kind).toBe("returner");
+  });
+
+  test("a returner is a newcomer again after another minute", () => {
+    const { key } = refuse(0, full);
+    expect(reservations.standing(key, 119_000).kind).toBe("returner");
+    refuse(121_500, full);
+    expect(reservations.standing(key, 121_500).kind).toBe("newcomer");
+  });
+
+  test("a crowd is spread over the last quarter of the window", () => {
+    const told = Array.from({ length: 400 }, () => seconds(refuse(0, full), 0));
+    expect([Math.min(...told), Math.max(...told)]).toEqual([45, 60]);
+    const perSecond = [...new Set(told)].map((one) => told.filter((other) => other === one).length);
+    expect(Math.max(...perSecond)).toBeLessThanOrEqual(400 / 16 + 4);
+  });
+
+  test("after a cold start a sixth more is told, and a longer pause of the upstream is told whole", () => {
+    const cold = { callsUntil: (at: number) => (at >= 70_060 ? 57 : 0) };
+    expect(seconds(refuse(0, cold), 0)).toBe(70);
+    const paused = { pausedForMs: 200_000, callsUntil: (at: number) => (at >= 200_000 ? 57 : 0) };
+    expect(seconds(refuse(0, paused), 0)).toBe(200);
+  });
+
+  test("no more tickets are remembered than fit", () => {
+    const first = refuse(0, full);
+    for (let n = 0; n < 10_000; n += 1) refuse(0, full);
+    expect(reservations.standing(first.key, 60_000).kind).toBe("newcomer");
+  });
+});
+
+describe("a call", () => {
+  test("is held for reservations only where those after it could not serve them in time", () => {
+    const scarce = (at: number): number => (at >= 5000 ? 1 : 0);
+    refuse(0, { callsUntil: scarce });
+    // The next call after this one is far away.
+    expect(reservations.heldUntil(4100, () => 1)).toBe(6500);
+    expect(reservations.heldUntil(4100, () => 2)).toBeNull();
+    expect(reservations.heldUntil(6500, () => 1)).toBeNull();
+  });
+});
