@@ -59,6 +59,7 @@ export function requireScope(
       });
     }
     if (!token.scopes.includes(scope)) {
+      guesses.lacksScope(request, token.name, scope);
       throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });

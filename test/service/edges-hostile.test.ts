@@ -409,6 +409,21 @@ describe("wrong tokens", () => {
     expect(service.log.join("\n")).not.toMatch(/guess-|198\.51\.100\.66/);
   });
 
+  test("a good one without the scope leaves a line with its name", async () => {
+    await service.ask("/metrics", { headers: { "X-Forwarded-For": "198.51.100.69", ...bearer("read") } });
+    expect(logged("auth.scope.missing").slice(-1)).toEqual([
+      {
+        level: "warn",
+        event: "auth.scope.missing",
+        requestId: expect.any(String),
+        token: "read",
+        scope: "metrics",
+        route: "/metrics",
+        client: expect.stringMatching(/^[0-9a-f]{12}$/),
+      },
+    ]);
+  });
+
   test("of one client keep its right ones waiting, and nobody else's", async () => {
     const right = (from: string) =>
       service.ask("/v1/staff/tier", { headers: { "X-Forwarded-For": from, ...bearer("read") } });

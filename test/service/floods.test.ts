@@ -95,6 +95,13 @@ onLinux("a client that never reads", () => {
     60_000,
   );
 
+  test("does not keep the service from ending", async () => {
+    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000", SHUTDOWN_GRACE_MS: "300" });
+    for (let made = 0; made < 5; made += 1) open(port).pause().write(get("/openapi.json").repeat(REQUESTS));
+    await until(() => started.stdout.filter((line) => line.includes("/openapi.json")).length >= 5);
+    expect(await started.stop()).toBe(0);
+  });
+
   test("loses its connections once it is far past its limit", async () => {
     const { port } = await start({ CLIENT_RATE_PER_MINUTE: "50" });
     const ended = new Set<Socket>();

@@ -71,6 +71,7 @@ export function serve(app: Express, parts: ServerParts): Server {
     if (!parts.isAnswered(request, response)) app(request, response);
   }
 
+  const open = new Set<Socket>();
   const rules: ConnectionRules = {
     ...parts,
     parseOn(socket, rest) {
@@ -82,11 +83,18 @@ export function serve(app: Express, parts: ServerParts): Server {
     },
   };
   server.on("connection", (socket) => {
-    if (!connections.has(socket)) connections.set(socket, new Connection(socket, rules));
+    if (connections.has(socket)) return;
+    connections.set(socket, new Connection(socket, rules));
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
   });
   server.on("upgrade", (request: Arrived, socket, rest) => {
     connections.get(socket)?.hold(request, rest);
   });
+  // Node's own knows nothing of those that it has let go.
+  server.closeAllConnections = () => {
+    for (const socket of open) socket.destroy();
+  };
   server.on("checkContinue", (request, response) => {
     // Or Node would end the connection behind an answer that comes without the invitation, though the body is read either way.
     Object.assign(response, { _expect_continue: false });

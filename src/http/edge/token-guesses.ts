@@ -15,6 +15,8 @@ export interface TokenGuesses {
   admit(request: Request): void;
   /** Counts a wrong token and writes an audit line with the client, hashed, and the route. */
   wrong(request: Request, kind: "staff" | "customer"): void;
+  /** Writes an audit line about a good token that lacks a scope. */
+  lacksScope(request: Request, name: string, scope: string): void;
 }
 
 export function createTokenGuesses(clock: Clock, log: Log): TokenGuesses {
@@ -31,6 +33,10 @@ export function createTokenGuesses(clock: Clock, log: Log): TokenGuesses {
       const { id, client, route } = contextOf(request);
       windows.of(client).count += 1;
       log.warn("auth.token.wrong", { requestId: id, kind, route, client: markOf(client) });
+    },
+    lacksScope(request, name, scope) {
+      const { id, client, route } = contextOf(request);
+      log.warn("auth.scope.missing", { requestId: id, token: name, scope, route, client: markOf(client) });
     },
   };
 }

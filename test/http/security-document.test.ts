@@ -1,0 +1,28 @@
+/** docs/security.md names tests that exist, and figures that are those of the code. */
+import { expect, test } from "@jest/globals";
+import { existsSync, readFileSync } from "node:fs";
+import { ROOT } from "../../src/root.js";
+
+const read = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");
+const text = read("docs/security.md");
+
+test("every requirement is held by tests that exist", () => {
+  const rows = text.split("\n").filter((line) => /^\| \d+\.\d+\.\d+/.test(line));
+  expect(rows.length).toBeGreaterThan(40);
+  for (const row of rows) {
+    const tests = [...row.matchAll(/`(test\/[^`]+)`/g)].map(([, path]) => path ?? "");
+    expect([row, tests.length]).not.toEqual([row, 0]);
+    for (const path of tests) expect([path, existsSync(new URL(path, ROOT))]).toEqual([path, true]);
+  }
+});
+
+test.each([
+  ["src/http/edge/connection.ts", /MOST_OUTSTANDING = (\d+)/, /at most (\d+) requests outstanding/],
+  ["src/http/edge/connection.ts", /LINGER_MS = (\d+)_000/, /ending has (\d+) s/],
+  ["src/http/edge/token-guesses.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
+  ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
+  ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
+  ["src/logger.ts", /MOST_WAITING_BYTES = (\d+) /, /at most (\d+) MB of log/],
+])("a figure is the one of %s: %s", (path, inCode, inText) => {
+  expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]);
+});
