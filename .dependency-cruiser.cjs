@@ -46,7 +46,7 @@ const homes = {
   ioredis: "redis\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
-  jose: "(?:retail/promise|account/customer-tokens)\\.ts$",
+  jose: "(?:retail/promise(?:-check)?|account/customer-tokens)\\.ts$",
   uplot: "pages/operator/",
 };
 

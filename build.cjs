@@ -44,7 +44,7 @@ for (const file of readdirSync(join(__dirname, "dist")))
   if (file.startsWith("chunk-") && !(`dist/${file}` in metafile.outputs))
     rmSync(join(__dirname, "dist", file));
 
-const pages = ["storefront", "operator"];
+const pages = ["storefront", "operator", "checkout"];
 // Whatever lies there is served.
 rmSync(join(__dirname, "dist/pages"), { recursive: true, force: true });
 buildSync({

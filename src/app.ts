@@ -13,6 +13,7 @@ import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
+import { CHECKOUT_PATH, createDemoCheckout } from "./http/checkout.js";
 import { createClientLimit } from "./http/client-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
@@ -419,7 +420,14 @@ export function createApp(settings: AppSettings): App {
     GET: (_request, response) => response.set("Cache-Control", "no-store").json(promises.publicKeys()),
   });
   route(app, "/problems/:code", { GET: explainProblem });
-  app.use(pageRoutes({ storefront: config.demoStorefront }));
+  app.use(
+    pageRoutes({
+      storefront: config.demoStorefront,
+      checkoutUrl: config.checkoutUrl,
+      demoCheckout:
+        config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, () => clock.now()) : null,
+    }),
+  );
   app.use(docsRouter(() => openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");

@@ -61,6 +61,8 @@ export interface Config {
   readonly clientColdPerMinute: number;
   /** Whether the demo storefront is served at `/`. */
   readonly demoStorefront: boolean;
+  /** Where the demo page posts a signed cart: an address, or `/checkout`, the demo checkout of sandbox mode. Null: nowhere. */
+  readonly checkoutUrl: string | null;
   readonly logLevel: LogLevel;
   readonly shutdownGraceMs: number;
   readonly sandboxConfigFile: string;
@@ -115,6 +117,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
     demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
+    checkoutUrl: readCheckout(settings, production) ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
@@ -167,6 +170,11 @@ function addressOf(settings: Settings, name: string, text: string, production: b
     return url;
   }
   return null;
+}
+
+function readCheckout(settings: Settings, production: boolean): string | null {
+  const text = settings.text("CHECKOUT_URL");
+  return text === null ? null : (addressOf(settings, "CHECKOUT_URL", text, production)?.href ?? null);
 }
 
 function readRetail(settings: Settings): RetailConfig | null {

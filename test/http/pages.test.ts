@@ -14,7 +14,7 @@ const log = createLog("error");
 const withPages = (storefront: boolean) =>
   express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    pageRoutes({ storefront }),
+    pageRoutes({ storefront, checkoutUrl: null, demoCheckout: null }),
     problemHandler(log, () => undefined),
   );
 

@@ -75,6 +75,21 @@ describe("when the wholesale price rises", () => {
     expect(signed).toEqual(["herat.af renewal 46.00", "kabul.af renewal 46.00"]);
   });
 
+  test("T3: a price of ten seconds ago is not signed once another one has shown that prices changed", async () => {
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 31.00"]);
+    await clock.advance(10_000);
+    for (const action of ["registration", "renewal"] as const)
+      sandbox.control.setPrice("demo", of(action, 3000));
+    // The renewal is being asked again, and has not been answered yet.
+    const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
+    expect(await shop().availability("kabul.af")).toMatchObject({ premium: false, stale: false });
+    const late = await hold.caught();
+    const cart = shop().cart(renewal("herat.af"));
+    await clock.advance(1_000);
+    late.release();
+    expect((await cart).signed).toEqual(["herat.af renewal 46.00"]);
+  });
+
   test("T3: with the upstream down nothing is signed from an old price, and the customer hears why", async () => {
     sandbox.control.setFault("all", { fault: "reset-on-accept" });
     await clock.advance(90_000);
