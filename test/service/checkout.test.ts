@@ -1,7 +1,7 @@
 /** From a signed cart to a checkout: what the demo checkout believes, and where the storefront posts a cart. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { type Answer, problemOf, type Service, startService } from "../support/service.js";
 
