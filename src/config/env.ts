@@ -56,6 +56,8 @@ export interface Config {
   /** Null: a random key in sandbox mode; otherwise carts aren't signed. */
   readonly promiseKeys: Secret | null;
   readonly corsOrigins: readonly string[];
+  /** Where security problems are reported, as a URI; null: there is no security.txt. */
+  readonly securityContact: string | null;
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
   readonly clientColdPerMinute: number;
@@ -113,6 +115,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     customers: readCustomers(settings, production),
     promiseKeys: readPromiseKeys(settings),
     corsOrigins: readOrigins(settings),
+    securityContact: readSecurityContact(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
@@ -249,6 +252,14 @@ function readPromiseKeys(settings: Settings): Secret | null {
   const read = parsePromiseKeys(secret.current());
   if (!read.ok) settings.fault("PROMISE_PRIVATE_KEY", read.problem);
   return secret;
+}
+
+/** RFC 9116, section 2.5.3: a web page, a mail address or a telephone number, as a URI. */
+function readSecurityContact(settings: Settings): string | null {
+  const contact = settings.text("SECURITY_CONTACT");
+  if (contact === null || /^(?:https:\/\/|mailto:[^\s@]+@|tel:\+)[!-~]+$/.test(contact)) return contact;
+  settings.fault("SECURITY_CONTACT", "must begin with https://, mailto: or tel:+");
+  return null;
 }
 
 function readOrigins(settings: Settings): string[] {

@@ -5,13 +5,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { type Request, type Response, Router } from "express";
 import { ServiceError } from "../errors.js";
 import { ROOT } from "../root.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
+import { type StaticFile, staticFile } from "./static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
 
@@ -38,13 +37,6 @@ function policy(checkoutUrl: string | null): string {
   ].join("; ");
 }
 
-interface PageFile {
-  readonly type: string;
-  readonly plain: Buffer;
-  /** Made when it is first asked for. */
-  compressed: Promise<Buffer> | null;
-}
-
 export interface PageSettings {
   /** Whether the demo page is shown; its files are not there either when it is not. */
   readonly storefront: boolean;
@@ -54,8 +46,6 @@ export interface PageSettings {
   readonly demoCheckout: DemoCheckout | null;
 }
 
-const compress = promisify(gzip);
-
 export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettings): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const contentSecurityPolicy = policy(checkoutUrl);
@@ -64,24 +54,19 @@ export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettin
   );
   const shop = files.get("storefront/index.html");
   if (shop) files.set("storefront/index.html", filled(shop, inAttribute(checkoutUrl ?? "")));
+  const served = new Map([...files].map(([path, file]) => [path, toServe(file)]));
 
-  async function send(request: Request, response: Response, file: PageFile | undefined): Promise<void> {
+  async function send(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
     if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
-    response.set({ "Cache-Control": "no-store", "Content-Type": file.type, Vary: "Accept-Encoding" });
-    if (request.acceptsEncodings("gzip") === false) {
-      response.send(file.plain);
-      return;
-    }
-    file.compressed ??= compress(file.plain);
-    response.set("Content-Encoding", "gzip").send(await file.compressed);
+    return file.send(request, response);
   }
-  function sendPage(request: Request, response: Response, file: PageFile | undefined): Promise<void> {
+  function sendPage(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
     response.set("Content-Security-Policy", contentSecurityPolicy);
     return send(request, response, file);
   }
   function page(path: string, name: string): void {
     route(router, path, {
-      GET: (request, response) => sendPage(request, response, files.get(`${name}/index.html`)),
+      GET: (request, response) => sendPage(request, response, served.get(`${name}/index.html`)),
     });
   }
 
@@ -91,7 +76,7 @@ export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettin
     const show = (request: Request, response: Response, view: CheckoutView): Promise<void> => {
       response.status(view.kind === "good" || view.kind === "nothing" ? 200 : 400);
       const file = files.get("checkout/index.html");
-      return sendPage(request, response, file && filled(file, asData(view)));
+      return sendPage(request, response, file && toServe(filled(file, asData(view))));
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),
@@ -99,9 +84,19 @@ export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettin
     });
   }
   route(router, "/assets/*path", {
-    GET: (request, response) => send(request, response, files.get([request.params["path"]].flat().join("/"))),
+    GET: (request, response) =>
+      send(request, response, served.get([request.params["path"]].flat().join("/"))),
   });
   return router;
+}
+
+interface PageFile {
+  readonly type: string;
+  readonly plain: string | Buffer;
+}
+
+function toServe({ type, plain }: PageFile): StaticFile {
+  return staticFile(plain, { type, cacheControl: "no-store" });
 }
 
 function readFiles(wanted: (path: string) => boolean): Map<string, PageFile> {
@@ -109,15 +104,14 @@ function readFiles(wanted: (path: string) => boolean): Map<string, PageFile> {
   for (const name of readdirSync(PAGES, { recursive: true, encoding: "utf8" })) {
     const path = name.split(sep).join("/");
     const type = TYPES[extname(path)];
-    if (type !== undefined && wanted(path))
-      files.set(path, { type, plain: readFileSync(join(PAGES, name)), compressed: null });
+    if (type !== undefined && wanted(path)) files.set(path, { type, plain: readFileSync(join(PAGES, name)) });
   }
   return files;
 }
 
 /** The page with this in the place that it leaves open. */
 function filled({ type, plain }: PageFile, text: string): PageFile {
-  return { type, plain: Buffer.from(plain.toString("utf8").replace("{{}}", () => text)), compressed: null };
+  return { type, plain: plain.toString("utf8").replace("{{}}", () => text) };
 }
 
 function inAttribute(text: string): string {

@@ -2,8 +2,8 @@
 import type { Page, Route } from "playwright-core";
 
 /** Only what is asked of the upstream; what memory holds is asked while somebody types. */
-export function onSearch(page: Page, answer: (route: Route) => Promise<void>): Promise<void> {
-  return page.route("/v1/search?*", (route) =>
+export async function onSearch(page: Page, answer: (route: Route) => Promise<void>): Promise<void> {
+  await page.route("/v1/search?*", (route) =>
     route.request().url().includes("only=known") ? route.continue() : answer(route),
   );
 }
