@@ -1,6 +1,6 @@
 /**
- * What the reseller's own people may know, and customers of their own domains: each with its age and where it came from. Another tier than
- * before is noticed within the tier's freshness, whoever asked for it.
+ * Account data for staff, and the domains of a customer, each with its age and its source. A change of tier is noticed within the tier's
+ * freshness, no matter who asked for it.
  */
 import { z } from "zod";
 import type { Known, Pool } from "../cache/cache.js";
@@ -14,7 +14,7 @@ import type { Answered } from "../upstream/call.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import type { Upstream } from "../upstream/operations.js";
 
-/** The three kinds of account data, in one pool under keys of their own. */
+/** The three kinds of account data, in one pool under separate keys. */
 export type AccountFact =
   | { readonly kind: "domains"; readonly records: readonly DomainRecord[] }
   | { readonly kind: "domain"; readonly record: DomainRecord | null }
@@ -51,7 +51,7 @@ const keptTier = z.strictObject({
   domainsNeeded: count.nullable(),
 });
 
-/** What was kept as JSON under a key of the account pool; undefined for anything that it never is. */
+/** A fact of the account pool that was saved as JSON under the key, or undefined if it isn't one. */
 export function decodeKeptFact(data: unknown, key: string): AccountFact | undefined {
   const fact = keptFact.safeParse(data).data;
   const [kind, name] = key.split(" ");
@@ -60,7 +60,7 @@ export function decodeKeptFact(data: unknown, key: string): AccountFact | undefi
   return isOfKey ? fact : undefined;
 }
 
-/** A tier that was kept as JSON; undefined for anything that it never is. */
+/** A tier that was saved as JSON, or undefined if it isn't one. */
 export const decodeKeptTier = (data: unknown): Tier | undefined => keptTier.safeParse(data).data;
 
 export interface Account {
@@ -68,8 +68,8 @@ export interface Account {
   /** Null: not managed by the reseller. */
   domain(ask: Ask, name: DomainName): Promise<Known<DomainRecord | null>>;
   /**
-   * The records of those of the names that the reseller manages, in their order: from the one list where that tells enough. `spend` is
-   * called before anything is asked of the upstream, and may refuse.
+   * The records of those names that the reseller manages, in the given order; from the domain list where it contains enough. `spend` is called
+   * before any upstream call, and can throw to prevent it.
    */
   managed(
     ask: Ask,
@@ -78,9 +78,9 @@ export interface Account {
   ): Promise<(Known<DomainRecord> & { readonly name: DomainName })[]>;
   balance(ask: Ask): Promise<Known<Balance>>;
   tier(ask: Ask): Promise<Known<Tier>>;
-  /** When the upstream last listed the name as the reseller's own, or null. Costs nothing. */
+  /** When the upstream last listed the name as managed by the reseller, or null. Makes no call. */
   ownedSinceMs(ascii: string): number | null;
-  /** Keeps the domain list and the tier known; the answer stops it. */
+  /** Keeps the domain list and the tier in memory; returns a function that stops it. */
   keepWarm(): () => void;
 }
 
@@ -91,22 +91,22 @@ export interface AccountSettings {
   /** How long each is answered from memory, in ms. */
   readonly factsFreshMs: number;
   readonly tierFreshMs: number;
-  /** Called with each newer word of the upstream on the tier. */
+  /** Called with each newer answer about the tier. */
   readonly onTier: (tier: string) => void;
-  /** Whether saved prices wait for the tier to prove good. */
+  /** Whether saved prices can't be used until the tier is known. */
   readonly awaitsTier: () => boolean;
-  /** How long until the quota has room for work that nobody waits for, in ms. */
+  /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const LIST_CAP = 100;
-/** How many names that the list does not tell of are asked for at a time. */
+/** How many names are requested at the same time if the list doesn't contain enough. */
 const AT_A_TIME = 5;
-/** At a start the price list goes first: visitors need it, and nobody waits for the tier. */
+/** On startup the price list goes first, because visitors need it and nobody waits for the tier. */
 const TIER_AFTER_MS = 5_000;
-/** A clock elsewhere that is ahead of ours must not have us look all the time. */
+/** Prevents a busy loop when the clock of another replica is ahead. */
 const LEAST_PAUSE_MS = 1_000;
 
 export function createAccount(settings: AccountSettings): Account {
@@ -161,7 +161,7 @@ export function createAccount(settings: AccountSettings): Account {
     return { ...known, value: known.value.balance };
   }
 
-  /** Reports a tier that was asked after the last one reported was answered. */
+  /** Reports the tier if it was requested after the last reported one was answered. */
   function noticed(known: Known<Tier>): Known<Tier> {
     if (known.askedMs >= tierNotedMs) {
       tierNotedMs = known.answeredMs;
@@ -181,7 +181,7 @@ export function createAccount(settings: AccountSettings): Account {
     return known && noticed(known);
   }
 
-  /** Has one fact asked for once in its freshness, unless somebody else has learned it meanwhile. */
+  /** Refreshes one fact once per freshness period, unless it has been refreshed elsewhere in the meantime. */
   function keepKnown(
     what: string,
     freshMs: number,
@@ -190,7 +190,7 @@ export function createAccount(settings: AccountSettings): Account {
     { firstInMs = 0, isUrgent }: { readonly firstInMs?: number; readonly isUrgent?: () => boolean } = {},
   ): Background {
     const round = async (ask: Ask): Promise<number | "no room"> => {
-      // Another replica may have asked already: that costs nothing, so it needs no room.
+      // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
       const known = await consult();
       if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
       if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
@@ -207,7 +207,7 @@ export function createAccount(settings: AccountSettings): Account {
     async domains(ask) {
       const known = await list(ask);
       if (known.value.length < LIST_CAP) return { ...known, truncated: false };
-      // Where the count cannot be had, a list at the cap is not vouched for.
+      // If the count is unavailable, a list at the cap may be incomplete.
       const active = await balance(ask).then(
         ({ value }) => value.activeDomains,
         () => Infinity,
@@ -221,11 +221,11 @@ export function createAccount(settings: AccountSettings): Account {
       const listed = new Map(known.value.map((record) => [record.domain, record]));
       const recordOf = async (name: DomainName) => {
         const record = listed.get(name.ascii);
-        // Some upstreams list the bare names, and all of them no more than the cap.
+        // Some upstreams list only names, and none lists more than the cap.
         if (record && record.expiresAt !== null) return [{ ...known, value: record, name }];
         if (record === undefined && known.value.length < LIST_CAP) return [];
-        const { value, ...told } = await domain(ask, name, spend);
-        return value === null ? [] : [{ ...told, value, name }];
+        const { value, ...details } = await domain(ask, name, spend);
+        return value === null ? [] : [{ ...details, value, name }];
       };
       const found: (Known<DomainRecord> & { readonly name: DomainName })[] = [];
       for (let at = 0; at < names.length; at += AT_A_TIME)
@@ -246,7 +246,7 @@ export function createAccount(settings: AccountSettings): Account {
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
         keepKnown("tier", settings.tierFreshMs, consultTier, tier, {
           firstInMs: settings.awaitsTier() ? 0 : TIER_AFTER_MS,
-          // Until then saved prices neither decide nor are signed.
+          // Until then, saved prices are neither used for decisions nor signed.
           isUrgent: settings.awaitsTier,
         }),
       ];

@@ -1,4 +1,4 @@
-/** The six documented routes and nothing else: every answer is JSON, every request is authenticated and counted before it is read. */
+/** The six documented routes. Every answer is JSON, and every request is authenticated and counted before it is read. */
 import express, {
   type ErrorRequestHandler,
   type Express,
@@ -43,7 +43,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, req: ExpressRequest): z
   throw new Failure("invalid_field", `${["body", ...(issue?.path ?? [])].join(".")}: ${issue?.message}`);
 }
 
-/** Turns anything thrown into a failure; only our own failures keep their text. */
+/** Turns anything thrown into a failure. Only the sandbox's own failures keep their text. */
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const fault = parserFault.safeParse(error);
@@ -60,7 +60,7 @@ function asFailure(error: unknown): Failure {
   return new Failure("internal", "Something went wrong");
 }
 
-/** `sent` is called when the answer goes out as it is to somebody who is still there. */
+/** `sent` is called when the answer is sent unchanged to a caller that is still connected. */
 function send(res: Response, answer: Answer, sent = (): void => {}): void {
   const { status, headers, body } = answer;
   deliver(res, answer, () => {
@@ -71,7 +71,7 @@ function send(res: Response, answer: Answer, sent = (): void => {}): void {
   });
 }
 
-/** What one operation reads from a request, and how it answers that. */
+/** What one operation reads from a request, and how it answers. */
 interface Endpoint<Request extends Asked> {
   read(req: ExpressRequest): Request;
   decide(reseller: Reseller, asked: Request): readonly [AnsweredFact, Answer];
@@ -80,7 +80,7 @@ interface Endpoint<Request extends Asked> {
 export function createApi(world: World, gate: Gate, shapes: () => Shapes, delivery: Delivery): Express {
   const app = express();
   app.disable("x-powered-by");
-  // A 304 would be an answer without JSON.
+  // A 304 has no JSON body.
   app.disable("etag");
   app.enable("case sensitive routing");
   app.enable("strict routing");
@@ -95,7 +95,7 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
     app.all(
       PREFIX + path,
       (req, _res, next) => {
-        // HEAD is refused as well: the document knows GET and POST only.
+        // HEAD is rejected, too: the document only names GET and POST.
         if (req.method !== method) {
           throw new Failure("method_not_allowed", `Only ${method} is offered here`, { allow: method });
         }
@@ -170,7 +170,7 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
   app.use(() => {
     throw new Failure("route_not_found", "There is nothing at this address");
   });
-  // Express knows an error handler by its four parameters.
+  // Express recognizes an error handler by its four parameters.
   const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
     send(res, shapes().failure(asFailure(error)));
   };

@@ -1,14 +1,14 @@
-/** Switches that are not part of the documented service: how strict its limit is, how slow its network, and what goes wrong. */
+/** Settings that aren't part of the documented service: rate limit, latency and failures. */
 import { setMaxListeners } from "node:events";
 import { Faults } from "./faults.js";
 import type { RateLimit } from "./rolling-window.js";
 
 export interface Latency {
-  /** Spent before the request counts, as the network would. */
+  /** Elapses before the request counts, like network latency. */
   readonly beforeMs: number;
-  /** Spent after the request counted, before the answer. */
+  /** Elapses after the request counted and before the answer. */
   readonly afterMs: number;
-  /** Up to this much more, drawn separately for each of the two. */
+  /** Up to this much is added at random, separately to each of the two. */
   readonly jitterMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface LatencyChange {
   readonly jitterMs?: number | undefined;
 }
 
-/** Calls `run` once after `delayMs`; the answer cancels it. */
+/** Calls `run` once after `delayMs`; returns a function that cancels it. */
 export type After = (delayMs: number, run: () => void) => () => void;
 
 export const realTime: After = (delayMs, run) => {
@@ -46,7 +46,7 @@ export class Behaviour {
     this.#after = after;
     this.#rateLimit = checked(rateLimit);
     this.changeLatency(latency);
-    // Every request under way listens: as many as there are.
+    // Every request under way is a listener, so there is no useful maximum.
     setMaxListeners(0, this.#closing.signal);
   }
 

@@ -1,4 +1,4 @@
-/** Turns a YAML file into a checked, frozen description of the sandbox's world, or says which path in it is wrong. */
+/** Parses the YAML file into a validated, frozen description of the sandbox's world, or reports the paths that are wrong. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const tld = z.string().refine(isTld, "must be a lower-case TLD with a leading do
 const currency = z.string().regex(/^[A-Z]{3}$/, "must be a three-letter currency code");
 const terms = z.array(cents).max(10);
 
-/** A mapping becomes a Map, so that no key can collide with what every object has. */
+/** A mapping becomes a Map, so that no key can collide with a property of Object.prototype. */
 function mapping<Value extends z.ZodType>(key: z.ZodString, value: Value) {
   return z.record(key, value).transform((record) => new Map<string, z.output<Value>>(Object.entries(record)));
 }
@@ -36,7 +36,7 @@ export type PriceTable = ReadonlyMap<
 const domain = z.strictObject({
   name,
   registered: z.iso.date(),
-  /** Without it the expiry is an anniversary of the registration, so that the demo does not age. */
+  /** Default: an anniversary of the registration, so that the demo data doesn't get old. */
   expires: z.iso.date().optional(),
   status: z.enum(DOMAIN_STATUSES).default("active"),
   autoRenew: z.boolean().default(true),
@@ -75,11 +75,11 @@ const reseller = z.strictObject({
   tier: z.string(),
   balance: signedCents,
   creditLimit: cents,
-  /** API access and credentials are to be had only with both. */
+  /** API access and credentials require both. */
   emailVerified: z.boolean().default(true),
   twoFactor: z.boolean().default(true),
   apiAccess: z.boolean().default(true),
-  /** Left out: one random credential per start. */
+  /** Default: one random credential per start. */
   credentials: z.array(credential).min(1).optional(),
   domains: z.array(domain).default([]),
   generate: generated.optional(),
@@ -119,7 +119,7 @@ interface Fault {
   readonly message: string;
 }
 
-/** What no single value shows: names used twice, or used and not there. */
+/** Faults across values: duplicate names, and references to names that don't exist. */
 function crossFaults(world: Config): Fault[] {
   const faults: Fault[] = [];
   const say = (path: PropertyKey[], message: string): void => {

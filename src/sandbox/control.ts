@@ -1,4 +1,4 @@
-/** The portal side over HTTP, for developers and tests: a server of its own on the loopback address, no part of the API. */
+/** The portal over HTTP, for developers and tests: a separate server on the loopback address, not part of the API. */
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
 import { isAddressRule } from "./credentials.js";
@@ -71,7 +71,7 @@ const behaviour = z
     rateLimit: z.strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) }),
   })
   .partial();
-/** Checked by the portal itself, against the one table of switches. */
+/** Validated by the portal itself, against the table of open points. */
 const shapeChoice = z.record(z.string(), z.unknown());
 const fault = z.strictObject({
   fault: text,
@@ -107,7 +107,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, req: Request): z.output
   throw new PortalError(422, `${["body", ...(issue?.path ?? [])].join(".")}: ${issue?.message}`);
 }
 
-// Express knows an error handler by its four parameters.
+// Express recognizes an error handler by its four parameters.
 const fail: ErrorRequestHandler = (error: unknown, _req, res, _next) => {
   if (error instanceof PortalError) {
     res.status(error.status).json({ error: error.message });

@@ -1,4 +1,4 @@
-/** Credentials as the portal keeps them: only a digest of the secret stays, so a secret can be shown once, at creation. */
+/** The portal's credentials. Only a digest of the secret is stored, so a secret can be shown once, at creation. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import { RollingWindow } from "./rolling-window.js";
@@ -14,7 +14,7 @@ export interface StoredCredential {
   readonly resellerId: string;
   readonly window: RollingWindow;
   readonly usage: Usage;
-  /** Empty = from anywhere. */
+  /** Empty: no restriction. */
   allowlist: readonly string[];
   revoked: boolean;
 }

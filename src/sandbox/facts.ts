@@ -1,11 +1,11 @@
-/** What the sandbox knows, in its own words: behaviour produces these and `shapes.ts` alone decides how they look outside. */
+/** The sandbox's own types. The operations produce them, and only `shapes.ts` decides how they are written in an answer. */
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 export type Action = (typeof ACTIONS)[number];
 
 export const DOMAIN_STATUSES = ["active", "expired", "redemption", "suspended", "pending_transfer"] as const;
 export type DomainStatus = (typeof DOMAIN_STATUSES)[number];
 
-/** Whole cents: the sandbox never holds money in a fraction. */
+/** Whole cents; money is never a fraction. */
 export interface Money {
   readonly cents: number;
   readonly currency: string;
@@ -16,7 +16,7 @@ export interface Availability {
   /** The term that was checked. */
   readonly years: number;
   readonly available: boolean;
-  /** What its registration costs, or would cost if it were not taken; null for a taken name whose term is not offered. */
+  /** What its registration costs, or would cost if it weren't taken; null for a taken name whose term isn't offered. */
   readonly price: Money | null;
 }
 
@@ -45,12 +45,12 @@ export interface Balance {
 
 export interface TierStanding {
   readonly current: string;
-  /** Null at the top. */
+  /** Null in the top tier. */
   readonly next: string | null;
   readonly domainsNeeded: number;
 }
 
-/** One answer in the sandbox's own words; which name or term it is about is part of the fact. */
+/** One answer, including the name or term that it is about. */
 export type AnsweredFact =
   | { readonly operation: "check"; readonly fact: Availability }
   | { readonly operation: "quote"; readonly fact: Quote }
@@ -84,7 +84,7 @@ export interface FailureExtras {
   readonly allow?: string;
 }
 
-/** A request refused, with a sentence that may be shown to the caller. */
+/** A rejected request, with a sentence that may be shown to the caller. */
 export class Failure extends Error {
   readonly reason: FailureReason;
   readonly extras: FailureExtras;

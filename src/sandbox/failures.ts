@@ -1,17 +1,17 @@
-/** How a refusal looks outside: its status, its code, the shape of its error object, and the fields of a limit reply. */
+/** How a rejection is written: its status, its code, the shape of its error object, and the header fields of a rate limit answer. */
 import type { Failure, FailureReason } from "./facts.js";
 import type { ShapeSettings } from "./open-points.js";
 
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as JSON; a text is sent as it stands. */
+  /** Sent as JSON; text is sent unchanged. */
   readonly body: unknown;
 }
 
 type StatusSwitch = "credentialStatus" | "accessStatus" | "inputStatus" | "limitStatus";
 
-/** The position of a reason is its numeric code, so a new one goes to the end. */
+/** The position of a reason is its numeric code, so add new ones at the end. */
 const FAILURES: Readonly<
   Record<FailureReason, { readonly status: number | StatusSwitch; readonly code: string }>
 > = {
@@ -135,7 +135,7 @@ function retryAfterOf(seconds: number, { retryAfter }: ShapeSettings): string | 
     case "seconds":
       return String(seconds);
     case "date":
-      // The wall clock, as in the Date field beside it.
+      // The wall clock, as in the Date header.
       return new Date(Date.now() + seconds * 1000).toUTCString();
     case "milliseconds":
       return String(seconds * 1000);

@@ -1,4 +1,4 @@
-/** Every fault that the sandbox can play, by name: the list that the control port and the tests read. */
+/** Every fault that the sandbox can play, by name. The control port and the tests read this list. */
 import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 import {
   amidTexts,
@@ -39,7 +39,7 @@ import {
   under,
 } from "./fault-wire.js";
 
-/** What happens to a connection before anything is read from it. Such a call never arrives, so it is not counted. */
+/** What happens to a connection before anything is read from it. Such a call never arrives, so it isn't counted. */
 export type OnConnect = "refuse" | "reset" | "end";
 
 export interface Fault {
@@ -50,7 +50,7 @@ export interface Fault {
 
 const MIB = 1024 * 1024;
 
-/** How much of the honest answer has been sent when something happens. */
+/** How much of the correct answer has been sent when the fault happens. */
 const STAGES: readonly (readonly [name: string, what: string, sent: (call: Struck) => string])[] = [
   ["before-head", "before the status line", () => ""],
   ["in-head", "amid the headers", (call) => honestBytes(call).slice(0, 40)],
@@ -68,7 +68,7 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value;
 }
 
-/** Spaces, which are harmless JSON however many there are. */
+/** Spaces, any number of which is valid JSON. */
 const spaces = (): Buffer => Buffer.alloc(64 * MIB, " ");
 const BOMBS = {
   gzip: once(() => gzipSync(spaces(), { level: 1 })),
@@ -76,7 +76,7 @@ const BOMBS = {
   br: once(() => brotliCompressSync(spaces(), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })),
 };
 
-/** A second whole answer, for whoever reads on. */
+/** A second complete answer, for clients that read on. */
 function forgedBytes(call: Struck): string {
   return honestBytes({ ...call, honest: { ...call.honest, text: forged(call.honest.text) } }, keepAlive);
 }
@@ -573,7 +573,7 @@ const STATUSES = [
   499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 511, 520, 524, 525, 530, 598, 599, 600, 999,
 ] as const;
 
-/** A limit that says in this way how long it lasts. */
+/** A rate limit answer that states its duration in this way. */
 function limit(how: string, retryAfter: string, what: string): Fault {
   return {
     name: `limit-${how}`,

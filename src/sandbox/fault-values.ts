@@ -1,6 +1,6 @@
 /**
- * Hostile contents: each function turns the JSON text of an honest answer into the text of a lying one, or leaves it as it is where it
- * has nothing of the kind. They work on text, because much of what they write no JSON writer would.
+ * Hostile contents: each function turns the JSON text of a correct answer into that of a wrong one, or returns it unchanged if it doesn't
+ * apply. They work on text, because no JSON library would write much of it.
  */
 import { z } from "zod";
 import { BAIT, type Struck } from "./fault-wire.js";
@@ -8,14 +8,14 @@ import { BAIT, type Struck } from "./fault-wire.js";
 type Rewrite = (text: string) => string;
 type RewriteForCall = (text: string, call: Struck) => string;
 
-/** A decimal with fraction digits as the value of a key: an amount of money, whatever the key is called. */
+/** A decimal with fraction digits as the value of a key; that is an amount of money, whatever the key is. */
 const AMOUNT = /(?<=:)"?-?\d+\.\d{1,2}"?(?=[,}\]])/g;
 const NAMED_AMOUNT = /("[A-Za-z_]+"):("?-?\d+\.\d{1,2}"?)(?=[,}\]])/g;
 const CURRENCY = /(?<="currency":)"[A-Z]{3}"/g;
 const TEXT_OR_KEY = /"((?:[^"\\]|\\.)*)"(\s*:)?/g;
 const DATE = /"\d{4}-\d\d-\d\d[^"]*"/g;
 
-/** What a liar would have a name cost. */
+/** The wrong price. */
 const LIE = '"1.00"';
 
 /** Every amount becomes this JSON text. */
@@ -38,7 +38,7 @@ export function without(key: string): Rewrite {
   return (text) => text.replace(field, "").replaceAll(",}", "}");
 }
 
-/** A change of what only a check says; `available` is what it says truly. */
+/** Changes a check; `available` is the correct flag. */
 function check(change: (text: string, available: boolean) => string): Rewrite {
   return (text) => {
     const flag = /"available":(true|false)/.exec(text)?.[1];
@@ -46,7 +46,7 @@ function check(change: (text: string, available: boolean) => string): Rewrite {
   };
 }
 
-/** The flag of a check becomes this JSON text. */
+/** The `available` flag of a check becomes this JSON text. */
 export function flag(literal: (available: boolean) => string): Rewrite {
   return check((text, available) =>
     text.replace(/"available":(?:true|false)/, () => `"available":${literal(available)}`),
@@ -58,7 +58,7 @@ export function status(literal: (available: boolean) => string): Rewrite {
   return check((text, available) => text.replace(/"status":"[^"]*"/, () => `"status":${literal(available)}`));
 }
 
-/** A check that says of a free name that it is so, and not what it costs. */
+/** A check of an available name that omits its price. */
 export const availableWithoutPrice: Rewrite = check((text, available) =>
   available ? text.replace(/"pricing":\{[^{}]*\}/, '"pricing":null') : text,
 );
@@ -72,7 +72,7 @@ export const takenWithPrice: Rewrite = check((text, available) =>
       ),
 );
 
-/** The name that was asked for becomes what `make` makes of it. */
+/** The requested name becomes the result of `make`. */
 export function name(make: (asked: string) => string): RewriteForCall {
   return (text, { ofOneName }) =>
     ofOneName
@@ -86,7 +86,7 @@ export function echo(key: "tld" | "action" | "years", literal: string): Rewrite 
     text.replace(new RegExp(`("${key}":)("[^"]*"|\\d+)`), (_all, name: string) => name + literal);
 }
 
-/** `data` becomes what `make` makes of its JSON text. */
+/** `data` becomes the result of `make`, which gets its JSON text. */
 export function data(make: (data: string) => string): Rewrite {
   return (text) => `{"success":true,"data":${make(dataIn(text))}}`;
 }
@@ -97,12 +97,12 @@ function dataIn(text: string): string {
   return JSON.stringify(data) ?? "null";
 }
 
-/** Everything that is true stands where only a careless reader looks: in the prototype of an empty object. */
+/** All correct values are in the prototype of an empty object, where only a careless reader finds them. */
 export const inPrototype: Rewrite = data(
   (honest) => `{"__proto__":${honest},"constructor":{"prototype":${honest}}}`,
 );
 
-/** Beside the truth stands a prototype that says that everything is free, cheap and ours. */
+/** Next to the correct values is a prototype that says that every name is available, cheap and managed. */
 export const pollution: Rewrite = (text) =>
   text
     .replaceAll(
@@ -111,7 +111,7 @@ export const pollution: Rewrite = (text) =>
     )
     .replaceAll(",}", "}");
 
-/** What a liar puts in the place of a value that decides something; undefined where the value decides nothing. */
+/** The wrong value for a value that a decision depends on; undefined for any other. */
 function lieFor(key: string, value: string): string | undefined {
   if (/^"?-?\d+\.\d{1,2}"?$/.test(value)) return LIE;
   if (key === '"available"') return value === "true" ? "false" : "true";
@@ -123,13 +123,13 @@ const DECISIVE = /("[A-Za-z_]+"):("[^"]*"|true|false|-?\d+\.\d+)(?=[,}])/g;
 
 interface Doubling {
   readonly lie: "first" | "last";
-  /** How the key of the lie is written. */
+  /** How the key of the wrong value is written. */
   readonly spell?: (key: string) => string;
-  /** Whether only amounts are there twice, so that the rest of the answer agrees with itself. */
+  /** Whether only amounts are duplicated, so that the rest of the answer is consistent. */
   readonly amountsAlone?: boolean;
 }
 
-/** Every value that decides something is there twice, once as a lie. */
+/** Every value that a decision depends on appears twice, once with a wrong value. */
 export function twice({ lie: order, spell = (key) => key, amountsAlone = false }: Doubling): Rewrite {
   return (text) =>
     text.replace(DECISIVE, (pair: string, key: string, value: string) => {
@@ -140,13 +140,13 @@ export function twice({ lie: order, spell = (key) => key, amountsAlone = false }
     });
 }
 
-/** Beside every amount stands another one under a name that could mean the same. */
+/** Next to every amount is another one, under a name that could mean the same. */
 export const secondPrice: Rewrite = (text) =>
   text
     .replace(NAMED_AMOUNT, (pair: string) => `${pair},"total":${LIE},"price":${LIE}`)
     .replace(/"pricing":/, `"total":${LIE},"pricing":`);
 
-/** Every text value (no key) becomes what `make` makes of it, as JSON text. */
+/** Every text value (not keys) becomes the result of `make`, as JSON text. */
 export function texts(make: (honest: string) => string): Rewrite {
   return (text) =>
     text.replace(TEXT_OR_KEY, (all: string, honest: string, colon: string | undefined) =>
@@ -154,11 +154,11 @@ export function texts(make: (honest: string) => string): Rewrite {
     );
 }
 
-/** Amounts, currencies, dates, names and the document's own words: what an answer is refused without. */
+/** Amounts, currencies, dates, names and the document's own words: an answer is rejected without them. */
 const GRAMMATICAL =
   /^(?:-?\d+\.\d\d|[A-Z]{3}|available|taken|registration|renewal|transfer|restore|\d{4}-\d\d-\d\d.*|(?:[a-z0-9-]*\.)+[a-z]+)$/;
 
-/** `words` in every text that is free to be anything, and in fields of their own: an answer that is understood, with something in it. */
+/** Adds `words` to every free text, and as separate fields. The answer remains readable. */
 export function amidTexts(words: (call: Struck) => string): RewriteForCall {
   return (text, call) => {
     const within = words(call);
@@ -167,18 +167,18 @@ export function amidTexts(words: (call: Struck) => string): RewriteForCall {
   };
 }
 
-/** `field` at the beginning of every object. */
+/** Adds `field` at the beginning of every object. */
 function withField(text: string, field: string): string {
   return text.replaceAll("{", `{${field},`).replaceAll(",}", "}");
 }
 
-/** Every value in `data` without fields of its own becomes what `make` makes of it, as JSON text. */
+/** Every value in `data` that isn't an object becomes the result of `make`, as JSON text. */
 export function leaves(make: (honest: string) => string): Rewrite {
   const leaf = /(?<=[:[,])(?:"(?:[^"\\]|\\.)*"(?!\s*:)|true|false|null|-?\d[\d.]*)(?=[,}\]])/g;
   return data((honest) => honest.replace(leaf, make));
 }
 
-/** Another answer to the same question: whoever takes it for his own shows every name as free for next to nothing. */
+/** A different answer to the same question. A service that accepts it shows every name as available for almost nothing. */
 export function forged(text: string): string {
   return texts((honest) => (GRAMMATICAL.test(honest) ? `"${honest}"` : `"${BAIT}"`))(text)
     .replace(/"available":(?:true|false)/, '"available":true')

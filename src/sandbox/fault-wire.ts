@@ -1,36 +1,36 @@
 /**
- * What a fault can do to one answer, in raw bytes: nothing made here keeps the rules of HTTP unless it says so. Whatever an answer
- * starts (timers, floods) ends with its socket.
+ * What a fault can do to one answer, in raw bytes. The result violates HTTP unless stated otherwise. Timers and floods that an answer starts
+ * end with its socket.
  */
 import type { Socket } from "node:net";
 
-/** Stands in every text that a fault makes up, so that whoever passes one on can be found out. */
+/** Part of every text that a fault invents, so that a test can find where one is passed on. */
 export const BAIT = "bait-6b1f93";
 
-/** One call that a fault has struck. */
+/** One call that a fault applies to. */
 export interface Struck {
   readonly socket: Socket;
-  /** What would have been answered. */
+  /** The correct answer. */
   readonly honest: {
     readonly status: number;
     readonly headers: Readonly<Record<string, string>>;
     readonly text: string;
   };
   readonly request: {
-    /** As it was asked for. */
+    /** The path as requested. */
     readonly path: string;
     readonly host: string;
     readonly key: string;
     readonly secret: string;
   };
-  /** Whether the answer is for one name, which a wrong answer can replace. */
+  /** Whether the answer is about one name, which a wrong answer can replace. */
   readonly ofOneName: boolean;
-  /** 1 for the first call that this setting has struck. */
+  /** 1 for the first call that this setting applied to. */
   readonly nth: number;
   readonly ms: number;
-  /** Where a redirect to another host leads. */
+  /** The target of redirects to another host. */
   readonly elsewhere: string;
-  /** Sends the honest answer in the ordinary way. */
+  /** Sends the correct answer normally. */
   honestly(): void;
 }
 
@@ -40,7 +40,7 @@ export type HeaderLines = Readonly<Record<string, string>>;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
-/** A status line and header lines, down to the empty one. */
+/** A status line and header lines, including the empty line. */
 export function head(status: number, headers: HeaderLines): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${BAIT}\r\n${lines.join("")}\r\n`;
@@ -54,13 +54,13 @@ function lengthOf(body: Bytes): string {
   return String(Buffer.byteLength(body));
 }
 
-/** The honest answer with its true length, except for what `headers` says. */
+/** The correct answer with its real length, except for what `headers` overrides. */
 export function honestBytes(call: Struck, headers: HeaderLines = {}): string {
   const { text } = call.honest;
   return honestHead(call, { "Content-Length": lengthOf(text), ...headers }) + text;
 }
 
-/** Correct HTTP, and the end of the connection. */
+/** Valid HTTP, then the end of the connection. */
 export function answer(call: Struck, status: number, body: Bytes, headers: HeaderLines = {}): void {
   const bodiless = status === 204 || status === 205 || status === 304;
   const bytes = bodiless ? "" : body;
@@ -75,14 +75,14 @@ export function answer(call: Struck, status: number, body: Bytes, headers: Heade
   call.socket.end(bytes);
 }
 
-/** Correct HTTP with the honest status and another body. */
+/** Valid HTTP with the correct status and another body. */
 export function says(body: (text: string, call: Struck) => Bytes, headers: HeaderLines = {}): Play {
   return (call) => {
     answer(call, call.honest.status, body(call.honest.text, call), headers);
   };
 }
 
-/** The honest answer under other headers; a header may lie. */
+/** The correct answer with other headers, which may be wrong. */
 export function under(headers: HeaderLines | ((call: Struck) => HeaderLines)): Play {
   return (call) => {
     const all = typeof headers === "function" ? headers(call) : headers;
@@ -90,14 +90,14 @@ export function under(headers: HeaderLines | ((call: Struck) => HeaderLines)): P
   };
 }
 
-/** These bytes, and then the end of the connection. */
+/** These bytes, then the end of the connection. */
 export function thenEnd(bytes: (call: Struck) => Bytes): Play {
   return (call) => {
     call.socket.end(bytes(call));
   };
 }
 
-/** These bytes, and then a reset, once they have had the time to arrive. */
+/** These bytes, then a reset, after enough time for them to arrive. */
 export function thenReset(bytes: (call: Struck) => Bytes): Play {
   return (call) => {
     const { socket } = call;
@@ -110,14 +110,14 @@ export function thenReset(bytes: (call: Struck) => Bytes): Play {
   };
 }
 
-/** These bytes, and then nothing more; the connection stays. */
+/** These bytes, then nothing more; the connection stays open. */
 export function thenNothing(bytes: (call: Struck) => Bytes): Play {
   return (call) => {
     call.socket.write(bytes(call));
   };
 }
 
-/** `first` at once and the rest a byte at a time. */
+/** `first` immediately and the rest one byte at a time. */
 export function dripping(first: (call: Struck) => string, rest: (call: Struck) => string): Play {
   return (call) => {
     const { socket } = call;
@@ -140,7 +140,7 @@ export function dripping(first: (call: Struck) => string, rest: (call: Struck) =
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** `first`, and then `unit` again and again as fast as it is read, for `bytes` in all. */
+/** `first`, then `unit` repeatedly, as fast as it is read, up to `bytes` in total. */
 export function flood(first: (call: Struck) => string, unit: string, bytes: number): Play {
   const chunk = unit.repeat(Math.ceil(CHUNK_BYTES / unit.length));
   return (call) => {
@@ -160,7 +160,7 @@ export function flood(first: (call: Struck) => string, unit: string, bytes: numb
   };
 }
 
-/** The head of the honest answer, sent in chunks, and then `body`, which has to bring its own chunk sizes. */
+/** The head of the correct answer with chunked encoding, then `body`, which has to contain its chunk sizes. */
 export function chunked(body: (text: string) => string): Play {
   return thenEnd(
     (call) =>

@@ -1,6 +1,6 @@
 /**
- * Faults on demand: what is set for an operation strikes its calls after they have been counted, so the quota stays exact; a fault of
- * the connection strikes before anything arrives, so nothing is counted.
+ * Faults on demand. A fault of an operation applies to calls after they have been counted, so the quota stays exact. A fault of the connection
+ * applies before anything arrives, so nothing is counted.
  */
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -12,25 +12,25 @@ import type { Answer } from "./shapes.js";
 export const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** An operation, or all of them, those that are not documented among them. */
+/** An operation, or all requests, including undocumented ones. */
 export type Target = Operation | "all";
 
 export interface FaultRequest {
   /** A name in the list of faults. */
   readonly fault: string;
-  /** How many calls it strikes; default: until it is cleared. */
+  /** How many calls it applies to. Default: all until it is cleared. */
   readonly calls?: number | undefined;
-  /** Which share of the calls it strikes, above 0 and up to 1 (the default), spread evenly and beginning with the first. */
+  /** The share of calls it applies to, above 0 and up to 1 (the default), spread evenly and starting with the first. */
   readonly share?: number | undefined;
-  /** How slow `slow` and the dripping ones are; default: 1000 for `slow`, 200 a byte for the others. */
+  /** How slow `slow` and the dripping ones are. Default: 1000 for `slow`, 200 a byte for the others. */
   readonly ms?: number | undefined;
-  /** Where redirects to another host lead: a host root. Default: an address that leads nowhere. */
+  /** The target of redirects to another host: a host root. Default: an address where nothing is. */
   readonly elsewhere?: string | undefined;
 }
 
 interface ActiveFault extends FaultRequest {
   readonly operation: Target;
-  /** How many calls, or connections, it has struck. */
+  /** How many calls or connections it has applied to. */
   readonly struck: number;
 }
 
@@ -39,7 +39,7 @@ export interface FaultReport {
   readonly known: readonly { readonly name: string; readonly what: string }[];
 }
 
-/** A fault that cannot be set, with the reason. */
+/** A fault that can't be set, with the reason. */
 export class FaultRefused extends Error {}
 
 const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
@@ -51,11 +51,11 @@ const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
   ["GET /api/v1/account/tier", "tier"],
 ]);
 
-/** Reserved for documentation (RFC 5737): nothing is there. */
+/** Reserved for documentation (RFC 5737), so nothing is there. */
 const NOWHERE = "http://192.0.2.1";
 const LISTEN_AGAIN_MS = 20;
 
-/** One fault as it was set, and what it has done since. */
+/** One fault with its settings and its counts. */
 class Setting {
   readonly target: Target;
   readonly request: FaultRequest;
@@ -78,12 +78,12 @@ class Setting {
     this.fault = fault;
   }
 
-  /** Whether it strikes the call that has just come. */
+  /** Whether it applies to the call that has just arrived. */
   strikes(): boolean {
     const { calls = Infinity, share = 1 } = this.request;
     if (this.struck >= calls) return false;
     this.#seen += 1;
-    // The share of those seen, rounded up, so that the first is among them.
+    // The share of the calls seen, rounded up, so that it includes the first.
     if (Math.ceil(this.#seen * share - 1e-9) <= Math.ceil((this.#seen - 1) * share - 1e-9)) return false;
     this.struck += 1;
     return true;
@@ -97,7 +97,7 @@ interface Strike {
 }
 
 const strikes = new WeakMap<Response, Strike>();
-/** What a fault has written to belongs to HTTP no more. */
+/** Sockets that a fault has written to, so they can't be used for HTTP any more. */
 const spoilt = new WeakSet<Socket>();
 
 export class Faults {
@@ -108,13 +108,13 @@ export class Faults {
   #again: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  /** Takes the place of what was set for the target. What is set for an operation goes before what is set for all. */
+  /** Replaces the fault of the same target. A fault of an operation takes precedence over one of all requests. */
   set(target: Target, request: FaultRequest): void {
     this.#settings.set(target, new Setting(target, request));
     this.#openOrCloseListener();
   }
 
-  /** Without a target: everything. */
+  /** Without a target: all faults. */
   clear(target?: Target): void {
     if (target === undefined) this.#settings.clear();
     else this.#settings.delete(target);
@@ -132,7 +132,7 @@ export class Faults {
     };
   }
 
-  /** From now on faults of the connection strike what connects to this server, which must be listening. */
+  /** From now on, faults of the connection apply to this server, which must be listening. */
   guard(server: Server): void {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("the server has no port");
@@ -148,7 +148,7 @@ export class Faults {
     this.#openOrCloseListener();
   }
 
-  /** Decides whether a call that has been admitted and counted as `route` will be struck. */
+  /** Decides whether a fault applies to a call that has been admitted and counted as `route`. */
   admitted(res: Response, route: string): void {
     const operation = OPERATION_OF.get(route);
     const setting =
@@ -162,7 +162,7 @@ export class Faults {
     clearTimeout(this.#again);
   }
 
-  /** Closes or opens the listener as the faults want it. */
+  /** Closes or opens the listener as the current faults require. */
   #openOrCloseListener(): void {
     const server = this.#server;
     if (server === undefined || this.#stopped || this.#opening) return;
@@ -176,7 +176,7 @@ export class Faults {
     if (!shut && !server.listening) this.#listenAgain(server);
   }
 
-  /** Somebody else may have the port for a moment, and what is wanted may have changed meanwhile. */
+  /** Another process may hold the port for a moment, and the required state may change in the meantime. */
   #listenAgain(server: Server): void {
     const settle = (inMs: number): void => {
       server.off("error", failed).off("listening", done);
@@ -196,10 +196,10 @@ export class Faults {
   }
 }
 
-/** Sends an answer `ordinarily`, unless a fault has struck its call. */
+/** Sends an answer `ordinarily`, unless a fault applies to its call. */
 export function deliver(res: Response, answer: Answer, ordinarily: () => void): void {
   const { socket } = res.req;
-  // Nobody can answer any more on a connection whose bytes have been tampered with.
+  // No answer can be sent on a connection whose bytes a fault has changed.
   if (spoilt.has(socket)) socket.destroy();
   const strike = strikes.get(res);
   if (strike === undefined) ordinarily();

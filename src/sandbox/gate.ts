@@ -1,4 +1,4 @@
-/** Every request passes here first: it is timed, authenticated, checked for access and counted, in this order. */
+/** Every request first passes here: latency, authentication, access and the rate limit, in this order. */
 import type { RequestHandler, Response } from "express";
 import type { Behaviour } from "./behaviour.js";
 import { type Credentials, isAllowed, type StoredCredential } from "./credentials.js";
@@ -17,13 +17,13 @@ const FIXED_ROUTES = new Set([
 
 export interface Gate {
   readonly admit: RequestHandler;
-  /** The reseller that an admitted request speaks for. */
+  /** The reseller to which the request's credential belongs. */
   reseller(res: Response): Reseller;
-  /** Requests that named no known key. */
+  /** Requests without a known key. */
   readonly unknownKeys: () => number;
 }
 
-/** The documented route, or "other": a name in a path never becomes a label. */
+/** The documented route, or "other", so that a name in a path never becomes a label. */
 function routeLabel(method: string, path: string): string {
   const asked = `${method} ${path}`;
   if (FIXED_ROUTES.has(asked)) return `${method} ${PREFIX}${path}`;
@@ -32,7 +32,7 @@ function routeLabel(method: string, path: string): string {
     : "other";
 }
 
-/** Counted against the known key, so that hammering after a refusal shows in the statistics. */
+/** Counted for the known key, so that the statistics show calls that continue after a refusal. */
 function refusal(credential: StoredCredential, reason: FailureReason, message: string): Failure {
   credential.usage.refused += 1;
   return new Failure(reason, message);

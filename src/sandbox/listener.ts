@@ -1,4 +1,4 @@
-/** One HTTP server: it listens when the promise resolves, answers what is no HTTP with `unreadable`, and closes without waiting for idle sockets. */
+/** One HTTP server. It listens when the promise resolves, answers invalid HTTP with `unreadable`, and closes without waiting for idle sockets. */
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Express } from "express";
 
@@ -9,8 +9,8 @@ export interface Listener {
 }
 
 /**
- * Express gives every message a new prototype, after which V8 (Node 18 to 22) finds properties of no HTTP message fast, in the whole process
- * (nodejs/node#37457). Made by these classes they have it from birth.
+ * Express changes the prototype of every message, which makes property access on all HTTP messages of the process slow in V8 (Node 18 to 22,
+ * nodejs/node#37457). Messages of these classes have that prototype from the start.
  */
 function bornAsExpress(app: Express) {
   class Incoming extends IncomingMessage {}

@@ -1,4 +1,4 @@
-/** The sandbox alone, as a process: the environment, `--preset`, one start line, the signals. */
+/** The sandbox as a process: environment, `--preset`, one start line, signals. */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -20,12 +20,12 @@ const environment = z.object({
 
 const probed = z.object({ shapes: z.unknown() });
 
-/** The shapes of a preset, or of a file with a result of the probe or a choice of settings. */
+/** The shapes of a preset, or of a file that contains a result of the probe or settings. */
 function shapesOf(preset: string): ShapeSettings {
   if (PRESET_NAMES.some((name) => name === preset)) return shapeSettings({ preset });
   let choice: unknown;
   try {
-    // What npm prints before a script's own output may stand before it.
+    // npm may have printed lines of its own before it.
     choice = JSON.parse(readFileSync(preset, "utf8").replace(/^[^{]*/, ""));
   } catch {
     throw new Error(

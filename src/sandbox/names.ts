@@ -1,12 +1,12 @@
-/** Names are LDH, fully qualified and lower case from here on, and split into label and TLD in one place. */
+/** The one place that parses names: LDH, fully qualified, in lower case, split into label and TLD. */
 import { createHash } from "node:crypto";
 import { Failure } from "./facts.js";
 
-// Spelt out without the `i` flag: case folding would let a non-ASCII letter (KELVIN SIGN) through.
+// Without the `i` flag, because case folding would accept a non-ASCII letter (KELVIN SIGN).
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 const LONGEST_NAME = 253;
 
-/** The lower-case name, or undefined when it is no fully qualified LDH name. */
+/** The name in lower case, or undefined if it isn't a fully qualified LDH name. */
 export function asName(text: string): string | undefined {
   if (text.length > LONGEST_NAME) return undefined;
   const labels = text.split(".");
@@ -24,7 +24,7 @@ export function isTld(text: string): boolean {
   return text.length <= LONGEST_NAME && /^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/.test(text);
 }
 
-/** The TLD of a name that can be registered under one of `priced`; TLDs only known are there to be refused. */
+/** The TLD of a name that can be registered under one of `priced`. TLDs that are only known are rejected. */
 export function tldOf(name: string, priced: ReadonlySet<string>, unpriced: ReadonlySet<string>): string {
   if (priced.has(`.${name}`) || unpriced.has(`.${name}`)) {
     throw new Failure("invalid_domain", "domain: this is a TLD, not a name under one");
@@ -39,7 +39,7 @@ export function tldOf(name: string, priced: ReadonlySet<string>, unpriced: Reado
   return longest;
 }
 
-/** The same answer for the same name on every start: about `percent` of all names look taken. */
+/** Whether the name looks taken, as about `percent` of all names do. It is the same on every start. */
 export function looksTaken(name: string, percent: number): boolean {
   return createHash("sha256").update(name).digest().readUInt32BE(0) % 100 < percent;
 }

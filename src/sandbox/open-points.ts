@@ -1,6 +1,6 @@
 /**
- * Every point that the upstream's document leaves open and that an answer can show, with the settings that the sandbox can play. The one
- * table: types, validation, presets, the probe and the documentation follow from it.
+ * Every point that the upstream's document leaves open and that an answer can show, with the settings that the sandbox can play. Types,
+ * validation, presets, the probe and the documentation are derived from this table.
  */
 
 type Settings = readonly [string | number, ...(string | number)[]];
@@ -146,7 +146,7 @@ export const OPEN_POINTS = {
   listWrapper: point("4", LIST, "what the list stands in", "domains", "items", "data", "nested"),
   listItems: point("4", LIST, "shape of the list's items", "records", "wrapped", "brief", "names"),
   listOrder: point("4", LIST, "order of the list", "given", "name", "newest"),
-  listPaging: point("4", LIST, "what is told of further pages", "none", "counts", "links", "cursor"),
+  listPaging: point("4", LIST, "fields about further pages", "none", "counts", "links", "cursor"),
   notManaged: point(
     "4",
     "Response when the domain is not managed by the reseller or does not exist: not shown.",
@@ -218,7 +218,7 @@ export const OPEN_POINTS = {
 
 export type Switch = keyof typeof OPEN_POINTS;
 
-/** One setting for every switch. */
+/** One setting for each open point. */
 export type ShapeSettings = {
   readonly [Name in Switch]: (typeof OPEN_POINTS)[Name]["settings"][number];
 };
@@ -234,7 +234,7 @@ export function openPoints(): { readonly name: Switch; readonly point: OpenPoint
     .map((name) => ({ name, point: OPEN_POINTS[name] }));
 }
 
-/** Whether every switch is there, with a setting of its own. */
+/** Whether every open point is present, with one of its settings. */
 export function areShapeSettings(given: Readonly<Record<string, unknown>>): given is ShapeSettings {
   return openPoints().every(({ name, point: { settings } }) =>
     settings.some((setting) => setting === given[name]),

@@ -1,4 +1,4 @@
-/** The shapes that the sandbox plays at this moment: chosen at its start, changed while it runs. */
+/** The shapes that the sandbox currently plays: chosen at startup, and changed while it runs. */
 import type { ShapeSettings } from "./open-points.js";
 import { type ShapeChoice, shapeSettings } from "./presets.js";
 import { createShapes, type Shapes } from "./shapes.js";
@@ -7,7 +7,7 @@ export class Personality {
   #settings: ShapeSettings;
   #shapes: Shapes;
 
-  /** Shapes of one's own are played as they are, until others are chosen. */
+  /** Custom shapes are played until others are chosen. */
   constructor(chosen: ShapeChoice | Shapes) {
     const own = "failure" in chosen;
     this.#settings = shapeSettings(own ? {} : chosen);
@@ -22,7 +22,7 @@ export class Personality {
     return this.#shapes;
   }
 
-  /** Every switch that the choice does not name goes back to its preset's setting. Throws a ShapeFault and changes nothing. */
+  /** Open points that the choice doesn't name return to the preset's setting. If it throws a ShapeFault, nothing changes. */
   choose(choice: unknown): void {
     this.#settings = shapeSettings(choice);
     this.#shapes = createShapes(this.#settings);

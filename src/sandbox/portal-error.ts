@@ -1,4 +1,4 @@
-/** A refusal of the portal side, with a sentence for the developer. */
+/** A request that the portal rejects, with a sentence for the developer. */
 export class PortalError extends Error {
   readonly status: 404 | 409 | 422;
 

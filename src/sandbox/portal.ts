@@ -1,4 +1,4 @@
-/** What a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, and reading the statistics. */
+/** What a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, statistics. */
 import type { Behaviour, LatencyChange } from "./behaviour.js";
 import { type Change, resellerOf, type SetPrice, type Timeline } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
@@ -21,64 +21,64 @@ interface CredentialStats {
   readonly allowlist: readonly string[];
   readonly accepted: number;
   readonly rejected429: number;
-  /** Refused with 401 or 403 although the key is known. */
+  /** Calls with a known key that were refused with 401 or 403. */
   readonly refused: number;
-  /** The most accepted calls that any rolling window has held, both ends of the window included. */
+  /** The largest number of accepted calls in any rolling window, both ends included. */
   readonly largestWindow: number;
-  /** Accepted calls by "METHOD /api/v1/…", else "other". */
+  /** Accepted calls by "METHOD /api/v1/…" or "other". */
   readonly byRoute: Readonly<Record<string, number>>;
-  /** At most the last 5000 calls, accepted or refused with 429, in the order of arrival. */
+  /** The last calls, at most 5000, accepted or refused with 429, in order of arrival. */
   readonly calls: readonly Call[];
 }
 
 export interface Stats {
   readonly rateLimit: RateLimit;
-  /** Requests that named no known key. */
+  /** Requests without a known key. */
   readonly unknownKeys: number;
   readonly credentials: readonly CredentialStats[];
 }
 
-/** Both must hold before a reseller can have API access or credentials. */
+/** A reseller needs both for API access and credentials. */
 interface AccountSecurity {
   readonly emailVerified?: boolean | undefined;
   readonly twoFactor?: boolean | undefined;
 }
 
 export interface Control {
-  /** Only with API access, a verified e-mail address and two-factor authentication. */
+  /** Requires API access, a verified e-mail address and two-factor authentication. */
   createCredential(reseller: string): Credential;
-  /** Under the same conditions: a second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
+  /** Has the same requirements. Creates a second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
   rotate(key: string, options?: { readonly revokeOld?: boolean | undefined }): Credential;
   revoke(key: string): void;
-  /** Addresses or CIDR blocks; an empty list lifts the restriction. */
+  /** Addresses or CIDR blocks; an empty list removes the restriction. */
   setAllowlist(key: string, addresses: readonly string[]): void;
   setSecurity(reseller: string, security: AccountSecurity): void;
-  /** Enabling it needs a verified e-mail address and two-factor authentication. */
+  /** Enabling it requires a verified e-mail address and two-factor authentication. */
   setApiAccess(reseller: string, enabled: boolean): void;
-  /** All prices of the reseller that have not been set follow from it. */
+  /** Determines all prices of the reseller that haven't been set individually. */
   setTier(reseller: string, tier: string): void;
-  /** `amountCents` is what this reseller pays from now on, whatever the tier; null goes back to the tier's price. */
+  /** `amountCents` is what this reseller pays from now on, in any tier; null restores the tier's price. */
   setPrice(reseller: string, price: Omit<SetPrice, "reseller">): void;
   setTaken(domain: string, taken: boolean): void;
-  /** The first year's price in cents by currency; null makes the name ordinary. */
+  /** The price of the first year in cents, by currency; null makes the name ordinary. */
   setPremium(domain: string, firstYear: Readonly<Record<string, number>> | null): void;
-  /** Makes these changes together later: before the next answer that is decided once they are due. Returns an id. */
+  /** Makes these changes together later, before the first answer that is computed after they are due. Returns an id. */
   schedule(due: Due, changes: readonly Change[]): number;
   scheduled(): readonly Scheduled<readonly Change[]>[];
   clearSchedule(): void;
   /** Holds the next answers until they are released, in any order. */
   hold(request?: HoldRequest): Hold;
   holds(): readonly Hold[];
-  /** Shows every answer that is sent as decided to a caller who is still there; the result ends it. */
+  /** Calls the watcher for every answer that is sent unchanged to a connected caller; returns a function that stops it. */
   watch(watcher: Watcher): () => void;
   setBehaviour(latency: LatencyChange): void;
   setRateLimit(rateLimit: RateLimit): void;
-  /** Plays the preset (default: `documented`) with the settings that differ from it, from the next answer on. */
+  /** From the next answer on, plays the preset (default: `documented`) with these settings. */
   setShapes(choice: ShapeChoice): ShapeSettings;
   shapes(): ShapeSettings;
-  /** From the next call on, until it has struck its calls, is cleared or another one is set for the same target. */
+  /** From the next call on, until it has applied to its number of calls, is cleared, or is replaced by another of the same target. */
   setFault(target: Target, request: FaultRequest): void;
-  /** Without a target: every fault. */
+  /** Without a target: all faults. */
   clearFaults(target?: Target): void;
   faults(): FaultReport;
   stats(): Stats;

@@ -1,7 +1,7 @@
-/** Turns a choice of shapes (a preset, single settings, or both) into one setting for every switch, or says which name is not known. */
+/** Resolves a choice of shapes (a preset, single settings, or both) to one setting for each open point, or reports unknown names. */
 import { areShapeSettings, OPEN_POINTS, openPoints, type ShapeSettings } from "./open-points.js";
 
-/** Each a style of API that is often met; what a preset does not name is as in `documented`. */
+/** Common styles of API. What a preset doesn't name is as in `documented`. */
 const PRESETS = {
   /** The plainest reading of the document. */
   documented: {},
@@ -139,7 +139,7 @@ function isPreset(name: unknown): name is PresetName {
 
 export const PRESET_NAMES: readonly PresetName[] = Object.keys(PRESETS).filter(isPreset);
 
-/** A choice that names what is not there; each fault is a sentence with the allowed ones. */
+/** A choice with unknown names. Each fault is a sentence that lists the allowed ones. */
 export class ShapeFault extends Error {
   readonly faults: readonly string[];
 
@@ -150,7 +150,7 @@ export class ShapeFault extends Error {
   }
 }
 
-/** Every switch's setting for a choice from anywhere; a number may be written as text, and `null` without quotes. Throws a ShapeFault that names every fault. */
+/** The settings for an unvalidated choice, in which a number may be text and `null` unquoted. Throws a ShapeFault with every fault. */
 export function shapeSettings(choice: unknown): ShapeSettings {
   if (typeof choice !== "object" || choice === null || Array.isArray(choice)) {
     throw new ShapeFault(["shapes must be a mapping of switches to settings"]);

@@ -1,4 +1,4 @@
-/** Wholesale prices in whole cents: a table of whole-term amounts per TLD and action, less the tier's discount, unless overridden. */
+/** Wholesale prices in whole cents: the amount for the whole term by TLD and action, minus the tier's discount, unless overridden. */
 import type { Config, PriceTable } from "./config.js";
 import type { Action, Money } from "./facts.js";
 import { Failure } from "./facts.js";
@@ -42,7 +42,7 @@ export class Prices {
     return { cents: this.#effective(account, key), currency: account.currency };
   }
 
-  /** A premium name has its own first year, the same for every tier; each further year costs what it costs anybody. */
+  /** A premium name has its own price for the first year, the same in every tier; further years cost the normal price. */
   registration(account: PricedAccount, name: string, tld: string, years: number): Money {
     const whole = this.#effective(account, { tld, action: "registration", years });
     const premium = this.#premium.get(name)?.get(account.currency);

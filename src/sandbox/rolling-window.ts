@@ -1,6 +1,6 @@
 /**
  * A strict sliding log: at most `limit` admissions in any window of `windowMs`, both ends included, so an admission
- * leaves the window only when it is older than `windowMs`. Refusals leave no trace in it.
+ * leaves the window only when it is older than `windowMs`. Refusals aren't recorded.
  */
 export interface RateLimit {
   readonly limit: number;
@@ -14,7 +14,7 @@ export class RollingWindow {
   #admitted: number[] = [];
   #largest = 0;
 
-  /** The largest number of admissions that any window has held. */
+  /** The largest number of admissions in any window. */
   get largest(): number {
     return this.#largest;
   }
@@ -25,7 +25,7 @@ export class RollingWindow {
     else if (firstInside > 0) this.#admitted = this.#admitted.slice(firstInside);
     const blocker = this.#admitted.at(-limit);
     if (this.#admitted.length >= limit && blocker !== undefined) {
-      // A whole second more on an exact multiple: at that very instant the blocker still counts.
+      // One second more for an exact multiple, because at that instant the oldest admission still counts.
       return { admitted: false, retryAfterSeconds: Math.floor((blocker + windowMs - at) / 1000) + 1 };
     }
     this.#admitted.push(at);

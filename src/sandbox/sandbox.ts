@@ -1,4 +1,4 @@
-/** The upstream as its document describes it, started as one thing: the API, the portal side, and handles on both. */
+/** Starts the upstream as its document describes it: the API, the portal, and handles for both. */
 import type { Server } from "node:http";
 import { fileURLToPath } from "node:url";
 import { ROOT } from "../root.js";
@@ -32,22 +32,22 @@ export type { Control } from "./portal.js";
 export interface SandboxOptions {
   /** Default: config/sandbox.yaml of this package. */
   readonly configFile?: string | undefined;
-  /** 0 (the default) = a free port. */
+  /** Default: 0, a free port. */
   readonly port?: number | undefined;
-  /** 0 = a free port; null (the default) = no control server. It listens on 127.0.0.1 whatever `host` says. */
+  /** 0: a free port. Default: null, no control server. It always listens on 127.0.0.1, regardless of `host`. */
   readonly controlPort?: number | null | undefined;
   /** Default: 127.0.0.1. */
   readonly host?: string | undefined;
-  /** Default: what the configuration says. */
+  /** Default: as configured. */
   readonly rateLimit?: RateLimit | undefined;
   /** Monotonic ms, for the rate limit, the statistics and scheduled changes. Default: real time. */
   readonly now?: (() => number) | undefined;
-  /** The timers of the same clock, for latency and timed holds; faults that are slow always take real time. Default: real time. */
+  /** The timers of the same clock, for latency and timed holds. Slow faults always use real time. Default: real time. */
   readonly after?: After | undefined;
   readonly latency?: LatencyChange | undefined;
-  /** Faults that are there from the first call on. */
+  /** Faults that are set from the first call on. */
   readonly faults?: Readonly<Partial<Record<Target, FaultRequest>>> | undefined;
-  /** A choice of what the document leaves open, or shapes of one's own. Default: what the configuration says. */
+  /** A choice for the open points, or custom shapes. Default: as configured. */
   readonly shapes?: ShapeChoice | Shapes | undefined;
 }
 
@@ -55,10 +55,10 @@ export interface Sandbox {
   /** Host root of the API, without a trailing slash. */
   readonly url: string;
   readonly controlUrl: string | null;
-  /** Behind `url`: for callers in this process that bring their own connections. */
+  /** The server of `url`, for callers in this process that supply their own connections. */
   readonly server: Server;
   readonly control: Control;
-  /** The first credential that the reseller had at the start; without an id, of the first reseller. */
+  /** The first credential that the reseller had at startup. Without an id: that of the first reseller. */
   credential(resellerId?: string): Credential;
   stats(): Stats;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The only place that decides how an answer looks: field names, statuses, codes, date formats. Whatever the document
- * leaves open ("not shown") is chosen here by the settings of `open-points.ts`, so that another choice is no change of behaviour.
+ * The only place that decides how an answer is written: field names, statuses, codes, date formats. Everything that the document leaves open
+ * ("not shown") follows the settings of `open-points.ts`, so another choice doesn't change behaviour.
  */
 import type {
   Availability,
@@ -26,7 +26,7 @@ export interface Shapes {
   balance(balance: Balance): Answer;
   tier(standing: TierStanding): Answer;
   failure(failure: Failure): Answer;
-  /** What is asked of `years` in a request. */
+  /** The requirements for `years` in a request. */
   readonly years: {
     readonly check: ShapeSettings["checkYears"];
     readonly quote: ShapeSettings["quoteYears"];
@@ -76,7 +76,7 @@ function pricing(price: Money): { amount: string; currency: string } {
   return { amount: decimal(price.cents), currency: price.currency };
 }
 
-/** A padded number cannot be written by the language, so it travels as a marked text until the body is written. */
+/** JavaScript can't write a number with trailing zeros, so it is a marked text until the body is written. */
 const PADDED = /"#(\d+\.\d\d)#"/g;
 
 function successAnswer(data: unknown, { envelope, quoteAmount }: ShapeSettings): Answer {

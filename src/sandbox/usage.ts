@@ -1,4 +1,4 @@
-/** What one credential did, counted at arrival: for the portal side's statistics only, never for decisions. */
+/** The calls of one credential, counted on arrival. Only for the portal's statistics, never for decisions. */
 const KEPT_CALLS = 5000;
 
 export interface Call {
@@ -11,7 +11,7 @@ export interface Call {
 export class Usage {
   accepted = 0;
   rejected429 = 0;
-  /** Refused with 401 or 403 although the key is known. */
+  /** Calls with a known key that were refused with 401 or 403. */
   refused = 0;
   readonly byRoute = new Map<string, number>();
   #calls: Call[] = [];
@@ -24,7 +24,7 @@ export class Usage {
       this.rejected429 += 1;
     }
     this.#calls.push(call);
-    // Twice the length before cutting, so that a cut is paid once in 5000 calls.
+    // Cut only at twice the length, so that the cost of cutting occurs once in 5000 calls.
     if (this.#calls.length >= 2 * KEPT_CALLS) this.#calls = this.#calls.slice(-KEPT_CALLS);
   }
 

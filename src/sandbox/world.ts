@@ -1,4 +1,4 @@
-/** The resellers and the names as they are at this moment: what the API reads and the portal side changes. */
+/** The current state of resellers and names, which the API reads and the portal changes. */
 import type { Config, DomainConfig, ResellerConfig } from "./config.js";
 import type { Action, Availability, Balance, DomainRecord, Quote, TierStanding } from "./facts.js";
 import { Failure } from "./facts.js";
@@ -25,7 +25,7 @@ function midnight(date: string): Date {
   return new Date(`${date}T00:00:00Z`);
 }
 
-/** An anniversary of `registered`: the first one ahead of `today` for a name that is alive, else the last one behind. */
+/** An anniversary of `registered`: the first one after `today` for a live name, otherwise the last one before it. */
 function anniversary(registered: Date, today: Date, ahead: boolean): Date {
   const inYear = (years: number): Date =>
     new Date(
@@ -119,13 +119,13 @@ export class World {
     this.#taken.set(name, taken);
   }
 
-  /** Null: back to the tier's price. */
+  /** Null restores the tier's price. */
   setPrice(reseller: Reseller, key: PriceKey, cents: number | null): void {
     if (cents === null) reseller.overrides.delete(overrideKey(key));
     else reseller.overrides.set(overrideKey(key), cents);
   }
 
-  /** The first year's price by currency; null: the name becomes ordinary. */
+  /** The price of the first year by currency; null makes the name ordinary. */
   setPremium(name: string, firstYear: ReadonlyMap<string, number> | null): void {
     this.#prices.setPremium(name, firstYear);
   }

@@ -12,6 +12,7 @@ import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
 import { type Operation, OPERATIONS } from "./vocabulary.js";
 import type { Reply, ReplyReader } from "./reply.js";
+import { createSlots } from "./slots.js";
 import type { Transport, UpstreamRequest } from "./transport.js";
 
 /** A value, stamped when its request was sent and when the answer was complete, in ms. */
@@ -71,15 +72,14 @@ export interface CallerSettings {
 /** How a call ended that didn't fail. */
 type Result<T> =
   | { readonly kind: "value"; readonly value: Answered<T> }
-  | { readonly kind: "refused" | "withdrawn" }
-  | Extract<Reply, { kind: "rejected" | "limited" }>;
+  | Extract<Reply, { kind: "rejected" | "limited" | "refused" }>
+  | "withdrawn";
 
-/** A call that waits for its slot. */
-interface Waiting {
+/** What one attempt of a call needs. */
+interface Attempt {
   readonly circuit: Circuit;
   readonly credential: Credential;
   readonly isBackground: () => boolean;
-  readonly withdraw: AbortController;
 }
 
 const HALF_OPEN_AFTER_MS = 30_000;
@@ -92,7 +92,7 @@ export function createCaller(settings: CallerSettings): Caller {
     halfOpenAfterMs: settings.halfOpenAfterMs ?? HALF_OPEN_AFTER_MS,
     failuresToOpen: settings.failuresToOpen,
   });
-  const waiting = new Set<Waiting>();
+  const slots = createSlots();
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
 
@@ -117,9 +117,15 @@ export function createCaller(settings: CallerSettings): Caller {
       }
       const quota = await settings.quotaOf(credential);
       const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - startedMs));
-      const entry: Waiting = { circuit, credential, isBackground, withdraw: new AbortController() };
-      const asked = { ask, question: questionOf(request), maxWaitMs };
-      const result = await inSlot(quota, asked, entry, (onAnswered) => send(ask, request, entry, onAnswered));
+      const attempt: Attempt = { circuit, credential, isBackground };
+      const result = await slots.run(
+        quota,
+        { ask, question: questionOf(request), maxWaitMs },
+        () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
+        (onAnswered) => send(ask, request, attempt, onAnswered),
+      );
+      // Try again with another credential, if there is one. Each credential pays from its own quota.
+      if (result === "withdrawn" || result.kind === "refused") continue;
       switch (result.kind) {
         case "value":
           return result.value;
@@ -131,80 +137,17 @@ export function createCaller(settings: CallerSettings): Caller {
           throw new ServiceError("quota_exhausted", "The registry service asks us to wait.", {
             retryAfterMs: result.pauseMs,
           });
-        // Try again with another credential, if there is one. Each credential pays from its own quota.
-        case "refused":
-        case "withdrawn":
-          break;
         default:
           return result satisfies never;
       }
     }
   }
 
-  /** Runs the work in a slot of the quota. Withdraws from the queue, without spending anything, when the call can't be made any more. */
-  async function inSlot<T>(
-    quota: Quota,
-    {
-      ask,
-      question,
-      maxWaitMs,
-    }: { readonly ask: Ask; readonly question: string; readonly maxWaitMs: number },
-    entry: Waiting,
-    run: (onAnswered: () => void) => Promise<Result<T>>,
-  ): Promise<Result<T>> {
-    // The state may have changed while the quota was opened.
-    if (!canBeMade(entry)) return { kind: "withdrawn" };
-    const { withdraw } = entry;
-    const onAbort = (): void => {
-      withdraw.abort();
-    };
-    ask.signal.addEventListener("abort", onAbort, { once: true });
-    if (ask.signal.aborted) onAbort();
-    waiting.add(entry);
-    // The lane and the askers may change while it waits.
-    const queued: QuotaRequest = {
-      get lane() {
-        return ask.lane;
-      },
-      get client() {
-        return ask.client;
-      },
-      get network() {
-        return ask.network;
-      },
-      question,
-      maxWaitMs,
-      signal: withdraw.signal,
-    };
-    let isSent = false;
-    try {
-      return await quota.run(queued, (onAnswered) => {
-        isSent = true;
-        waiting.delete(entry);
-        return run(onAnswered);
-      });
-    } catch (error) {
-      if (!isSent && withdraw.signal.aborted && !ask.signal.aborted) return { kind: "withdrawn" };
-      throw error;
-    } finally {
-      waiting.delete(entry);
-      ask.signal.removeEventListener("abort", onAbort);
-    }
-  }
-
-  function canBeMade({ circuit, credential, isBackground }: Waiting): boolean {
-    return circuit.rejection(isBackground()) === null && credentials.admits(credential);
-  }
-
-  function withdrawUseless(): void {
-    for (const entry of waiting) if (!canBeMade(entry)) entry.withdraw.abort();
-  }
-
   /** Makes the call, and reports its outcome to the circuit and the credential. */
   async function send<T>(
     ask: Ask,
     request: Call<T>,
-    { circuit, credential, isBackground }: Waiting,
+    { circuit, credential, isBackground }: Attempt,
     onAnswered: () => void,
   ): Promise<Result<T>> {
     const endCall = circuit.begin(isBackground());
@@ -212,9 +155,9 @@ export function createCaller(settings: CallerSettings): Caller {
     if (endCall === null || use === null) {
       endCall?.("inconclusive");
       onAnswered();
-      return { kind: "withdrawn" };
+      return "withdrawn";
     }
-    withdrawUseless();
+    slots.withdrawUseless();
     let outcome: Outcome = "inconclusive";
     const askedMs = stamp();
     try {
@@ -228,7 +171,7 @@ export function createCaller(settings: CallerSettings): Caller {
     } finally {
       endCall(outcome);
       use.ended();
-      withdrawUseless();
+      slots.withdrawUseless();
     }
   }
 
@@ -265,7 +208,7 @@ export function createCaller(settings: CallerSettings): Caller {
         lastFailureAtMs = clock.now();
         if (use.refused())
           log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
-        return { kind: "refused" };
+        return reply;
       default:
         return reply satisfies never;
     }

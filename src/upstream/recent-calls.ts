@@ -1,21 +1,21 @@
-/** How the upstream has answered of late: the calls of the last ten minutes by operation, in bounded memory; no names, no amounts. */
+/** Statistics of the last ten minutes' calls by operation, in bounded memory. They contain no names and no amounts. */
 import type { Clock } from "../clock.js";
 import { type Operation, OPERATIONS } from "./vocabulary.js";
 
 interface OperationFigures {
   readonly operation: Operation;
   readonly calls: number;
-  /** Of these, those without a usable answer: refused, broken off or too late. */
+  /** How many of these had no usable answer: an error, a broken connection or a timeout. */
   readonly failed: number;
   readonly meanMs: number;
-  /** Nineteen in twenty took no longer. */
+  /** 95 % of the calls took at most this long. */
   readonly p95Ms: number;
 }
 
 export interface RecentCalls {
-  /** `outcome` is the status of the answer, or what kept it from coming. */
+  /** `outcome` is the status of the answer, or an error code. */
   note(operation: Operation, outcome: string, durationMs: number): void;
-  /** Those that were called, in the order of the document. Of very many calls, the newest of each operation. */
+  /** One entry for each operation with calls, in the document's order. Only the newest 1000 calls of an operation count. */
   figures(): OperationFigures[];
   readonly windowMs: number;
 }
@@ -27,8 +27,8 @@ interface Call {
 }
 
 const WINDOW_MS = 600_000;
-/** The usual budget allows 570 in ten minutes. */
-const MOST_OF_EACH = 1000;
+/** The default budget allows 570 calls in ten minutes. */
+const MAX_CALLS = 1000;
 
 export function createRecentCalls(clock: Clock): RecentCalls {
   const calls = new Map<Operation, Call[]>();
@@ -45,10 +45,10 @@ export function createRecentCalls(clock: Clock): RecentCalls {
     windowMs: WINDOW_MS,
     note(operation, outcome, durationMs) {
       const list = recent(operation);
-      // That a domain is not the reseller's is an answer.
+      // "Not managed" is an answer, too.
       const isFailure = outcome !== "200" && !(operation === "domain" && outcome === "404");
       list.push({ endedAtMs: clock.monotonic(), durationMs, isFailure });
-      if (list.length > MOST_OF_EACH) list.shift();
+      if (list.length > MAX_CALLS) list.shift();
       calls.set(operation, list);
     },
     figures: () =>

@@ -1,34 +1,34 @@
 /**
- * What the upstream means when it does not give what was asked for. Its document shows neither statuses nor codes of errors, so both are
- * weighed: a limit before anything else, because it must pause us, and a credential only where nothing else can be meant.
+ * What an error of the upstream means. Its document shows neither the statuses nor the codes of errors, so both are considered: a rate limit
+ * first, because it must pause all calls, and a refused credential only if nothing else is possible.
  */
 import type { DomainName } from "../domain-name.js";
 
 export type Meaning =
   | "limit"
   | "credential"
-  /** The domain asked for is not the reseller's. */
+  /** The requested domain isn't managed by the reseller. */
   | "absent"
   | "failure";
 
 export interface Refusal {
   readonly status: number;
-  /** Whether the answer has a Retry-After. */
+  /** Whether there is a Retry-After header. */
   readonly hasRetryAfter: boolean;
-  /** The body: JSON, or a text where it is none. */
+  /** The parsed JSON, or the text if it isn't JSON. */
   readonly body: unknown;
-  /** Whether one domain's record was asked for. */
+  /** Whether the call requested the record of one domain. */
   readonly isRecord: boolean;
-  /** The name that was asked about: a text that repeats it is not the upstream's own words. */
+  /** The name in the request; text that repeats it isn't the upstream's own. */
   readonly asked: DomainName | null;
 }
 
 export function meaningOf({ status, hasRetryAfter, body, isRecord, asked }: Refusal): Meaning {
   if (status === 429) return "limit";
   if (status === 404) return "absent";
-  const said = saying(body, asked);
+  const said = meaningOfText(body, asked);
   if (said === "limit") return "limit";
-  // A proxy that limits has words of its own or none at all.
+  // A proxy that limits the rate uses other words, or none.
   if (hasRetryAfter && (status === 403 || status === 503 || status === 200)) return "limit";
   if (status === 401) return "credential";
   if (isRecord && status < 500 && said === "absent") return "absent";
@@ -37,8 +37,8 @@ export function meaningOf({ status, hasRetryAfter, body, isRecord, asked }: Refu
   return "failure";
 }
 
-/** Tried in this order against every code and sentence of the error; words of a code may be joined by anything. */
-const SAYINGS: readonly (readonly [Exclude<Meaning, "failure">, RegExp])[] = [
+/** Matched in this order against every code and sentence of the error. Any character may join the words of a code. */
+const PATTERNS: readonly (readonly [Exclude<Meaning, "failure">, RegExp])[] = [
   [
     "limit",
     /rate.?limit|too.?many.?(?:request|call|attempt)|throttl|quota.{0,12}(?:exceed|exhaust|reached)|(?:request|call|usage).?(?:limit|quota)|slow.?down|^429$/i,
@@ -50,12 +50,12 @@ const SAYINGS: readonly (readonly [Exclude<Meaning, "failure">, RegExp])[] = [
   ],
 ];
 
-function saying(body: unknown, asked: DomainName | null): Meaning {
+function meaningOfText(body: unknown, asked: DomainName | null): Meaning {
   const texts = textsIn(body).filter((text) => asked === null || !repeats(text, asked));
-  return SAYINGS.find(([, words]) => texts.some((text) => words.test(text)))?.[0] ?? "failure";
+  return PATTERNS.find(([, words]) => texts.some((text) => words.test(text)))?.[0] ?? "failure";
 }
 
-/** Whoever searches for too-many-requests.af must not be able to pause the service by having the name repeated in an error. */
+/** A visitor who searches for too-many-requests.af must not be able to pause the service when an error repeats the name. */
 function repeats(text: string, { ascii, unicode, label }: DomainName): boolean {
   const lower = text.toLowerCase();
   if (lower.includes(ascii) || lower.includes(unicode)) return true;
@@ -63,19 +63,19 @@ function repeats(text: string, { ascii, unicode, label }: DomainName): boolean {
   return lower.split(/[^\p{L}\p{N}-]+/u).includes(label);
 }
 
-const MOST_TEXTS = 64;
-const DEEPEST = 4;
-const LONGEST_TEXT = 2000;
+const MAX_TEXTS = 64;
+const MAX_DEPTH = 4;
+const MAX_TEXT_LENGTH = 2000;
 
-/** The texts of an error object, and the numbers that are a code or a status; `data` is not the error's. */
+/** The texts of an error object, and its numeric codes and statuses. `data` isn't part of the error. */
 function textsIn(body: unknown): string[] {
   const texts: string[] = [];
   const walk = (value: unknown, name: string, depth: number): void => {
-    if (texts.length >= MOST_TEXTS) return;
-    if (typeof value === "string") texts.push(value.slice(0, LONGEST_TEXT));
+    if (texts.length >= MAX_TEXTS) return;
+    if (typeof value === "string") texts.push(value.slice(0, MAX_TEXT_LENGTH));
     else if (typeof value === "number" && /code|status/i.test(name)) texts.push(String(value));
-    else if (typeof value === "object" && value !== null && depth < DEEPEST) {
-      for (const [key, inner] of Object.entries(value).slice(0, MOST_TEXTS)) {
+    else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
+      for (const [key, inner] of Object.entries(value).slice(0, MAX_TEXTS)) {
         if (key !== "data") walk(inner, key, depth + 1);
       }
     }

@@ -1,8 +1,8 @@
-/** How long a 429 asks us to wait: strict grammar (RFC 9110 §10.2.3), clamped to 1–300 s, and 60 s where it says nothing sensible. */
+/** How long a rate limit answer asks us to wait: parsed strictly (RFC 9110 §10.2.3), clamped to 1–300 s, and 60 s if it is absent or invalid. */
 
 const DEFAULT_MS = 60_000;
-const SHORTEST_MS = 1_000;
-const LONGEST_MS = 300_000;
+const MIN_MS = 1_000;
+const MAX_MS = 300_000;
 const HTTP_DATE =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
@@ -18,5 +18,5 @@ export function retryAfterMs(header: unknown, nowMs: number): number {
 }
 
 function clamp(ms: number): number {
-  return Math.min(Math.max(ms, SHORTEST_MS), LONGEST_MS);
+  return Math.min(Math.max(ms, MIN_MS), MAX_MS);
 }

@@ -1,9 +1,9 @@
 /**
- * JSON as it was written, in time that grows with its length alone: a number with a fraction or an exponent keeps its own digits, which a
- * float may not have, and a field that stands twice in one object is refused, because it says two things.
+ * Parses JSON in linear time without losing anything: a number with a fraction or an exponent keeps its digits, which a float can't always
+ * represent, and an object with a repeated field is rejected, because it is unclear which value is meant.
  */
 
-/** A number with a fraction or an exponent, in the digits in which it came. */
+/** A number with a fraction or an exponent, with its original digits. */
 export class WrittenNumber {
   readonly text: string;
 
@@ -12,14 +12,14 @@ export class WrittenNumber {
   }
 }
 
-/** JSON that is sound, but says two things under one name. */
+/** Valid JSON with a repeated field in one object. */
 export class RepeatedFieldError extends Error {}
 
-/** More than any object of the upstream's could need; the many keys of a hostile one would only keep us busy. */
-const MOST_FIELDS = 200;
+/** More than any object of the upstream needs. The many keys of a hostile object would only cost time. */
+const MAX_FIELDS = 200;
 
 /**
- * Throws a SyntaxError for what is no JSON, a RangeError for what is nested too deep or has more than 200 fields in one object, and a
+ * Throws a SyntaxError if the text isn't JSON, a RangeError if it is nested too deeply or an object has more than 200 fields, or a
  * RepeatedFieldError.
  */
 export function parseWrittenJson(text: string): unknown {
@@ -29,12 +29,12 @@ export function parseWrittenJson(text: string): unknown {
   return quoted === null ? value : written(value, JSON.parse(quoted));
 }
 
-/** The plain number where one was written with a fraction; anything else as it is. */
+/** The number as a float if it has a fraction; any other value unchanged. */
 export function unwritten(value: unknown): unknown {
   return value instanceof WrittenNumber ? Number(value.text) : value;
 }
 
-/** How many fields sound JSON has, and the same with quotes around every fraction and exponent; null where it has none of them. */
+/** Of valid JSON: the number of fields, and the text with quotes around every number with a fraction or exponent; null if there is none. */
 function survey(text: string): { readonly fields: number; readonly quoted: string | null } {
   let fields = 0;
   let quoted = "";
@@ -56,7 +56,7 @@ function survey(text: string): { readonly fields: number; readonly quoted: strin
   return { fields, quoted: copied === 0 ? null : quoted + text.slice(copied) };
 }
 
-/** Where the text that begins at `at` ends: at its second quote. */
+/** The index of the closing quote of the string that starts at `at`. */
 function endOfText(text: string, at: number): number {
   let end = at + 1;
   while (text.charAt(end) !== '"') end += text.charAt(end) === "\\" ? 2 : 1;
@@ -79,7 +79,7 @@ function fieldsIn(root: unknown): number {
     if (typeof value !== "object" || value === null) continue;
     const inner: unknown[] = Object.values(value);
     if (!Array.isArray(value)) {
-      if (inner.length > MOST_FIELDS) throw new RangeError("an object with too many fields");
+      if (inner.length > MAX_FIELDS) throw new RangeError("an object with too many fields");
       fields += inner.length;
     }
     for (const one of inner) open.push(one);
@@ -87,7 +87,7 @@ function fieldsIn(root: unknown): number {
   return fields;
 }
 
-/** `value` with the digits of every number that is a text in `quoted`, which is the same JSON but for the quotes around it. */
+/** `value` with original digits: `quoted` is the same JSON, in which those numbers are strings. */
 function written(value: unknown, quoted: unknown): unknown {
   if (typeof value === "number" && typeof quoted === "string") return new WrittenNumber(quoted);
   if (Array.isArray(value) && Array.isArray(quoted))

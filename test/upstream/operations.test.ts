@@ -122,7 +122,7 @@ describe("what is sent", () => {
     },
   );
 
-  test("a name of people's letters travels as A-labels", async () => {
+  test("a Unicode name is sent as A-labels", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     stub.next(answer(404, ""));
     const name = { ...KABUL, ascii: "xn--mgbcd4a2b0d2b.af" };
@@ -131,7 +131,7 @@ describe("what is sent", () => {
   });
 
   test.each([".", "..", "../account/balance", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
-    "a path that would not arrive as it was meant is never asked (%j)",
+    "a path that would be normalized is never requested (%j)",
     async (ascii) => {
       const { upstream, lines } = createBench({ baseUrl: stub.url });
       const error = await refusalOf(upstream.domain(ask(), { ...KABUL, ascii }));
@@ -141,7 +141,7 @@ describe("what is sent", () => {
     },
   );
 
-  test("every call has a connection of its own", async () => {
+  test("every call has its own connection", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     const keepAlive = json({ success: true, data: AVAILABLE }, 200, {
       Connection: "keep-alive",
@@ -153,7 +153,7 @@ describe("what is sent", () => {
     expect(stub.seen).toHaveLength(3);
   });
 
-  test("proxies named in the environment are never used", async () => {
+  test("proxies from the environment are never used", async () => {
     const recorder = await startStub(success(AVAILABLE));
     const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
     const before = names.map((name) => process.env[name]);
@@ -176,7 +176,7 @@ describe("what is sent", () => {
 
 describe("redirects", () => {
   test.each([301, 302, 303, 307, 308])(
-    "a %i to another host is a failure, and that host is never asked",
+    "a %i to another host is a failure, and that host is never called",
     async (status) => {
       const elsewhere = await startStub(success(AVAILABLE));
       await expectRefusal({
@@ -217,7 +217,7 @@ describe("a connection that misbehaves", () => {
     ["an end before the head", thenEnd("")],
     ["an end amid the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
     [
-      "an end amid a chunk",
+      "an end inside a chunk",
       thenEnd(`${head(200, { "Transfer-Encoding": "chunked" })}ff\r\n{"success":true,"marrow":`),
     ],
     ["a chunk without a size", raw(`${head(200, { "Transfer-Encoding": "chunked" })}marrow\r\n{}`)],
@@ -233,7 +233,7 @@ describe("a connection that misbehaves", () => {
     expect(answered).toEqual([false, true]);
   });
 
-  test("a reset at accept is a failure", async () => {
+  test("a reset on accept is a failure", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     stub.resetNextConnection();
     const error = await refusalOf(check(upstream));
@@ -242,7 +242,7 @@ describe("a connection that misbehaves", () => {
     await expect(check(upstream)).resolves.toEqual(PRICED);
   });
 
-  test("nobody listening is a failure", async () => {
+  test("a closed port is a failure", async () => {
     const server = createServer();
     const port = await listening(server);
     await closed(server, []);
@@ -252,7 +252,7 @@ describe("a connection that misbehaves", () => {
     expectNothingTold(error, lines);
   });
 
-  test("left-over bytes after an answer never become the next one", async () => {
+  test("bytes after an answer never become part of the next one", async () => {
     const whole = JSON.stringify({ success: true, data: AVAILABLE });
     const forged = JSON.stringify({
       success: true,
@@ -269,7 +269,7 @@ describe("a connection that misbehaves", () => {
     expect(new Set(stub.sockets).size).toBe(stub.seen.length);
   });
 
-  test("interim answers before the real one are passed over", async () => {
+  test("interim answers before the final one are skipped", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     const body = JSON.stringify({ success: true, data: AVAILABLE });
     const final = head(200, { "Content-Length": String(body.length) }) + body;
@@ -303,7 +303,7 @@ describe("a body that misbehaves", () => {
   });
 
   test.each(["gzip", "GZIP"])(
-    "a body that came with coding %s in spite of the request is read",
+    "a body with encoding %s is read, although it wasn't accepted",
     async (coding) => {
       const { upstream } = createBench({ baseUrl: stub.url });
       stub.next(answer(200, gzipSync(whole), { "Content-Encoding": coding }));
@@ -320,7 +320,7 @@ describe("a body that misbehaves", () => {
     expectNothingTold(error, lines);
   });
 
-  test("a gzip bomb is refused without growing the memory", async () => {
+  test("a gzip bomb is rejected without using memory", async () => {
     const bomb = gzipSync(Buffer.alloc(200 * MIB, 0x20));
     expect(bomb.length).toBeLessThan(MIB);
     const before = process.memoryUsage();
@@ -343,7 +343,7 @@ describe("a body that misbehaves", () => {
     expect(stub.sockets[0]?.bytesWritten).toBeLessThan(16 * MIB);
   });
 
-  test("JSONTestSuite: what must parse parses, what must not is not understood, and nothing crashes", async () => {
+  test("JSONTestSuite: valid documents are parsed, invalid ones are rejected, and nothing crashes", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     const documents = jsonSuite();
     const misread = "The registry service's answer was not understood (its body).";
@@ -374,14 +374,14 @@ describe("statuses", () => {
     expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("a refusal in the envelope with status 200 is a failure, and tells nothing", async () => {
+  test("success: false with status 200 is a failure that reveals nothing", async () => {
     await expectRefusal({
       code: "upstream_failed",
       play: json({ success: false, error: { code: "Marrow: marrow", message: ACTIVE.secret } }),
     });
   });
 
-  test("404 and a managed domain's 403 mean that the domain is not ours", async () => {
+  test("404, or 403 for a domain, means that the domain isn't managed", async () => {
     const { upstream, credentials } = createBench({ baseUrl: stub.url });
     for (const status of [404, 403]) {
       stub.next(answer(status, "marrow"));
@@ -417,7 +417,7 @@ describe("statuses", () => {
   });
 });
 
-describe("a refusal that its status does not tell", () => {
+describe("an error that isn't clear from its status", () => {
   const refusal = (code: string) => ({ success: false, error: { code, message: "marrow" } });
 
   test.each<[string, Play]>([
@@ -444,7 +444,7 @@ describe("a refusal that its status does not tell", () => {
     expect(bench.credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
   });
 
-  test("a wait until a date is counted on the upstream's own clock, if it tells it", async () => {
+  test("a wait until a date is computed with the upstream's clock if it sends one", async () => {
     const { upstream, pausesMs } = createBench({
       baseUrl: stub.url,
       clock: new FakeClock(Date.UTC(2030, 0)),
@@ -459,7 +459,7 @@ describe("a refusal that its status does not tell", () => {
     expect(pausesMs).toEqual([30_000, 1000]);
   });
 
-  test("a domain that is not found is not managed, whatever the status", async () => {
+  test("a domain that isn't found isn't managed, with any status", async () => {
     const { upstream, credentials } = createBench({ baseUrl: stub.url });
     for (const status of [200, 400, 403, 410]) {
       stub.next(json(refusal("domain_not_found"), status));
@@ -468,7 +468,7 @@ describe("a refusal that its status does not tell", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test.each([200, 400, 403])("a %i that speaks of the credential is a refused credential", async (status) => {
+  test.each([200, 400, 403])("a %i about the credential is a refused credential", async (status) => {
     for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
       const { upstream, credentials, lines } = createBench({ baseUrl: stub.url });
       stub.next(json(refusal("invalid_credentials"), status));
@@ -479,7 +479,7 @@ describe("a refusal that its status does not tell", () => {
     }
   });
 
-  test("a visitor's search for a name that sounds like a limit pauses nothing", async () => {
+  test("a search for a name that sounds like a rate limit pauses nothing", async () => {
     const name = { ...KABUL, ascii: "rate-limit.af", unicode: "rate-limit.af", label: "rate-limit" };
     const { upstream, pausesMs } = createBench({ baseUrl: stub.url });
     stub.next(
@@ -522,7 +522,7 @@ describe("a number in the answer", () => {
 });
 
 describe("a refused credential", () => {
-  test.each([401, 403])("after a %i it is left alone, and tried again after its time", async (status) => {
+  test.each([401, 403])("isn't used after a %i until its time is over", async (status) => {
     const clock = new FakeClock();
     const { upstream, credentials, lines, pausesMs } = createBench({ baseUrl: stub.url, clock });
     stub.next(answer(status, "marrow"), answer(status, "marrow"));
@@ -548,7 +548,7 @@ describe("a refused credential", () => {
     expect(pausesMs).toEqual([]);
   });
 
-  test("a dead credential is asked at most 5 times in 5 minutes", async () => {
+  test("a dead credential is used at most 5 times in 5 minutes", async () => {
     const clock = new FakeClock();
     const { upstream } = createBench({ baseUrl: stub.url, clock });
     const dead = answer(401, "marrow");
@@ -560,7 +560,7 @@ describe("a refused credential", () => {
     expect(stub.seen.length).toBeLessThanOrEqual(5);
   });
 
-  test.each([false, true])("calls that waited meanwhile do not repeat it (standby: %s)", async (standby) => {
+  test.each([false, true])("isn't repeated by calls that waited (standby: %s)", async (standby) => {
     const { upstream, answered } = createBench({
       baseUrl: stub.url,
       clock: new FakeClock(),
@@ -575,7 +575,7 @@ describe("a refused credential", () => {
     expect(answered).not.toContain(false);
   });
 
-  test("a trial is one call, however many come at once", async () => {
+  test("is verified with one call, under any load", async () => {
     const clock = new FakeClock();
     const { upstream } = createBench({ baseUrl: stub.url, clock });
     stub.next(answer(401, "marrow"));
@@ -586,7 +586,7 @@ describe("a refused credential", () => {
     expect(stub.seen).toHaveLength(2);
   });
 
-  test("the standby takes over within the same call, and the active one comes back after its time", async () => {
+  test("is replaced by the standby within the same call, and used again after its time", async () => {
     const clock = new FakeClock();
     const { upstream, credentials, lines } = createBench({ baseUrl: stub.url, clock, standby: true });
     const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
@@ -603,7 +603,7 @@ describe("a refused credential", () => {
     expect(lines.join("\n")).not.toMatch(/marrow|secret-|key-/);
   });
 
-  test("with both refused nothing more is sent", async () => {
+  test("and a refused standby: no more calls are sent", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url, clock: new FakeClock(), standby: true });
     stub.next(answer(403, "marrow"), answer(401, "marrow"));
     const error = await refusalOf(check(upstream));
@@ -614,7 +614,7 @@ describe("a refused credential", () => {
   });
 });
 
-describe("an answer that cannot be believed", () => {
+describe("an implausible answer", () => {
   const priced = (pricing: unknown): object => ({ ...AVAILABLE, pricing });
   const costing = (amount: unknown): object => priced({ amount, currency: "USD" });
 
