@@ -36,7 +36,7 @@ import { createMetrics } from "./metrics.js";
 import type { Ask, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import { connectRedis } from "./redis.js";
-import { createRetailPolicy } from "./retail/policy.js";
+import { createLivePolicy } from "./retail/live-policy.js";
 import { promisesInForce } from "./retail/lost-margin.js";
 import { createPriceEpochs } from "./retail/price-epoch.js";
 import {
@@ -51,7 +51,6 @@ import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.j
 import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { createAssessor } from "./storefront/assessment.js";
-import { createAvailability } from "./storefront/availability.js";
 import {
   checkCaution,
   createNameFacts,
@@ -65,8 +64,7 @@ import {
   statusCaution,
   type VisitorAsk,
 } from "./storefront/name-facts.js";
-import { createQuotes } from "./storefront/quotes.js";
-import { createSuggestionDesk } from "./storefront/suggestions.js";
+import { createShops } from "./storefront/shop.js";
 import { createUpstream } from "./upstream/client.js";
 import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
@@ -116,7 +114,7 @@ export function createApp(settings: AppSettings): App {
   const { config, clock, log } = settings;
   const stamp = createStamps(clock);
   const metrics = createMetrics();
-  const policy = createRetailPolicy(config.retail);
+  const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
 
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
   const redis = config.redisUrl === null ? null : connectRedis({ url: config.redisUrl, clock, log });
@@ -136,7 +134,7 @@ export function createApp(settings: AppSettings): App {
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
-    currencies: policy.wholesaleCurrencies,
+    currencies: () => policies.current().wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
     trialAfterMs: Math.min(TRIAL_AFTER_MS, config.quota.windowMs / 2),
@@ -229,7 +227,7 @@ export function createApp(settings: AppSettings): App {
     log,
   });
   const prices = createPriceList({
-    combinations: policy.combinations(),
+    policies,
     pool: pools.prices,
     ask: upstream.quote,
     epochs,
@@ -261,25 +259,18 @@ export function createApp(settings: AppSettings): App {
     check: upstream.check,
     epochs,
   });
-  const availability = createAvailability({
-    policy,
+  const promises = createPromises({
+    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
+    validMs: () => policies.current().promiseValidMs,
+    clock,
+    log,
+  });
+  const shop = createShops(policies.current, {
     prices,
     names,
     assessor: createAssessor({ names, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
-    clock,
-    log,
-  });
-  const promises = createPromises({
-    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
-    validMs: config.retail.promise.validMs,
-    clock,
-    log,
-  });
-  const quotes = createQuotes({ policy, prices, availability, promises, clock });
-  const suggestions = createSuggestionDesk({
-    affixes: config.retail.suggestions,
-    desk: availability,
+    promises,
     hasSpare: () => quotas.hasSpare(inUse()),
     clock,
     log,
@@ -293,7 +284,7 @@ export function createApp(settings: AppSettings): App {
   const ask = asks(new ClientWindows(clock), config.clientColdPerMinute, config.quota.maxWaitMs);
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
-  const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
+  const searchStream = createSearchStream({ streams, ask, clock });
   const purgePrices = (): number => {
     epochs.end({ kind: "purge" });
     return prices.facts().length;
@@ -324,10 +315,11 @@ export function createApp(settings: AppSettings): App {
       refusedLocally,
       prices,
       epochs,
+      retailFile: policies.state(),
       promises: inForce(),
     });
-  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policy, clock.now());
-  const warnings = priceWarnings(prices, policy, clock);
+  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
+  const warnings = priceWarnings(prices, policies, clock);
   metrics.quota(quota);
   metrics.prices(() => ({
     sold: prices.size,
@@ -349,9 +341,8 @@ export function createApp(settings: AppSettings): App {
   const accessLog = createAccessLog(log, metrics, clock);
   const limit = createClientLimit(config.clientPerMinute, clock);
   const questions = visitorQuestions({
-    policy,
+    shop,
     prices,
-    availability,
     searchStream,
     ask,
     now: () => clock.now(),
@@ -386,14 +377,14 @@ export function createApp(settings: AppSettings): App {
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
   app.use("/v1", ...limit.handlers);
-  app.use(visitorRoutes({ policy, quotes, questions, ask }));
+  app.use(visitorRoutes({ shop, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     app.use(
       customerRoutes({
         tokens,
         account,
-        policy,
+        policy: policies.current,
         prices,
         isPremium: names.isPremium,
         ask,
@@ -405,7 +396,8 @@ export function createApp(settings: AppSettings): App {
     staffRoutes({
       tokens: settings.staffTokens,
       account,
-      policy,
+      policy: policies.current,
+      retailFile: policies.state,
       prices,
       promises,
       metrics,
@@ -428,6 +420,7 @@ export function createApp(settings: AppSettings): App {
 
   const answeredAtOnce = fastPath({
     questions,
+    shop,
     headersFor: visitorHeaders(config.corsOrigins),
     limit,
     isServing: () => phase !== "draining",
@@ -444,7 +437,7 @@ export function createApp(settings: AppSettings): App {
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
-      const stops = [prices.keepWarm(), account.keepWarm()];
+      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch()];
       stopWork = () => {
         for (const stop of stops) stop();
       };

@@ -8,6 +8,7 @@ import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { ClientLimit } from "./client-limit.js";
 import { type AccessLog, addressOf, clientOf, requestId } from "./context.js";
+import type { Shop } from "../storefront/shop.js";
 import { type Arrived, hasOneHost } from "./edge.js";
 import { renderProblem } from "./problems.js";
 import type { HeaderList, Rendered } from "./rendered.js";
@@ -15,6 +16,7 @@ import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
+  readonly shop: () => Shop;
   readonly headersFor: (origin: string | undefined) => HeaderList;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
@@ -41,7 +43,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
 
   /** Throws what is wrong with the question, and undefined stands for an answer that has to be found. */
   function known(url: string, queryAt: number, read: ReadQuestion): Rendered | undefined {
-    const familiar = spellings.get(url);
+    const remembered = spellings.get(url);
+    const familiar = remembered?.shop === parts.shop() ? remembered : undefined;
     const question = familiar ?? read(parse(queryAt === -1 ? "" : url.slice(queryAt + 1)));
     const answer = question.known();
     if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {

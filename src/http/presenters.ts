@@ -10,6 +10,7 @@ import {
   wholesaleDifference,
 } from "../money.js";
 import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
@@ -151,6 +152,7 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>) {
 export function presentStaffPrices(
   list: Pick<PriceList, "facts" | "failures">,
   policy: RetailPolicy,
+  file: Pick<RetailFileState, "faults">,
   atMs: number,
 ) {
   const facts = list.facts();
@@ -200,6 +202,7 @@ export function presentStaffPrices(
   const changes = facts.filter(({ changed }) => changed !== undefined).length;
   const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
   const warnings = [
+    ...file.faults.map((fault) => `RETAIL_CONFIG was changed, but isn't used because of a fault: ${fault}`),
     ...marginWarnings(catalogue),
     ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices cannot be formed: ${why}.`),
     ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices could not be renewed: ${why}`),

@@ -7,6 +7,7 @@ import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
+import type { RetailFileState } from "../retail/live-policy.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
@@ -26,7 +27,9 @@ import { answersJson, endedByHead, route } from "./routes.js";
 export interface StaffParts {
   readonly tokens: Secret | null;
   readonly account: Account;
-  readonly policy: RetailPolicy;
+  /** The policy in effect. */
+  readonly policy: () => RetailPolicy;
+  readonly retailFile: () => RetailFileState;
   readonly prices: PriceList;
   readonly promises: Promises;
   readonly metrics: Metrics;
@@ -66,7 +69,7 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 }
 
 export function staffRoutes(parts: StaffParts): Router {
-  const { account, policy, prices, promises, metrics, ask, now } = parts;
+  const { account, policy, retailFile, prices, promises, metrics, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
   const read = [requireScope(parts.tokens, "read"), answersJson];
   const operate = [requireScope(parts.tokens, "operate"), answersJson];
@@ -126,7 +129,7 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(presentStaffPrices(prices, policy, now()));
+      response.json(presentStaffPrices(prices, policy(), retailFile(), now()));
     },
   });
 
@@ -138,7 +141,7 @@ export function staffRoutes(parts: StaffParts): Router {
       const promise = typeof id === "string" ? promises.find(id) : null;
       if (promise === null)
         throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
-      response.json(presentPromise(promise, prices.facts(), policy, now()));
+      response.json(presentPromise(promise, prices.facts(), policy(), now()));
     },
   });
 

@@ -71,7 +71,7 @@ export interface UpstreamSettings {
   readonly baseUrl: string;
   readonly timeoutMs: number;
   /** A price in another one is not understood. Default: any. */
-  readonly currencies?: ReadonlySet<string>;
+  readonly currencies?: () => ReadonlySet<string>;
   readonly credentials: Credentials;
   /** The quota of one credential. */
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
@@ -476,13 +476,13 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
           body: { domain: name.ascii, years },
           name,
         },
-        (data) => decodeCheck(data, name, years, settings.currencies),
+        (data) => decodeCheck(data, name, years, settings.currencies?.()),
       ),
     quote: (ask, { tld, action, years }) =>
       request(
         ask,
         { operation: "quote", method: "POST", path: "/api/v1/pricing", body: { tld, action, years } },
-        (data) => decodeQuote(data, { tld, action, years }, settings.currencies),
+        (data) => decodeQuote(data, { tld, action, years }, settings.currencies?.()),
       ),
     domains: (ask) =>
       request(ask, { operation: "domains", method: "GET", path: "/api/v1/domains" }, decodeDomainList),

@@ -67,6 +67,7 @@ const OVERVIEW = {
     known: 28,
     doubtful: 0,
     epochsEnded: [{ at: AS_OF, evidence: "tier", from: "Silver", to: "Gold" }],
+    config: { fingerprint: "9f86d081884c", since: AS_OF, faults: [] },
   },
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
