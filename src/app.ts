@@ -396,8 +396,7 @@ export function createApp(settings: AppSettings): App {
     staffRoutes({
       tokens: settings.staffTokens,
       account,
-      policy: policies.current,
-      retailFile: policies.state,
+      policies,
       prices,
       promises,
       metrics,

@@ -7,9 +7,15 @@ import {
   presentRetail,
   presentWholesaleToStaff,
   sumRetail,
+  type Wholesale,
   wholesaleDifference,
 } from "../money.js";
-import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import {
+  type AppliedPromotion,
+  type Combination,
+  marginWarnings,
+  type RetailPolicy,
+} from "../retail/policy.js";
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
@@ -148,6 +154,23 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>) {
   return { asOf: instant(asOfMs), source: origin };
 }
 
+/** Staff only: what a policy makes of a wholesale price. */
+export function presentStaffPrice(
+  policy: RetailPolicy,
+  wholesale: Wholesale,
+  { tld, action, years }: Combination,
+  atMs: number,
+) {
+  const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+  const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
+  return {
+    retail: priced.ok ? presentRetail(priced.price) : null,
+    margin,
+    rule: priced.ok ? priced.rule : null,
+    ...presentPromotion(priced.ok ? priced.promotion : undefined),
+  };
+}
+
 /** Staff only: wholesale, retail and margin side by side, the rule that made the price, and what is wrong with it. */
 export function presentStaffPrices(
   list: Pick<PriceList, "facts" | "failures">,
@@ -176,16 +199,12 @@ export function presentStaffPrices(
       warnings.push(`No retail price can be formed: ${why}.`);
       unformed.push(why);
     }
-    const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
     return {
       tld,
       action,
       years,
       wholesale: presentWholesaleToStaff(wholesale),
-      retail: priced.ok ? presentRetail(priced.price) : null,
-      margin,
-      rule: priced.ok ? priced.rule : null,
-      ...presentPromotion(priced.ok ? priced.promotion : undefined),
+      ...presentStaffPrice(policy, wholesale, { tld, action, years }, atMs),
       asOf: instant(asOfMs),
       ...(isDoubtful && { doubtful: true }),
       ...(changed && {

@@ -1,19 +1,25 @@
 /** Adds a path with its methods: HEAD goes with GET, OPTIONS and every other method are answered here, with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
+import { MOST_CONFIG_BYTES } from "../retail/retail-config.js";
 import { contextOf } from "./context.js";
 
 export type Handler = (request: Request, response: Response) => unknown;
 
 export interface Methods {
   readonly GET?: Handler;
-  /** Receives its body as parsed JSON. */
+  /** Receives its body as parsed JSON, unless `body` reads it in another way. */
   readonly POST?: Handler;
+  readonly body?: RequestHandler;
   /** Runs before any of them, OPTIONS left aside. */
   readonly before?: readonly RequestHandler[];
 }
 
-export function route(router: IRouter, path: string, { before = [], ...methods }: Methods): void {
+export function route(
+  router: IRouter,
+  path: string,
+  { before = [], body = jsonBody, ...methods }: Methods,
+): void {
   const allowed = [
     ...(methods.GET ? ["GET", "HEAD"] : []),
     ...(methods.POST ? ["POST"] : []),
@@ -28,7 +34,7 @@ export function route(router: IRouter, path: string, { before = [], ...methods }
     response.set({ Allow: allowed, "Cache-Control": "no-store" }).status(204).end();
   });
   if (methods.GET) at.get(...before, methods.GET);
-  if (methods.POST) at.post(...before, jsonBody, methods.POST);
+  if (methods.POST) at.post(...before, body, methods.POST);
   at.all(() => {
     throw new ServiceError("method_not_allowed", `Allowed here: ${allowed}.`, {
       headers: { Allow: allowed },
@@ -64,6 +70,17 @@ const jsonBody: RequestHandler = (request, response, next) => {
     throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
   }
   parseJson(request, response, next);
+};
+
+const YAML = "application/yaml";
+const parseYaml = express.text({ limit: MOST_CONFIG_BYTES, type: YAML });
+
+/** Reads a YAML body of up to 256 kB as text and refuses every other kind. */
+export const yamlBody: RequestHandler = (request, response, next) => {
+  if (!request.is(YAML)) {
+    throw new ServiceError("unsupported_media_type", `The body must be sent as ${YAML}.`);
+  }
+  parseYaml(request, response, next);
 };
 
 /** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */

@@ -7,8 +7,7 @@ import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
-import type { RetailFileState } from "../retail/live-policy.js";
-import type { RetailPolicy } from "../retail/policy.js";
+import type { LivePolicy } from "../retail/live-policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
@@ -22,14 +21,13 @@ import {
   presentStaffPrices,
   presentTier,
 } from "./presenters.js";
-import { answersJson, endedByHead, route } from "./routes.js";
+import { presentPreview } from "./price-preview.js";
+import { answersJson, endedByHead, route, yamlBody } from "./routes.js";
 
 export interface StaffParts {
   readonly tokens: Secret | null;
   readonly account: Account;
-  /** The policy in effect. */
-  readonly policy: () => RetailPolicy;
-  readonly retailFile: () => RetailFileState;
+  readonly policies: LivePolicy;
   readonly prices: PriceList;
   readonly promises: Promises;
   readonly metrics: Metrics;
@@ -69,7 +67,7 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 }
 
 export function staffRoutes(parts: StaffParts): Router {
-  const { account, policy, retailFile, prices, promises, metrics, ask, now } = parts;
+  const { account, policies, prices, promises, metrics, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
   const read = [requireScope(parts.tokens, "read"), answersJson];
   const operate = [requireScope(parts.tokens, "operate"), answersJson];
@@ -129,7 +127,17 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(presentStaffPrices(prices, policy(), retailFile(), now()));
+      response.json(presentStaffPrices(prices, policies.current(), policies.state(), now()));
+    },
+  });
+
+  route(router, "/v1/staff/prices/preview", {
+    before: operate,
+    body: yamlBody,
+    POST: (request, response) => {
+      readQuery(request.query, []);
+      const text = typeof request.body === "string" ? request.body : "";
+      response.json(presentPreview(text, { policies, prices, nowMs: now() }));
     },
   });
 
@@ -141,7 +149,7 @@ export function staffRoutes(parts: StaffParts): Router {
       const promise = typeof id === "string" ? promises.find(id) : null;
       if (promise === null)
         throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
-      response.json(presentPromise(promise, prices.facts(), policy(), now()));
+      response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
     },
   });
 

@@ -13,7 +13,7 @@ export interface OperationFacts {
   /** The scope that the staff token needs. */
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
-  readonly body?: { readonly schema: SchemaName; readonly example: unknown };
+  readonly body?: Content | { readonly schema: SchemaName; readonly example: unknown };
   /** By status code. */
   readonly answers: JsonObject;
   readonly problems: readonly ProblemResponse[];
@@ -36,7 +36,11 @@ export function operation(facts: OperationFacts): JsonObject {
     ...(body !== undefined && {
       requestBody: {
         required: true,
-        content: { "application/json": { schema: schemaRef(body.schema), example: body.example } },
+        content: contentOf(
+          typeof body.schema === "string"
+            ? { schema: schemaRef(body.schema), example: body.example }
+            : { ...body, schema: body.schema },
+        ),
       },
     }),
     responses: { ...facts.answers, ...problemRefs(facts.problems) },
@@ -58,20 +62,24 @@ export interface AnswerFacts {
   readonly headers?: JsonObject;
 }
 
+function contentOf(content: Content | readonly Content[]): JsonObject {
+  return Object.fromEntries(
+    [content]
+      .flat()
+      .map(({ type = "application/json", schema, example }: Content) => [
+        type,
+        { schema, ...(example !== undefined && { example }) },
+      ]),
+  );
+}
+
 /** An answer outside /v1, without RateLimit headers. */
 export function answer({ description, content, cache, headers }: AnswerFacts): JsonObject {
   return {
     description,
     headers: { "x-request-id": REQUEST_ID, "Cache-Control": cache ?? NO_STORE, ...headers },
     ...(content !== undefined && {
-      content: Object.fromEntries(
-        [content]
-          .flat()
-          .map(({ type = "application/json", schema, example }: Content) => [
-            type,
-            { schema, ...(example !== undefined && { example }) },
-          ]),
-      ),
+      content: contentOf(content),
     }),
   };
 }

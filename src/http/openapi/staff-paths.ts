@@ -1,4 +1,5 @@
 /** Paths for the reseller's staff, with a bearer token (contract section 6). */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
 import { countedAnswer, inPath, operation } from "./operation.js";
 import type { ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
@@ -126,6 +127,51 @@ const purge = operation({
   problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
 });
 
+const preview = operation({
+  id: "previewPrices",
+  tag: "staff",
+  summary: "What another RETAIL_CONFIG would change.",
+  description:
+    "Every term now and as the file in the body would price it, with margins and warnings, or everything that is wrong with the file. " +
+    "Costs no upstream call and changes nothing.",
+  scope: "operate",
+  body: {
+    type: "application/yaml",
+    schema: { type: "string", maxLength: 262_144 },
+    example:
+      'currency: USD\ncatalog:\n  - tld: .af\n    years: { registration: [1] }\nrules:\n  - markupPercent: "25"\n',
+  },
+  answers: {
+    200: countedAnswer({
+      description: "What would change, also for a file with faults.",
+      content: {
+        schema: schemaRef("PricePreview"),
+        example: {
+          faults: [],
+          sections: ["rules"],
+          prices: [
+            {
+              tld: ".af",
+              action: "registration",
+              years: 1,
+              change: "changed",
+              wholesale: WHOLESALE,
+              now: { retail: RETAIL, margin: { amount: "6.99", currency: "USD" }, rule: "rule 1" },
+              then: {
+                retail: { amount: "22.50", currency: "USD" },
+                margin: { amount: "4.50", currency: "USD" },
+                rule: "rule 1",
+              },
+            },
+          ],
+          warnings: [],
+        },
+      },
+    }),
+  },
+  problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+});
+
 export const STAFF_PATHS: JsonObject = {
   "/v1/staff/domains": reading({
     id: "listManagedDomains",
@@ -190,6 +236,7 @@ export const STAFF_PATHS: JsonObject = {
     },
     problems: [...LOCAL, "ShuttingDown"],
   }),
+  "/v1/staff/prices/preview": { post: preview },
   "/v1/staff/promises/{id}": reading({
     id: "getPromise",
     summary: "A signed cart: what its lines cost when it was signed, and what they cost now.",
