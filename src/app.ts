@@ -5,6 +5,8 @@ import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
 import { createCustomerTokens } from "./account/customer-tokens.js";
+import { createActFile, createSharedActs } from "./audit/act-stores.js";
+import { createAudit } from "./audit/audit.js";
 import { createPool, type FailureKind } from "./cache/cache.js";
 import { type Channel, createInvalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";
@@ -147,6 +149,17 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
+  const audit = createAudit(
+    redis === null
+      ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
+      : createSharedActs(redis, log),
+    clock,
+    log,
+  );
+  policies.onChange((outcome) => {
+    const { fingerprint } = policies.state();
+    audit.note({ who: null, what: "retail_config", subject: fingerprint, outcome });
+  });
   const invalidation = redis && createInvalidation(redis, clock);
   // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
   const place = settings.mode === "sandbox" ? randomUUID() : settings.upstream.baseUrl;
@@ -400,6 +413,7 @@ export function createApp(settings: AppSettings): App {
       prices,
       promises,
       metrics,
+      audit,
       ask,
       overview,
       purge,
@@ -447,6 +461,7 @@ export function createApp(settings: AppSettings): App {
       stopWork();
     },
     async close() {
+      audit.flush();
       await quotas.close();
       invalidation?.close();
       redis?.close();

@@ -54,6 +54,7 @@ function answers(...types: readonly string[]): RequestHandler {
 
 export const EVENT_STREAM = "text/event-stream";
 export const answersJson = answers("application/json");
+export const answersJsonOrCsv = answers("application/json", "text/csv");
 export const answersJsonOrEvents = answers("application/json", EVENT_STREAM);
 
 /** Whether the client would rather have events than JSON. */

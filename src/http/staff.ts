@@ -2,9 +2,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
+import type { Audit } from "../audit/audit.js";
 import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
-import { invalidField, ServiceError } from "../errors.js";
+import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
 import type { LivePolicy } from "../retail/live-policy.js";
@@ -12,6 +13,9 @@ import type { PriceList } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
+import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
+import { contextOf } from "./context.js";
+import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import { type PurgeWish, readPurge, readQuery } from "./parse.js";
 import {
   presentBalance,
@@ -22,7 +26,7 @@ import {
   presentTier,
 } from "./presenters.js";
 import { presentPreview } from "./price-preview.js";
-import { answersJson, endedByHead, route, yamlBody } from "./routes.js";
+import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 export interface StaffParts {
   readonly tokens: Secret | null;
@@ -31,6 +35,7 @@ export interface StaffParts {
   readonly prices: PriceList;
   readonly promises: Promises;
   readonly metrics: Metrics;
+  readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
   /** Resolves once the other replicas have been told too. */
@@ -38,9 +43,15 @@ export interface StaffParts {
   readonly now: () => number;
 }
 
+/** The form of a promise's id; anything else isn't repeated in the audit. */
+const PROMISE_ID = /^[\w-]{1,64}$/;
+
 /** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
-export function requireScope(tokens: Secret | null, scope: Scope): RequestHandler {
+export function requireScope(tokens: Secret | null, scope: Scope, audit: Audit): RequestHandler {
   return (request, response, next) => {
+    const refused = (who: string | null, outcome: ErrorCode): void => {
+      audit.note({ who, what: "token", subject: contextOf(request).route, outcome });
+    };
     response.set("Cache-Control", "no-store");
     const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
     const token =
@@ -48,15 +59,18 @@ export function requireScope(tokens: Secret | null, scope: Scope): RequestHandle
         ? null
         : holderOf(bearer, parseStaffTokens(tokens.current()).tokens);
     if (token === null) {
+      refused(null, "unauthenticated");
       throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
         headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
       });
     }
     if (!token.scopes.includes(scope)) {
+      refused(token.name, "forbidden");
       throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });
     }
+    carriesTokenOf(request, token.name);
     next();
   };
 }
@@ -67,22 +81,23 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 }
 
 export function staffRoutes(parts: StaffParts): Router {
-  const { account, policies, prices, promises, metrics, ask, now } = parts;
+  const { account, policies, prices, promises, metrics, audit, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
-  const read = [requireScope(parts.tokens, "read"), answersJson];
-  const operate = [requireScope(parts.tokens, "operate"), answersJson];
+  const read = [requireScope(parts.tokens, "read", audit), answersJson];
+  const list = [requireScope(parts.tokens, "read", audit), answersJsonOrCsv];
+  const operate = [requireScope(parts.tokens, "operate", audit), answersJson];
 
   route(router, "/v1/staff/domains", {
-    before: read,
+    before: list,
     GET: async (request, response) => {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
-      response.json({
-        domains: known.value.map(presentDomain),
-        ...(known.truncated && { truncated: true }),
-        ...presentOrigin(known),
-      });
+      const domains = known.value.map(presentDomain);
+      const origin = presentOrigin(known);
+      const body = { domains, ...(known.truncated && { truncated: true }), ...origin };
+      const rows = domains.map((domain) => ({ ...domain, ...origin }));
+      sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
     },
   });
 
@@ -124,28 +139,33 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/v1/staff/prices", {
-    before: read,
+    before: list,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(presentStaffPrices(prices, policies.current(), policies.state(), now()));
+      const body = presentStaffPrices(prices, policies.current(), policies.state(), now());
+      sendList(request, response, body, { name: "prices", columns: PRICE_COLUMNS, rows: body.prices });
     },
   });
 
   route(router, "/v1/staff/prices/preview", {
-    before: operate,
+    before: [...operate, audited(audit, "preview")],
     body: yamlBody,
     POST: (request, response) => {
       readQuery(request.query, []);
       const text = typeof request.body === "string" ? request.body : "";
-      response.json(presentPreview(text, { policies, prices, nowMs: now() }));
+      const preview = presentPreview(text, { policies, prices, nowMs: now() });
+      const changes = preview.prices.filter(({ change }) => change !== "same").length;
+      isAbout(request, preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`);
+      response.json(preview);
     },
   });
 
   route(router, "/v1/staff/promises/:id", {
-    before: read,
+    before: [...read, audited(audit, "promise")],
     GET: (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
+      if (typeof id === "string" && PROMISE_ID.test(id)) isAbout(request, id);
       const promise = typeof id === "string" ? promises.find(id) : null;
       if (promise === null)
         throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
@@ -162,15 +182,27 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/v1/staff/cache/purge", {
-    before: operate,
+    before: [...operate, audited(audit, "purge")],
     POST: async (request, response) => {
       readQuery(request.query, []);
-      response.json({ purged: await parts.purge(readPurge(request.body)) });
+      const what = readPurge(request.body);
+      isAbout(request, what);
+      response.json({ purged: await parts.purge(what) });
+    },
+  });
+
+  route(router, "/v1/staff/audit", {
+    before: list,
+    GET: async (request, response) => {
+      readQuery(request.query, []);
+      if (endedByHead(request, response)) return;
+      const body = presentAudit(await audit.last());
+      sendList(request, response, body, { name: "audit", columns: ACT_COLUMNS, rows: body.acts });
     },
   });
 
   route(router, "/metrics", {
-    before: [requireScope(parts.tokens, "metrics")],
+    before: [requireScope(parts.tokens, "metrics", audit)],
     GET: async (_request, response) => {
       response.type(metrics.contentType).send(await metrics.text());
     },

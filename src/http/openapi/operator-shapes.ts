@@ -2,7 +2,7 @@
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
 import { z } from "zod";
 import { signedMoneyShape } from "./staff-shapes.js";
-import { action, moneyShape, promotionShape, tld, years } from "./visitor-shapes.js";
+import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitor-shapes.js";
 
 const previewSide = z.union([
   z.strictObject({
@@ -36,3 +36,24 @@ export const pricePreviewShape = z
     warnings: z.array(z.string()),
   })
   .meta({ description: "What a `retail.yaml` would change." });
+
+export const actShape = z
+  .strictObject({
+    id: z.string(),
+    when: dateTime,
+    who: z.string().nullable().meta({
+      description: "The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`.",
+    }),
+    what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
+    subject: z.string().nullable().meta({
+      description:
+        "What was purged, the `jti` looked up, the route that was refused, the file's fingerprint.",
+    }),
+    outcome: z.string().meta({ description: "`done`, `applied`, or the code of the error." }),
+    times: count.meta({ description: "How often a token was refused in this way within an hour." }),
+  })
+  .meta({ description: "An act of staff." });
+
+export const auditShape = z
+  .strictObject({ acts: z.array(actShape) })
+  .meta({ description: "The last 1,000 acts of staff within 30 days, newest first." });

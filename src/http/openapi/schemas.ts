@@ -36,6 +36,8 @@ const SHAPES = {
   Overview: staff.overviewShape,
   PreviewedPrice: operator.previewedPriceShape,
   PricePreview: operator.pricePreviewShape,
+  Act: operator.actShape,
+  Audit: operator.auditShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
   KeySet: service.keySetShape,
