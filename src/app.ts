@@ -5,6 +5,8 @@ import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
 import { createCustomerTokens } from "./account/customer-tokens.js";
+import { createActFile, createSharedActs } from "./audit/act-stores.js";
+import { createAudit } from "./audit/audit.js";
 import { createPool, type FailureKind } from "./cache/cache.js";
 import { type Channel, createInvalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";
@@ -50,7 +52,7 @@ import { createMetrics } from "./metrics.js";
 import type { Ask, Quota, QuotaSnapshot } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
 import { connectRedis } from "./redis.js";
-import { createRetailPolicy } from "./retail/policy.js";
+import { createLivePolicy } from "./retail/live-policy.js";
 import { promisesInForce } from "./retail/lost-margin.js";
 import { createPriceEpochs } from "./retail/price-epoch.js";
 import {
@@ -65,7 +67,6 @@ import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.j
 import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { createAssessor } from "./storefront/assessment.js";
-import { createAvailability } from "./storefront/availability.js";
 import {
   checkCaution,
   createNameFacts,
@@ -79,8 +80,7 @@ import {
   statusCaution,
   type VisitorAsk,
 } from "./storefront/name-facts.js";
-import { createQuotes } from "./storefront/quotes.js";
-import { createSuggestionDesk } from "./storefront/suggestions.js";
+import { createShops } from "./storefront/shop.js";
 import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
 import { createUpstream } from "./upstream/operations.js";
@@ -130,7 +130,7 @@ export function createApp(settings: AppSettings): App {
   const { config, clock, log } = settings;
   const stamp = createStamps(clock);
   const metrics = createMetrics();
-  const policy = createRetailPolicy(config.retail);
+  const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
 
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
   const redis = config.redisUrl === null ? null : connectRedis({ url: config.redisUrl, clock, log });
@@ -151,7 +151,7 @@ export function createApp(settings: AppSettings): App {
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
-    currencies: policy.wholesaleCurrencies,
+    currencies: () => policies.current().wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
     openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
@@ -165,6 +165,17 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
+  const audit = createAudit(
+    redis === null
+      ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
+      : createSharedActs(redis, log),
+    clock,
+    log,
+  );
+  policies.onChange((outcome) => {
+    const { fingerprint } = policies.state();
+    audit.note({ who: null, what: "retail_config", subject: fingerprint, outcome });
+  });
   const invalidation = redis && createInvalidation(redis, clock);
   // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
   const place = settings.mode === "sandbox" ? randomUUID() : settings.upstream.baseUrl;
@@ -245,7 +256,7 @@ export function createApp(settings: AppSettings): App {
     log,
   });
   const prices = createPriceList({
-    combinations: policy.combinations(),
+    policies,
     pool: pools.prices,
     ask: upstream.quote,
     epochs,
@@ -277,25 +288,18 @@ export function createApp(settings: AppSettings): App {
     check: upstream.check,
     epochs,
   });
-  const availability = createAvailability({
-    policy,
+  const promises = createPromises({
+    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
+    validMs: () => policies.current().promiseValidMs,
+    clock,
+    log,
+  });
+  const shop = createShops(policies.current, {
     prices,
     names,
     assessor: createAssessor({ names, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
-    clock,
-    log,
-  });
-  const promises = createPromises({
-    keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
-    validMs: config.retail.promise.validMs,
-    clock,
-    log,
-  });
-  const quotes = createQuotes({ policy, prices, availability, promises, clock });
-  const suggestions = createSuggestionDesk({
-    affixes: config.retail.suggestions,
-    desk: availability,
+    promises,
     hasSpare: () => quotaInUse()?.hasSpare() ?? true,
     clock,
     log,
@@ -315,7 +319,7 @@ export function createApp(settings: AppSettings): App {
   const ask = asks(cold, maxWaitMs);
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
-  const searchStream = createSearchStream({ availability, suggestions, streams, ask, clock });
+  const searchStream = createSearchStream({ streams, ask, clock });
   const purgePrices = (): number => {
     epochs.end({ kind: "purge" });
     return prices.facts().length;
@@ -346,11 +350,12 @@ export function createApp(settings: AppSettings): App {
       refusedLocally,
       prices,
       epochs,
+      retailFile: policies.state(),
       promises: inForce(),
       rateLimited: { requests: limit.refused(), cold: cold.refused() },
     });
-  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policy, clock.now());
-  const warnings = priceWarnings(prices, policy, clock);
+  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
+  const warnings = priceWarnings(prices, policies, clock);
   metrics.quota(quota);
   metrics.prices(() => ({
     sold: prices.size,
@@ -374,12 +379,16 @@ export function createApp(settings: AppSettings): App {
   const limit = createClientLimit(config.clientPerMinute, clock);
   const guesses = createTokenGuesses(clock, log);
   const questions = visitorQuestions({
-    policy,
+    shop,
     prices,
-    availability,
     searchStream,
     ask,
-    refuse: quickRefusals({ availability, upstream, cold, maxWaitMs }),
+    refuse: quickRefusals({
+      isUnknown: (name, years) => shop().availability.isUnknown(name, years),
+      upstream,
+      cold,
+      maxWaitMs,
+    }),
     now: () => clock.now(),
   });
 
@@ -418,7 +427,7 @@ export function createApp(settings: AppSettings): App {
     response.set("Connection", "close");
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
-  app.use(visitorRoutes({ policy, quotes, questions, ask }));
+  app.use(visitorRoutes({ shop, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     app.use(
@@ -426,7 +435,7 @@ export function createApp(settings: AppSettings): App {
         tokens,
         guesses,
         account,
-        policy,
+        policy: policies.current,
         prices,
         isPremium: names.isPremium,
         ask,
@@ -439,10 +448,11 @@ export function createApp(settings: AppSettings): App {
       tokens: settings.staffTokens,
       guesses,
       account,
-      policy,
+      policies,
       prices,
       promises,
       metrics,
+      audit,
       ask,
       overview,
       purge,
@@ -473,6 +483,7 @@ export function createApp(settings: AppSettings): App {
 
   const answeredAtOnce = fastPath({
     questions,
+    shop,
     headersFor: visitorHeaders(config.corsOrigins),
     limit,
     isServing: () => phase !== "draining",
@@ -494,7 +505,7 @@ export function createApp(settings: AppSettings): App {
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
-      const stops = [prices.keepWarm(), account.keepWarm()];
+      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch()];
       stopWork = () => {
         for (const stop of stops) stop();
       };
@@ -505,6 +516,7 @@ export function createApp(settings: AppSettings): App {
       stopWork();
     },
     async close() {
+      audit.flush();
       await quotas.close();
       invalidation?.close();
       redis?.close();

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
+import type { RetailFile } from "../retail/live-policy.js";
 import { parsePromiseKeys } from "../retail/promise.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
 import type { Secret } from "../secret.js";
@@ -49,6 +50,8 @@ export interface Config {
   readonly redisUrl: Secret | null;
   readonly stateDir: string;
   readonly retail: RetailConfig;
+  /** Where `retail` was read from. */
+  readonly retailFile: RetailFile;
   readonly cache: CacheConfig;
   readonly staffTokens: Secret | null;
   /** Null: no customer routes. */
@@ -109,7 +112,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     },
     redisUrl,
     stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
-    retail: readRetail(settings),
+    ...readRetail(settings),
     cache: readCache(settings),
     staffTokens: readStaffTokens(settings),
     customers: readCustomers(settings, production),
@@ -125,10 +128,10 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
   };
-  const { retail, cache } = config;
-  if (settings.faults.length > 0 || retail === null || cache === null)
+  const { retail, retailFile, cache } = config;
+  if (settings.faults.length > 0 || !retail || !retailFile || cache === null)
     return { ok: false, faults: settings.faults };
-  return { ok: true, config: Object.freeze({ ...config, retail, cache }) };
+  return { ok: true, config: Object.freeze({ ...config, retail, retailFile, cache }) };
 }
 
 function readUpstream(settings: Settings, production: boolean): Config["upstream"] {
@@ -180,13 +183,15 @@ function readCheckout(settings: Settings, production: boolean): string | null {
   return text === null ? null : (addressOf(settings, "CHECKOUT_URL", text, production)?.href ?? null);
 }
 
-function readRetail(settings: Settings): RetailConfig | null {
-  const text = readText(settings, "RETAIL_CONFIG", "config/retail.yaml");
-  if (text === null) return null;
+function readRetail(settings: Settings): Partial<Pick<Config, "retail" | "retailFile">> {
+  const [name, standard] = ["RETAIL_CONFIG", "config/retail.yaml"];
+  const text = readText(settings, name, standard);
+  if (text === null) return {};
   const result = parseRetailConfig(text);
-  if (result.ok) return result.config;
-  for (const fault of result.faults) settings.fault("RETAIL_CONFIG", fault);
-  return null;
+  if (result.ok)
+    return { retail: result.config, retailFile: { path: fileOf(settings, name, standard), text } };
+  for (const fault of result.faults) settings.fault(name, fault);
+  return {};
 }
 
 function readStaffTokens(settings: Settings): Secret | null {

@@ -17,7 +17,8 @@ export interface CustomerParts {
   readonly tokens: CustomerTokens;
   readonly guesses: TokenGuesses;
   readonly account: Account;
-  readonly policy: RetailPolicy;
+  /** The policy in effect. */
+  readonly policy: () => RetailPolicy;
   readonly prices: PriceList;
   /** Whether the name is known to be premium. */
   readonly isPremium: (name: DomainName) => boolean;
@@ -49,10 +50,11 @@ export function customerRoutes(parts: CustomerParts): Router {
   async function present(request: Request, names: readonly DomainName[]) {
     const asked = ask(request, "account");
     const found = await account.managed(asked, names, asked.spend);
+    const retail = policy();
     return found.map((known) => {
       // The upstream has no renewal price for one name, and a premium one has no ordinary price.
       const facts = parts.isPremium(known.name) ? [] : prices.facts();
-      return presentCustomerDomain(known, facts, policy, now());
+      return presentCustomerDomain(known, facts, retail, now());
     });
   }
 

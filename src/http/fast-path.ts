@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { ClientLimit } from "./client-limit.js";
+import type { Shop } from "../storefront/shop.js";
 import { type AccessLog, requestId } from "./context.js";
 import type { Arrived } from "./edge/arrived.js";
 import { addressOf, clientOf } from "./edge/client.js";
@@ -17,6 +18,7 @@ import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
+  readonly shop: () => Shop;
   readonly headersFor: (origin: string | undefined) => HeaderList;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
@@ -41,7 +43,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
 
   /** Throws what is wrong with the question or that nobody can be asked, and undefined stands for an answer that has to be found. */
   function known(url: string, queryAt: number, read: ReadQuestion, address: string): Rendered | undefined {
-    const familiar = spellings.get(url);
+    const remembered = spellings.get(url);
+    const familiar = remembered?.shop === parts.shop() ? remembered : undefined;
     const question = familiar ?? read(parseQuery(queryAt === -1 ? "" : url.slice(queryAt + 1)));
     const answer = question.known();
     if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {

@@ -2,7 +2,7 @@
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
-import type { RetailPolicy } from "../retail/policy.js";
+import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
@@ -26,6 +26,7 @@ export interface OverviewParts {
   readonly refusedLocally: number;
   readonly prices: Pick<PriceList, "facts" | "size">;
   readonly epochs: Pick<PriceEpochs, "ended">;
+  readonly retailFile: RetailFileState;
   readonly promises: PromisesInForce;
   /** Requests beyond a client's limit, and beyond what it may spend while others want quota. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
@@ -43,6 +44,7 @@ export function presentOverview({
   refusedLocally,
   prices,
   epochs,
+  retailFile,
   promises,
   rateLimited,
 }: OverviewParts) {
@@ -79,6 +81,11 @@ export function presentOverview({
       known: prices.facts().length,
       doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
       epochsEnded: epochs.ended().map(presentEndedEpoch),
+      config: {
+        fingerprint: retailFile.fingerprint,
+        since: instant(retailFile.sinceMs),
+        faults: retailFile.faults,
+      },
     },
     promises,
     saved: {
@@ -95,14 +102,14 @@ const WARNINGS_KEPT_MS = 1_000;
 /** The warnings of the staff price list, recomputed at most once a second, because anyone can request `/health` at any rate. */
 export function priceWarnings(
   prices: PriceList,
-  policy: RetailPolicy,
+  policies: Pick<LivePolicy, "current" | "state">,
   clock: Clock,
 ): () => readonly string[] {
   let kept: readonly string[] = [];
   let keptUntilMs = -Infinity;
   return () => {
     if (clock.monotonic() >= keptUntilMs) {
-      kept = presentStaffPrices(prices, policy, clock.now()).warnings;
+      kept = presentStaffPrices(prices, policies.current(), policies.state(), clock.now()).warnings;
       keptUntilMs = clock.monotonic() + WARNINGS_KEPT_MS;
     }
     return kept;

@@ -7,9 +7,16 @@ import {
   presentRetail,
   presentWholesaleToStaff,
   sumRetail,
+  type Wholesale,
   wholesaleDifference,
 } from "../money.js";
-import { type AppliedPromotion, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import {
+  type AppliedPromotion,
+  type Combination,
+  marginWarnings,
+  type RetailPolicy,
+} from "../retail/policy.js";
+import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
@@ -151,10 +158,28 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>) {
   return { asOf: instant(asOfMs), source: origin };
 }
 
+/** Staff only: what a policy makes of a wholesale price. */
+export function presentStaffPrice(
+  policy: RetailPolicy,
+  wholesale: Wholesale,
+  { tld, action, years }: Combination,
+  atMs: number,
+) {
+  const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+  const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
+  return {
+    retail: priced.ok ? presentRetail(priced.price) : null,
+    margin,
+    rule: priced.ok ? priced.rule : null,
+    ...presentPromotion(priced.ok ? priced.promotion : undefined),
+  };
+}
+
 /** Staff only: wholesale, retail and margin side by side, the rule that made the price, and what is wrong with it. */
 export function presentStaffPrices(
   list: Pick<PriceList, "facts" | "failures">,
   policy: RetailPolicy,
+  file: Pick<RetailFileState, "faults">,
   atMs: number,
 ) {
   const facts = list.facts();
@@ -178,16 +203,12 @@ export function presentStaffPrices(
       warnings.push(`No retail price can be formed: ${why}.`);
       unformed.push(why);
     }
-    const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
     return {
       tld,
       action,
       years,
       wholesale: presentWholesaleToStaff(wholesale),
-      retail: priced.ok ? presentRetail(priced.price) : null,
-      margin,
-      rule: priced.ok ? priced.rule : null,
-      ...presentPromotion(priced.ok ? priced.promotion : undefined),
+      ...presentStaffPrice(policy, wholesale, { tld, action, years }, atMs),
       asOf: instant(asOfMs),
       ...(isDoubtful && { doubtful: true }),
       ...(changed && {
@@ -204,6 +225,7 @@ export function presentStaffPrices(
   const changes = facts.filter(({ changed }) => changed !== undefined).length;
   const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
   const warnings = [
+    ...file.faults.map((fault) => `RETAIL_CONFIG was changed, but isn't used because of a fault: ${fault}`),
     ...marginWarnings(catalogue),
     ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices cannot be formed: ${why}.`),
     ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices could not be renewed: ${why}`),

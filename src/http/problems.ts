@@ -78,10 +78,16 @@ function serviceErrorOf(error: unknown): ServiceError {
   }
   const type = property(error, "type");
   const status = property(error, "status");
-  if (type === "entity.too.large")
-    return new ServiceError("payload_too_large", "The body can be at most 32 kB.");
+  if (type === "entity.too.large") {
+    const limit = property(error, "limit");
+    const most = typeof limit === "number" ? ` The body can be at most ${limit / 1024} kB.` : "";
+    return new ServiceError("payload_too_large", `The body is too large.${most}`);
+  }
   if (type === "encoding.unsupported" || type === "charset.unsupported") {
-    return new ServiceError("unsupported_media_type", "The body must be JSON in UTF-8.");
+    return new ServiceError(
+      "unsupported_media_type",
+      "The body must be in UTF-8, uncompressed or in a common encoding.",
+    );
   }
   if (error instanceof URIError || (typeof status === "number" && status >= 400 && status < 500)) {
     return new ServiceError("invalid_request", "The path or the JSON body is malformed.");
@@ -89,7 +95,7 @@ function serviceErrorOf(error: unknown): ServiceError {
   return new ServiceError("internal", "Something went wrong on our side.");
 }
 
-function property(error: unknown, name: "type" | "status"): unknown {
+function property(error: unknown, name: "type" | "status" | "limit"): unknown {
   return typeof error === "object" && error !== null
     ? Object.getOwnPropertyDescriptor(error, name)?.value
     : undefined;

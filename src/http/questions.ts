@@ -8,8 +8,9 @@ import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
-import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
+import type { Availability, VisitorAsk } from "../storefront/availability.js";
 import { namesFor, search } from "../storefront/search.js";
+import type { Shop } from "../storefront/shop.js";
 import {
   type ParsedQuery,
   readAction,
@@ -27,9 +28,8 @@ import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
 
 export interface QuestionParts {
-  readonly policy: RetailPolicy;
+  readonly shop: () => Shop;
   readonly prices: PriceList;
-  readonly availability: AvailabilityService;
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly refuse: QuickRefusal;
@@ -41,6 +41,8 @@ const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 
 /** A question that has been read and is a good one. */
 export interface Question {
+  /** Whose prices answer it; once another shop has opened, the question has to be read again. */
+  readonly shop: Shop;
   /** The answer, if it can be had without asking anybody. */
   known(): Rendered | undefined;
   /** The refusal of somebody at this address, if it is plain at once that there is no answer in time. */
@@ -72,11 +74,13 @@ export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, Ques
   ]);
 }
 
-function availabilityQuestions({ policy, availability, ask, refuse }: QuestionParts): ReadQuestion {
+function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
     render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
   return (given) => {
+    const shop = open();
+    const { policy, availability } = shop;
     const query = readQuery(given, ["domain", "years", "only"]);
     const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
     const fields = { subject: "domain", years: "years" };
@@ -88,8 +92,9 @@ function availabilityQuestions({ policy, availability, ask, refuse }: QuestionPa
       const found = availability.known(name, years);
       return found === undefined ? unknown : remembered(rendered, found, made);
     };
-    if (unknown !== undefined) return { cacheControl: AVAILABILITY_CACHE, confidential: true, known };
+    if (unknown !== undefined) return { shop, cacheControl: AVAILABILITY_CACHE, confidential: true, known };
     return {
+      shop,
       cacheControl: AVAILABILITY_CACHE,
       confidential: true,
       known,
@@ -99,8 +104,10 @@ function availabilityQuestions({ policy, availability, ask, refuse }: QuestionPa
   };
 }
 
-function searchQuestions({ policy, availability, searchStream, ask }: QuestionParts): ReadQuestion {
+function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): ReadQuestion {
   return (given) => {
+    const shop = open();
+    const { policy, availability } = shop;
     const query = readQuery(given, ["q", "tlds", "years", "only"]);
     const text = required(query.q, "q");
     const term = parseSearchTerm(text, policy.soldTlds, "q");
@@ -127,9 +134,10 @@ function searchQuestions({ policy, availability, searchStream, ask }: QuestionPa
       return last.rendered;
     };
     const stream = (request: Request, response: Response): Promise<void> =>
-      searchStream(request, response, { exact, others, onlyKnown });
-    if (onlyKnown) return { cacheControl: "no-store", confidential: true, known, stream };
+      searchStream(request, response, { shop, exact, others, onlyKnown });
+    if (onlyKnown) return { shop, cacheControl: "no-store", confidential: true, known, stream };
     return {
+      shop,
       cacheControl: "no-store",
       confidential: true,
       known,
@@ -144,9 +152,11 @@ function searchQuestions({ policy, availability, searchStream, ask }: QuestionPa
   };
 }
 
-function priceQuestions({ policy, prices, now }: QuestionParts): ReadQuestion {
+function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<readonly PriceFact[], Map<string, Rendered>>();
   return (given) => {
+    const shop = open();
+    const { policy } = shop;
     const query = readQuery(given, ["tld", "action", "years"]);
     const wanted = {
       tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
@@ -163,6 +173,7 @@ function priceQuestions({ policy, prices, now }: QuestionParts): ReadQuestion {
       return render(presentPrices(matching, policy, now()), { cacheControl: PRICES_CACHE, tagged: true });
     };
     return {
+      shop,
       cacheControl: PRICES_CACHE,
       confidential: false,
       known() {

@@ -1,5 +1,5 @@
 /**
- * Refuses a name that nobody knows, without a promise or an abort signal of its own, where the whole way would come to the same refusal:
+ * Refuses a name that nobody knows, without a promise or an abort signal of its own, where asking in full would end in the same refusal:
  * nothing about it is remembered, nobody is asking for it, and no other replica can know it.
  */
 import type { DomainName } from "../domain-name.js";
@@ -10,21 +10,21 @@ import type { ColdLimit } from "./cold-limit.js";
 import { askerOf, clientOf } from "./edge/client.js";
 
 export interface QuickRefusalParts {
-  readonly availability: Pick<AvailabilityService, "isUnknown">;
+  readonly isUnknown: AvailabilityService["isUnknown"];
   readonly upstream: Pick<Upstream, "refusal">;
   readonly cold: ColdLimit;
   readonly maxWaitMs: number;
 }
 
-/** The refusal of a visitor at this address who asks for a name; null when the whole way must be gone. */
+/** The refusal of a visitor at this address who asks for a name; null where it must be asked in full. */
 export type QuickRefusal = (address: string, name: DomainName, years: number) => ServiceError | null;
 
-/** Whoever is refused at once has no time to leave. */
+/** Nobody can leave while they are refused. */
 const STAYS = new AbortController().signal;
 
-export function quickRefusals({ availability, upstream, cold, maxWaitMs }: QuickRefusalParts): QuickRefusal {
+export function quickRefusals({ isUnknown, upstream, cold, maxWaitMs }: QuickRefusalParts): QuickRefusal {
   return (address, name, years) => {
-    if (!availability.isUnknown(name, years)) return null;
+    if (!isUnknown(name, years)) return null;
     const client = clientOf(address);
     const asker = askerOf(address);
     const limited = cold.refusal(client, asker.client);

@@ -1,21 +1,27 @@
 /** Adds a path with its methods: HEAD goes with GET, OPTIONS and every other method are answered here, with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
+import { MOST_CONFIG_BYTES } from "../retail/retail-config.js";
 import { contextOf } from "./context.js";
 
 export type Handler = (request: Request, response: Response) => unknown;
 
 export interface Methods {
   readonly GET?: Handler;
-  /** Receives its body as parsed JSON. */
+  /** Receives its body as parsed JSON, unless `body` reads it in another way. */
   readonly POST?: Handler;
   /** A POST that an HTML form sends, with its fields as the body; in place of `POST`. */
   readonly FORM?: Handler;
+  readonly body?: RequestHandler;
   /** Runs before any of them, OPTIONS left aside. */
   readonly before?: readonly RequestHandler[];
 }
 
-export function route(router: IRouter, path: string, { before = [], ...methods }: Methods): void {
+export function route(
+  router: IRouter,
+  path: string,
+  { before = [], body = jsonBody, ...methods }: Methods,
+): void {
   const allowed = [
     ...(methods.GET ? ["GET", "HEAD"] : []),
     ...(methods.POST || methods.FORM ? ["POST"] : []),
@@ -30,7 +36,7 @@ export function route(router: IRouter, path: string, { before = [], ...methods }
     response.set({ Allow: allowed, "Cache-Control": "no-store" }).status(204).end();
   });
   if (methods.GET) at.get(...before, methods.GET);
-  if (methods.POST) at.post(...before, jsonBody, methods.POST);
+  if (methods.POST) at.post(...before, body, methods.POST);
   if (methods.FORM) at.post(...before, formBody, methods.FORM);
   at.all(() => {
     throw new ServiceError("method_not_allowed", `Allowed here: ${allowed}.`, {
@@ -51,6 +57,7 @@ function answers(...types: readonly string[]): RequestHandler {
 
 export const EVENT_STREAM = "text/event-stream";
 export const answersJson = answers("application/json");
+export const answersJsonOrCsv = answers("application/json", "text/csv");
 export const answersJsonOrEvents = answers("application/json", EVENT_STREAM);
 
 /** Whether the client would rather have events than JSON. */
@@ -75,6 +82,17 @@ const formBody: RequestHandler = (request, response, next) => {
   if (request.is("application/x-www-form-urlencoded") === false)
     throw new ServiceError("unsupported_media_type", "The body must be the fields of a form.");
   parseForm(request, response, next);
+};
+
+const YAML = "application/yaml";
+const parseYaml = express.text({ limit: MOST_CONFIG_BYTES, type: YAML });
+
+/** Reads a YAML body of up to 256 kB as text and refuses every other kind. */
+export const yamlBody: RequestHandler = (request, response, next) => {
+  if (!request.is(YAML)) {
+    throw new ServiceError("unsupported_media_type", `The body must be sent as ${YAML}.`);
+  }
+  parseYaml(request, response, next);
 };
 
 /** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */

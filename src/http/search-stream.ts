@@ -6,21 +6,21 @@ import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import type { Lane } from "../quota/quota.js";
-import type { Availability, AvailabilityService, VisitorAsk } from "../storefront/availability.js";
+import type { Availability, VisitorAsk } from "../storefront/availability.js";
 import { type SearchedName, searchPatiently, type Unknown } from "../storefront/search.js";
-import type { SuggestionDesk } from "../storefront/suggestions.js";
+import type { Shop } from "../storefront/shop.js";
 import type { EventStreams } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 
 export interface SearchStreamParts {
-  readonly availability: AvailabilityService;
-  readonly suggestions: SuggestionDesk;
   readonly streams: EventStreams;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly clock: Clock;
 }
 
 export interface StreamedSearch {
+  /** Answers the whole stream, so that all its prices are of one version. */
+  readonly shop: Shop;
   readonly exact: SearchedName;
   readonly others: readonly SearchedName[];
   /** Send what memory holds and end; ask nobody. */
@@ -34,9 +34,10 @@ export type SearchStream = (request: Request, response: Response, search: Stream
 export const SEARCH_PATIENCE_MS = 30_000;
 
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
-  const { availability, suggestions, streams, clock } = parts;
+  const { streams, clock } = parts;
 
-  return async (request, response, { exact, others, onlyKnown }) => {
+  return async (request, response, { shop, exact, others, onlyKnown }) => {
+    const { availability, suggestions } = shop;
     const names = [exact, ...others];
     const variants = suggestions.variantsOf(exact);
     const told = new Told([...names, ...variants]);

@@ -2,16 +2,20 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
+import type { Audit } from "../audit/audit.js";
 import { parseStaffTokens, type Scope, type StaffToken } from "../config/env.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
-import { invalidField, ServiceError } from "../errors.js";
+import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
-import type { RetailPolicy } from "../retail/policy.js";
+import type { LivePolicy } from "../retail/live-policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
+import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
+import { contextOf } from "./context.js";
+import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
 import { type PurgeWish, readPurge, readQuery } from "./parse.js";
 import {
@@ -22,16 +26,18 @@ import {
   presentStaffPrices,
   presentTier,
 } from "./presenters.js";
-import { answersJson, endedByHead, route } from "./routes.js";
+import { presentPreview } from "./price-preview.js";
+import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 export interface StaffParts {
   readonly tokens: Secret | null;
   readonly guesses: TokenGuesses;
   readonly account: Account;
-  readonly policy: RetailPolicy;
+  readonly policies: LivePolicy;
   readonly prices: PriceList;
   readonly promises: Promises;
   readonly metrics: Metrics;
+  readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
   /** Resolves once the other replicas have been told too. */
@@ -39,12 +45,18 @@ export interface StaffParts {
   readonly now: () => number;
 }
 
+/** The form of a promise's id; anything else isn't repeated in the audit. */
+const PROMISE_ID = /^[\w-]{1,64}$/;
+
 /** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
 export function requireScope(
-  { tokens, guesses }: Pick<StaffParts, "tokens" | "guesses">,
+  { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
   scope: Scope,
 ): RequestHandler {
   return (request, response, next) => {
+    const refused = (who: string | null, outcome: ErrorCode): void => {
+      audit.note({ who, what: "token", subject: contextOf(request).route, outcome });
+    };
     response.set("Cache-Control", "no-store");
     const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
     if (bearer !== undefined) guesses.admit(request);
@@ -54,16 +66,19 @@ export function requireScope(
         : holderOf(bearer, parseStaffTokens(tokens.current()).tokens);
     if (token === null) {
       if (bearer !== undefined) guesses.wrong(request, "staff");
+      refused(null, "unauthenticated");
       throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
         headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
       });
     }
     if (!token.scopes.includes(scope)) {
       guesses.lacksScope(request, token.name, scope);
+      refused(token.name, "forbidden");
       throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });
     }
+    carriesTokenOf(request, token.name);
     next();
   };
 }
@@ -74,22 +89,23 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 }
 
 export function staffRoutes(parts: StaffParts): Router {
-  const { account, policy, prices, promises, metrics, ask, now } = parts;
+  const { account, policies, prices, promises, metrics, audit, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
   const read = [requireScope(parts, "read"), answersJson];
+  const list = [requireScope(parts, "read"), answersJsonOrCsv];
   const operate = [requireScope(parts, "operate"), answersJson];
 
   route(router, "/v1/staff/domains", {
-    before: read,
+    before: list,
     GET: async (request, response) => {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
-      response.json({
-        domains: known.value.map(presentDomain),
-        ...(known.truncated && { truncated: true }),
-        ...presentOrigin(known),
-      });
+      const domains = known.value.map(presentDomain);
+      const origin = presentOrigin(known);
+      const body = { domains, ...(known.truncated && { truncated: true }), ...origin };
+      const rows = domains.map((domain) => ({ ...domain, ...origin }));
+      sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
     },
   });
 
@@ -131,22 +147,37 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/v1/staff/prices", {
-    before: read,
+    before: list,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(presentStaffPrices(prices, policy, now()));
+      const body = presentStaffPrices(prices, policies.current(), policies.state(), now());
+      sendList(request, response, body, { name: "prices", columns: PRICE_COLUMNS, rows: body.prices });
+    },
+  });
+
+  route(router, "/v1/staff/prices/preview", {
+    before: [...operate, audited(audit, "preview")],
+    body: yamlBody,
+    POST: (request, response) => {
+      readQuery(request.query, []);
+      const text = typeof request.body === "string" ? request.body : "";
+      const preview = presentPreview(text, { policies, prices, nowMs: now() });
+      const changes = preview.prices.filter(({ change }) => change !== "same").length;
+      isAbout(request, preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`);
+      response.json(preview);
     },
   });
 
   route(router, "/v1/staff/promises/:id", {
-    before: read,
+    before: [...read, audited(audit, "promise")],
     GET: (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
+      if (typeof id === "string" && PROMISE_ID.test(id)) isAbout(request, id);
       const promise = typeof id === "string" ? promises.find(id) : null;
       if (promise === null)
         throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
-      response.json(presentPromise(promise, prices.facts(), policy, now()));
+      response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
     },
   });
 
@@ -159,10 +190,22 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/v1/staff/cache/purge", {
-    before: operate,
+    before: [...operate, audited(audit, "purge")],
     POST: async (request, response) => {
       readQuery(request.query, []);
-      response.json({ purged: await parts.purge(readPurge(request.body)) });
+      const what = readPurge(request.body);
+      isAbout(request, what);
+      response.json({ purged: await parts.purge(what) });
+    },
+  });
+
+  route(router, "/v1/staff/audit", {
+    before: list,
+    GET: async (request, response) => {
+      readQuery(request.query, []);
+      if (endedByHead(request, response)) return;
+      const body = presentAudit(await audit.last());
+      sendList(request, response, body, { name: "audit", columns: ACT_COLUMNS, rows: body.acts });
     },
   });
 

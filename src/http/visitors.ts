@@ -1,9 +1,8 @@
 /** What visitors may ask: availability, search, prices and quotes (contract section 4). HEAD is answered without asking anybody. */
 import { type Request, Router } from "express";
 import type { Lane } from "../quota/quota.js";
-import type { RetailPolicy } from "../retail/policy.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import type { Quotes } from "../storefront/quotes.js";
+import { inOneShop, type Shop } from "../storefront/shop.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentCart, presentTermQuote } from "./presenters.js";
 import type { QuestionKind } from "./questions.js";
@@ -11,26 +10,28 @@ import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
 export interface VisitorParts {
-  readonly policy: RetailPolicy;
-  readonly quotes: Quotes;
+  readonly shop: () => Shop;
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
 }
 
-export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts): Router {
+export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
   const router = Router({ caseSensitive: true, strict: true });
 
   for (const [path, { accepts, read }] of questions) {
     route(router, path, {
       before: [accepts],
       GET: async (request, response) => {
-        const { cacheControl, confidential, stream, find, known } = read(request.query);
+        const { cacheControl, confidential, stream } = read(request.query);
         response.set("Cache-Control", cacheControl);
         const asEvents = stream !== undefined && prefersEvents(request);
         // The length of the body would tell whether somebody has asked for the name just now.
         if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
         if (asEvents) return stream(request, response);
-        const answer = known() ?? (await find?.(request));
+        const answer = await inOneShop(shop, async () => {
+          const { known, find } = read(request.query);
+          return known() ?? find?.(request);
+        });
         if (answer !== undefined) sendRendered(response, answer);
       },
     });
@@ -40,6 +41,7 @@ export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts):
     before: [answersJson],
     GET: async (request, response) => {
       const query = readQuery(request.query, ["tld", "action", "years"]);
+      const { policy } = shop();
       const tld = readTld(required(query.tld, "tld"), policy, "tld");
       const action = readAction(required(query.action, "action"));
       const years = termOf(readYears(query.years), { tld, action }, policy, {
@@ -48,17 +50,21 @@ export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts):
       });
       response.set("Cache-Control", "no-store");
       if (endedByHead(request, response)) return;
-      const quote = await quotes.term(ask(request, "exact"), { tld, action, years });
+      const quote = await inOneShop(shop, ({ quotes }) =>
+        quotes.term(ask(request, "exact"), { tld, action, years }),
+      );
       sendRendered(
         response,
         render(presentTermQuote(tld, action, years, quote), { cacheControl: "no-store", tagged: true }),
       );
+      response.json(presentTermQuote(tld, action, years, quote));
     },
     POST: async (request, response) => {
       readQuery(request.query, []);
-      const items = readCart(request.body, policy);
+      const items = readCart(request.body, shop().policy);
       response.set("Cache-Control", "no-store");
-      response.json(presentCart(await quotes.cart(ask(request, "checkout"), items)));
+      const cart = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
+      response.json(presentCart(await cart.sign()));
     },
   });
   return router;

@@ -65,7 +65,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
       upstream: {
         baseUrl: upstream.baseUrl,
         timeoutMs: config.upstreamTimeoutMs,
-        currencies: policy.wholesaleCurrencies,
+        currencies: () => policy.wholesaleCurrencies,
         credentials,
         quotaOf: ({ fingerprint }) => {
           if (!isShared())

@@ -28,7 +28,8 @@ export function lostMargin(
 ): Retail | null {
   const now = wholesaleNow(line, facts);
   const priced = now && policy.price(now, line, { premium: line.premium, atMs });
-  if (!priced?.ok) return null;
+  // The shown currency may have changed since.
+  if (!priced?.ok || priced.floor.currency !== line.price.currency) return null;
   const lost = decimal(priced.floor.amount).minus(line.price.amount);
   return lost.gt("0") ? retailOf(lost, line.price.currency) : null;
 }

@@ -15,6 +15,7 @@ import {
 } from "../money.js";
 import type { Action } from "../upstream/contract.js";
 import {
+  type Affixes,
   type Combination,
   combinationsOf,
   firstMatching,
@@ -64,6 +65,10 @@ export interface RetailPolicy {
   ): PriceResult;
   /** What is left of a retail price after the wholesale one, in the shown currency, rounded down; for staff. */
   margin(wholesale: Wholesale, retail: Retail): Money | null;
+  /** How long a signed price holds. */
+  readonly promiseValidMs: number;
+  /** Null: no other name is suggested for one that is taken. */
+  readonly suggestions: Affixes | null;
 }
 
 interface PriceRule {
@@ -157,6 +162,8 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     wholesaleCurrencies: new Set(rates.keys()),
     yearsSold,
     combinations: () => combinations,
+    promiseValidMs: config.promise.validMs,
+    suggestions: config.suggestions,
     season: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
 
     price(wholesale, what, { premium, atMs }) {

@@ -14,6 +14,7 @@ import { sharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
 import type { Combination } from "./policy.js";
 import type { InEpoch, PriceEpochs } from "./price-epoch.js";
+import type { LivePolicy } from "./live-policy.js";
 import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceFacts } from "./price-facts.js";
 
@@ -83,7 +84,8 @@ export interface PriceList {
 }
 
 export interface PriceListSettings {
-  readonly combinations: readonly Combination[];
+  /** What is sold now. */
+  readonly policies: Pick<LivePolicy, "current" | "onChange">;
   readonly pool: Pool<Quote, Ask>;
   readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
   readonly epochs: PriceEpochs;
@@ -93,6 +95,15 @@ export interface PriceListSettings {
   readonly roomInMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** The last list of facts, and what it depends on. */
+interface Listed {
+  readonly facts: readonly PriceFact[];
+  readonly sold: readonly Combination[];
+  readonly version: number;
+  readonly untilMs: number;
+  readonly untilNowMs: number;
 }
 
 /** Prices are renewed at this share of their freshness, before they pass it. */
@@ -105,14 +116,14 @@ const TIER_FIRST_MS = 3_000;
 const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
-  const { combinations, pool, epochs, clock, log } = settings;
+  const { policies, pool, epochs, clock, log } = settings;
+  const sold = (): readonly Combination[] => policies.current().combinations();
   const changes = createPriceChanges(clock);
   const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
   const disputedAtMs = new Map<string, number>();
   const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
   const wanted = new Set<string>();
-  let listed: { facts: readonly PriceFact[]; version: number; untilMs: number; untilNowMs: number } | null =
-    null;
+  let listed: Listed | null = null;
   let disputes = 0;
   let background: Background | null = null;
 
@@ -248,7 +259,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
     if (renewed > 0) {
       const list = facts();
-      log.info("prices.renewed", { renewed, known: list.length, sold: combinations.length });
+      log.info("prices.renewed", { renewed, known: list.length, sold: sold().length });
       save();
     }
     return left > 0 ? "no room" : CHECK_EVERY_MS;
@@ -256,7 +267,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   /** What people ask for first; the rest in another order in each process, so that replicas that renew together share the work. */
   function inOrder(): Combination[] {
-    return combinations
+    return sold()
       .map((what) => ({ what, place: wanted.has(keyOf(what)) ? -1 : Math.random() }))
       .sort((a, b) => a.place - b.place)
       .map(({ what }) => what);
@@ -271,10 +282,13 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   function facts(): readonly PriceFact[] {
     const isCurrent =
-      listed?.version === version() && clock.monotonic() <= listed.untilMs && clock.now() < listed.untilNowMs;
+      listed?.version === version() &&
+      listed.sold === sold() &&
+      clock.monotonic() <= listed.untilMs &&
+      clock.now() < listed.untilNowMs;
     if (listed !== null && isCurrent) return listed.facts;
     let untilMs = Infinity;
-    const list = combinations.flatMap((what): PriceFact[] => {
+    const list = sold().flatMap((what): PriceFact[] => {
       const known = pool.peek(keyOf(what));
       if (known === undefined) return [];
       untilMs = Math.min(untilMs, known.untilMs);
@@ -282,12 +296,18 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       const changed = changes.noted(keyOf(what), wholesale, asOfMs);
       return [{ ...what, wholesale, asOfMs, stale, isDoubtful: !trusted, ...(changed && { changed }) }];
     });
-    listed = { facts: list, version: version(), untilMs, untilNowMs: changes.nextForgottenAtMs() };
+    listed = {
+      facts: list,
+      sold: sold(),
+      version: version(),
+      untilMs,
+      untilNowMs: changes.nextForgottenAtMs(),
+    };
     return list;
   }
 
   function save(): void {
-    const prices = combinations.flatMap((what) => {
+    const prices = sold().flatMap((what) => {
       const known = peek(what);
       if (known === undefined) return [];
       const { wholesale, askedMs, answeredMs, isTrusted: trusted } = known;
@@ -300,6 +320,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     background?.now();
   }
   epochs.onChange(renewNow);
+  policies.onChange(renewNow);
 
   return {
     quote,
@@ -323,19 +344,24 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     },
     facts,
     expectedInMs: () => settings.roomInMs() + CHECK_EVERY_MS,
-    size: combinations.length,
+    get size() {
+      return sold().length;
+    },
     failures: () =>
-      [...failed].flatMap(([key, { why, atMs }]) =>
-        (pool.peek(key)?.answeredMs ?? -Infinity) < atMs ? [why] : [],
-      ),
+      sold().flatMap((what) => {
+        const failure = failed.get(keyOf(what));
+        return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs
+          ? [failure.why]
+          : [];
+      }),
     async restore() {
       const { tier, prices, isLive } = await settings.saved.load();
       for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
         const epoch = isDoubtful ? "" : epochs.current();
-        if (combinations.some((sold) => keyOf(sold) === keyOf(what)))
+        if (sold().some((one) => keyOf(one) === keyOf(what)))
           void pool.learn(keyOf(what), { value: { wholesale, epoch }, askedMs, answeredMs });
       }
-      await Promise.all(combinations.map((what) => pool.consult(keyOf(what))));
+      await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
       epochs.resume(facts().length === 0 || isLive ? null : { tier });
     },
     keepWarm() {

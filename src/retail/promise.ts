@@ -44,9 +44,10 @@ export interface PublicKey {
 }
 
 export interface Promises {
-  /** The lines as a compact JWS, and until when it holds; null where there is nothing to promise or no key. */
+  /** The lines as a compact JWS that holds for `validMs`; null where there is nothing to promise or no key. */
   sign(
     lines: readonly PromisedLine[],
+    validMs: number,
   ): Promise<{ readonly jws: string; readonly validUntilMs: number } | null>;
   /** A JWK set with the key of every promise that still holds. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
@@ -59,7 +60,8 @@ export interface Promises {
 export interface PromiseSettings {
   /** What `parsePromiseKeys` accepts; read again at use. Null: nothing is promised. */
   readonly keys: Secret | null;
-  readonly validMs: number;
+  /** How long other replicas sign for now. */
+  readonly validMs: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -79,6 +81,7 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
   let ring: KeyRing | null = null;
+  let lastValidUntilMs = -Infinity;
 
   if (keys === null) {
     log.warn("promise.key.missing", { note: "no price is promised: PROMISE_PRIVATE_KEY is not set" });
@@ -95,7 +98,8 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
     }
     const former = ring?.signing.public;
     if (former && former.kid !== read.ring.signing.public.kid) {
-      retired.set(former.kid, { key: former, untilMs: clock.now() + validMs + OTHERS_LATER_MS });
+      const untilMs = Math.max(lastValidUntilMs, clock.now() + validMs()) + OTHERS_LATER_MS;
+      retired.set(former.kid, { key: former, untilMs });
       log.info("promise.key.changed", { kid: read.ring.signing.public.kid, former: former.kid });
     }
     ring = read.ring;
@@ -104,7 +108,7 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
 
   function keep(promise: PricePromise): void {
     kept.set(promise.id, promise);
-    // All hold for the same time, so the oldest are over first.
+    // Mostly all hold for the same time, so the oldest are over first.
     for (const [id, { validUntilMs }] of kept) {
       if (kept.size <= MOST_KEPT && validUntilMs > clock.now()) break;
       kept.delete(id);
@@ -112,13 +116,14 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
   }
 
   return {
-    async sign(lines) {
+    async sign(lines, forMs) {
       const signing = current()?.signing;
       const [first] = lines;
       if (signing === undefined || first === undefined) return null;
       const id = randomUUID();
       const issuedAtMs = clock.now();
-      const validUntil = Math.floor((issuedAtMs + validMs) / 1000);
+      const validUntil = Math.floor((issuedAtMs + forMs) / 1000);
+      lastValidUntilMs = Math.max(lastValidUntilMs, validUntil * 1000);
       const jws = await new SignJWT({ currency: first.price.currency, items: lines.map(presentLine) })
         .setProtectedHeader({ alg: "EdDSA", kid: signing.public.kid, typ: "price-promise+jwt" })
         .setJti(id)

@@ -71,6 +71,9 @@ export interface RetailConfig {
 export type RetailConfigResult =
   { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
 
+/** The largest file that is read. */
+export const MOST_CONFIG_BYTES = 256 * 1024;
+
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
 function decimalText(problem: (value: Decimal) => string | null) {
@@ -399,6 +402,8 @@ function deepFreeze<T>(value: T): T {
 
 /** Reads the YAML text of `RETAIL_CONFIG`. */
 export function parseRetailConfig(yamlText: string): RetailConfigResult {
+  if (Buffer.byteLength(yamlText) > MOST_CONFIG_BYTES)
+    return { ok: false, faults: ["the file: is larger than 256 kB"] };
   const document = parseDocument(yamlText);
   if (document.errors.length > 0) {
     return {

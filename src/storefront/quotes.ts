@@ -28,6 +28,12 @@ export interface CartLine extends QuoteItem {
   readonly problem: ServiceError | null;
 }
 
+export interface PricedCart {
+  readonly lines: readonly CartLine[];
+  /** Signs the lines that have a price. */
+  sign(): Promise<Cart>;
+}
+
 export interface Cart {
   readonly lines: readonly CartLine[];
   /** Null where nothing has a price, and without a key to sign with. */
@@ -45,7 +51,7 @@ export interface Quotes {
   /** The retail price of a term sold. */
   term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
   /** Every line, priced or with its problem; rejects only when no line at all could be answered. */
-  cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<Cart>;
+  cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<PricedCart>;
 }
 
 export interface QuoteSettings {
@@ -168,12 +174,16 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       const problems = settled.flatMap(({ line }) => line.problem ?? []);
       const [problem] = problems;
       if (problem !== undefined && problems.length === wanted.length) throw problem;
-      const lines = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
+      const lines = settled.map(({ line }) => line);
+      const promised = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
         price && wholesale
           ? [{ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale }]
           : [],
       );
-      return { lines: settled.map(({ line }) => line), promise: await promises.sign(lines) };
+      return {
+        lines,
+        sign: async () => ({ lines, promise: await promises.sign(promised, policy.promiseValidMs) }),
+      };
     },
   };
 }

@@ -6,7 +6,7 @@ import { type Clock, createStamps } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Ask, Quota, QuotaRequest } from "../quota/quota.js";
+import type { Ask, Quota } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";

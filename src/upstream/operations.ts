@@ -41,7 +41,7 @@ export interface Upstream {
 export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "readReply"> {
   readonly baseUrl: string;
   /** Prices in other currencies are refused. Default: any currency is accepted. */
-  readonly currencies?: ReadonlySet<string>;
+  readonly currencies?: () => ReadonlySet<string>;
   /** Receives every response before it is interpreted. */
   readonly onAnswer?: (answer: RawAnswer) => void;
 }
@@ -62,7 +62,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       path: "/api/v1/domains/check",
       body: { domain: name.ascii, years },
       name,
-      decode: (data: unknown) => decodeCheck(data, name, years, currencies),
+      decode: (data: unknown) => decodeCheck(data, name, years, currencies?.()),
     }) as const;
 
   return {
@@ -74,7 +74,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
         method: "POST",
         path: "/api/v1/pricing",
         body: { tld, action, years },
-        decode: (data) => decodeQuote(data, { tld, action, years }, currencies),
+        decode: (data) => decodeQuote(data, { tld, action, years }, currencies?.()),
       }),
     domains: (ask) =>
       call(ask, { operation: "domains", method: "GET", path: "/api/v1/domains", decode: decodeDomainList }),

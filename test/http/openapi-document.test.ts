@@ -41,7 +41,7 @@ describe("the document", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const customers = "domains get, domains/{domain} get";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, promises/{id} get, overview get, cache/purge post";
+      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, audit get, cache/purge post";
     const service =
       "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([
@@ -146,7 +146,7 @@ describe("the document", () => {
     const withWholesale = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes("wholesale"),
     );
-    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine"]);
+    expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine", "PreviewedPrice"]);
   });
 
   it("promises a request id and a cache rule on every answer, and a client's limit on every success under /v1", () => {

@@ -82,13 +82,6 @@ describe("figures", () => {
         windowMs: 60_000,
         largestWindowToday: 5,
         pausedForMs: 0,
-        waits: {
-          told: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
-          reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
-          refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
-          idleCalls: 0,
-          refusedAgoMs: null,
-        },
         lanes: {
           checkout: idle,
           exact: { ...lane, served, waitedMsTotal: waited },
@@ -107,7 +100,6 @@ describe("figures", () => {
       },
       rateLimited: { requests: 0, cold: 0 },
       redis: "none",
-      rateLimited: { requests: 0, cold: 0 },
       caches: {
         availability: { ...none, counts: { ...counts, hit, miss } },
         prices: none,

@@ -39,13 +39,17 @@ function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {
 function desk(keys: Secret | null = { current: () => key }) {
   const clock = new FakeClock();
   const log: string[] = [];
-  return { clock, log, promises: createPromises({ keys, validMs: VALID_MS, clock, log: recordingLog(log) }) };
+  return {
+    clock,
+    log,
+    promises: createPromises({ keys, validMs: () => VALID_MS, clock, log: recordingLog(log) }),
+  };
 }
 
 const key = newPromiseKey();
 
 async function signed(promises: Promises, ...lines: PromisedLine[]) {
-  const promise = await promises.sign(lines);
+  const promise = await promises.sign(lines, VALID_MS);
   if (promise === null) throw new Error("there is no promise");
   return promise;
 }
@@ -133,9 +137,9 @@ describe("a promise", () => {
   });
 
   test("is not made of nothing, nor without a key", async () => {
-    expect(await desk().promises.sign([])).toBeNull();
+    expect(await desk().promises.sign([], VALID_MS)).toBeNull();
     const without = desk(null);
-    expect(await without.promises.sign([line("26.99", "20.21")])).toBeNull();
+    expect(await without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
     expect(without.promises.publicKeys()).toEqual({ keys: [] });
     expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
   });

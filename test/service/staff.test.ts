@@ -209,7 +209,13 @@ describe("staff", () => {
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
       redis: "none",
       rateLimited: { requests: 0, cold: 0 },
-      prices: { sold: 28, known: 28, doubtful: expect.any(Number), epochsEnded: expect.any(Array) },
+      prices: {
+        sold: 28,
+        known: 28,
+        doubtful: expect.any(Number),
+        epochsEnded: expect.any(Array),
+        config: { fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), since: NOW, faults: [] },
+      },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
     });

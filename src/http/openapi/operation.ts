@@ -13,7 +13,7 @@ export interface OperationFacts {
   /** The scope that the staff token needs. */
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
-  readonly body?: { readonly schema: SchemaName; readonly example: unknown };
+  readonly body?: Content | { readonly schema: SchemaName; readonly example: unknown };
   /** By status code. */
   readonly answers: JsonObject;
   readonly problems: readonly ProblemResponse[];
@@ -39,7 +39,11 @@ export function operation(facts: OperationFacts): JsonObject {
     ...(body !== undefined && {
       requestBody: {
         required: true,
-        content: { "application/json": { schema: schemaRef(body.schema), example: body.example } },
+        content: contentOf(
+          typeof body.schema === "string"
+            ? { schema: schemaRef(body.schema), example: body.example }
+            : { ...body, schema: body.schema },
+        ),
       },
     }),
     responses: { ...facts.answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
@@ -61,6 +65,17 @@ export interface AnswerFacts {
   readonly headers?: JsonObject;
 }
 
+function contentOf(content: Content | readonly Content[]): JsonObject {
+  return Object.fromEntries(
+    [content]
+      .flat()
+      .map(({ type = "application/json", schema, example }: Content) => [
+        type,
+        { schema, ...(example !== undefined && { example }) },
+      ]),
+  );
+}
+
 /** An answer without RateLimit headers. */
 export function answer(facts: AnswerFacts): JsonObject {
   return sharedAnswer({
@@ -76,14 +91,7 @@ export function sharedAnswer({ description, content, cache, headers }: AnswerFac
     description,
     headers: { ...headers, ...(cache !== undefined && { "Cache-Control": cache }) },
     ...(content !== undefined && {
-      content: Object.fromEntries(
-        [content]
-          .flat()
-          .map(({ type = "application/json", schema, example }: Content) => [
-            type,
-            { schema, ...(example !== undefined && { example }) },
-          ]),
-      ),
+      content: contentOf(content),
     }),
   };
 }

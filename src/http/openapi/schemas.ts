@@ -1,6 +1,7 @@
 /** The named schemas of the document, generated from the zod shapes that also check requests and tests. */
 import { z } from "zod";
 import * as customer from "./customer-shapes.js";
+import * as operator from "./operator-shapes.js";
 import * as service from "./service-shapes.js";
 import * as staff from "./staff-shapes.js";
 import * as visitor from "./visitor-shapes.js";
@@ -33,6 +34,10 @@ const SHAPES = {
   Lane: staff.laneShape,
   CachePool: staff.cachePoolShape,
   Overview: staff.overviewShape,
+  PreviewedPrice: operator.previewedPriceShape,
+  PricePreview: operator.pricePreviewShape,
+  Act: operator.actShape,
+  Audit: operator.auditShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
   KeySet: service.keySetShape,

@@ -1,4 +1,6 @@
 /** Paths for the reseller's staff, with a bearer token (contract section 6). */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
 import { countedAnswer, inPath, operation } from "./operation.js";
 import type { ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
@@ -15,6 +17,30 @@ const RECORD = {
 };
 const WHOLESALE = { amount: "18.00", currency: "USD" };
 const RETAIL = { amount: "24.99", currency: "USD" };
+const PRICE = {
+  tld: ".af",
+  action: "registration",
+  years: 1,
+  wholesale: WHOLESALE,
+  retail: RETAIL,
+  margin: { amount: "6.99", currency: "USD" },
+  rule: "rule 1",
+  asOf: AS_OF,
+  changed: {
+    at: AS_OF,
+    from: { amount: "18.80", currency: "USD" },
+    by: { amount: "-0.80", currency: "USD" },
+  },
+};
+const ACT = {
+  id: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
+  when: AS_OF,
+  who: "ops",
+  what: "purge",
+  subject: "prices",
+  outcome: "done",
+  times: 1,
+};
 const LANE = {
   queued: 0,
   served: 12,
@@ -75,6 +101,7 @@ const OVERVIEW = {
     known: 28,
     doubtful: 0,
     epochsEnded: [{ at: AS_OF, evidence: "tier", from: "Silver", to: "Gold" }],
+    config: { fingerprint: "9f86d081884c", since: AS_OF, faults: [] },
   },
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
@@ -98,10 +125,15 @@ interface Reading {
   readonly example: unknown;
   readonly problems: readonly ProblemResponse[];
   readonly parameters?: readonly JsonObject[];
+  /** The first lines of the same as CSV. */
+  readonly csv?: string;
 }
 
-function reading({ schema, example, ...facts }: Reading): JsonObject {
-  const content = { schema: schemaRef(schema), example };
+function reading({ schema, example, csv, ...facts }: Reading): JsonObject {
+  const content = [
+    { schema: schemaRef(schema), example },
+    ...(csv === undefined ? [] : [{ type: "text/csv", schema: { type: "string" }, example: csv }]),
+  ];
   return {
     get: operation({
       ...facts,
@@ -133,12 +165,58 @@ const purge = operation({
   problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
 });
 
+const preview = operation({
+  id: "previewPrices",
+  tag: "staff",
+  summary: "What another RETAIL_CONFIG would change.",
+  description:
+    "Every term now and as the file in the body would price it, with margins and warnings, or everything that is wrong with the file. " +
+    "Costs no upstream call and changes nothing.",
+  scope: "operate",
+  body: {
+    type: "application/yaml",
+    schema: { type: "string", maxLength: 262_144 },
+    example:
+      'currency: USD\ncatalog:\n  - tld: .af\n    years: { registration: [1] }\nrules:\n  - markupPercent: "25"\n',
+  },
+  answers: {
+    200: countedAnswer({
+      description: "What would change, also for a file with faults.",
+      content: {
+        schema: schemaRef("PricePreview"),
+        example: {
+          faults: [],
+          sections: ["rules"],
+          prices: [
+            {
+              tld: ".af",
+              action: "registration",
+              years: 1,
+              change: "changed",
+              wholesale: WHOLESALE,
+              now: { retail: RETAIL, margin: { amount: "6.99", currency: "USD" }, rule: "rule 1" },
+              then: {
+                retail: { amount: "22.50", currency: "USD" },
+                margin: { amount: "4.50", currency: "USD" },
+                rule: "rule 1",
+              },
+            },
+          ],
+          warnings: [],
+        },
+      },
+    }),
+  },
+  problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+});
+
 export const STAFF_PATHS: JsonObject = {
   "/v1/staff/domains": reading({
     id: "listManagedDomains",
     summary: "The domains that the reseller manages.",
     schema: "StaffDomains",
     example: { domains: [RECORD], ...LEARNED },
+    csv: csvOf({ columns: DOMAIN_COLUMNS, rows: [{ ...RECORD, ...LEARNED }] }),
     problems: ASKING,
   }),
   "/v1/staff/domains/{domain}": reading({
@@ -176,27 +254,13 @@ export const STAFF_PATHS: JsonObject = {
     schema: "StaffPrices",
     example: {
       asOf: AS_OF,
-      prices: [
-        {
-          tld: ".af",
-          action: "registration",
-          years: 1,
-          wholesale: WHOLESALE,
-          retail: RETAIL,
-          margin: { amount: "6.99", currency: "USD" },
-          rule: "rule 1",
-          asOf: AS_OF,
-          changed: {
-            at: AS_OF,
-            from: { amount: "18.80", currency: "USD" },
-            by: { amount: "-0.80", currency: "USD" },
-          },
-        },
-      ],
+      prices: [PRICE],
       warnings: ["1 of 28 wholesale prices changed within the last day."],
     },
+    csv: csvOf({ columns: PRICE_COLUMNS, rows: [PRICE] }),
     problems: [...LOCAL, "ShuttingDown"],
   }),
+  "/v1/staff/prices/preview": { post: preview },
   "/v1/staff/promises/{id}": reading({
     id: "getPromise",
     summary: "A signed cart: what its lines cost when it was signed, and what they cost now.",
@@ -239,6 +303,16 @@ export const STAFF_PATHS: JsonObject = {
     description: "Uses no quota.",
     schema: "Overview",
     example: OVERVIEW,
+    problems: [...LOCAL, "ShuttingDown"],
+  }),
+  "/v1/staff/audit": reading({
+    id: "getAudit",
+    summary: "The last 1,000 acts of staff, newest first.",
+    description:
+      "Purges, previews, look-ups of signed carts, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.",
+    schema: "Audit",
+    example: { acts: [ACT] },
+    csv: csvOf({ columns: ACT_COLUMNS, rows: [ACT] }),
     problems: [...LOCAL, "ShuttingDown"],
   }),
   "/v1/staff/cache/purge": { post: purge },

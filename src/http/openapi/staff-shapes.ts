@@ -277,6 +277,12 @@ export const overviewShape = z
         epochsEnded: z.array(endedEpochShape).meta({
           description: "What showed within the last day that prices had changed, newest first.",
         }),
+        config: z
+          .strictObject({ fingerprint: z.string(), since: dateTime, faults: z.array(z.string()) })
+          .meta({
+            description:
+              "The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect.",
+          }),
       })
       .meta({ description: "How far the price list can be relied on." }),
     promises: z

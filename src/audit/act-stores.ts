@@ -1,0 +1,96 @@
+/** Where the acts of staff survive the process: a file that the owner alone can read, or a list in Redis. */
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+import { type RedisLink, redisScript } from "../redis.js";
+import { type Act, type ActStore, KEPT_MS, lastOf, MOST_KEPT, parseAct } from "./audit.js";
+
+/** One JSON line for each act. The file is rewritten when it has twice as many lines as are kept, or its first is a day too old. */
+export function createActFile(path: string, clock: Clock, log: Log): ActStore {
+  let acts: Act[] = [];
+  let isRead = false;
+
+  function read(): void {
+    if (isRead) return;
+    isRead = true;
+    try {
+      acts = readFileSync(path, "utf8")
+        .split("\n")
+        .flatMap((line) => parseAct(line) ?? []);
+    } catch {
+      // There is none yet, or none that can be read: then appending says so.
+    }
+  }
+
+  function isTooLong(): boolean {
+    const [first] = acts;
+    return (
+      acts.length > 2 * MOST_KEPT ||
+      (first !== undefined && first.whenMs < clock.now() - KEPT_MS - 86_400_000)
+    );
+  }
+
+  function rewrite(): void {
+    acts = lastOf(acts, clock.now()).slice(-MOST_KEPT);
+    writeFileSync(`${path}.new`, acts.map(lineOf).join(""), { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
+
+  return {
+    append(act) {
+      read();
+      acts.push(act);
+      try {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        if (isTooLong()) rewrite();
+        else appendFileSync(path, lineOf(act), { mode: 0o600 });
+      } catch (error) {
+        log.error("audit.failed", { reason: error instanceof Error ? error.name : "unknown" });
+      }
+    },
+    load() {
+      read();
+      return Promise.resolve(acts.slice(-MOST_KEPT));
+    },
+  };
+}
+
+function lineOf(act: Act): string {
+  return `${JSON.stringify(act)}\n`;
+}
+
+const KEY = "af-storefront:audit";
+const APPEND = redisScript(`
+redis.call("RPUSH", KEYS[1], ARGV[1])
+redis.call("LTRIM", KEYS[1], -tonumber(ARGV[2]), -1)
+redis.call("PEXPIRE", KEYS[1], ARGV[3])
+return 1`);
+const LOAD = redisScript(`return redis.call("LRANGE", KEYS[1], -tonumber(ARGV[1]), -1)`);
+
+/** A list that all replicas share. What can't be written while Redis is unreachable is written afterwards. */
+export function createSharedActs(redis: RedisLink, log: Log): ActStore {
+  let waiting: Act[] = [];
+
+  function write(act: Act): void {
+    redis.run(APPEND, KEY, [JSON.stringify(act), MOST_KEPT, KEPT_MS]).catch(() => {
+      if (waiting.length === 0) log.error("audit.failed", { reason: "redis" });
+      waiting = [...waiting, act].slice(-MOST_KEPT);
+    });
+  }
+
+  redis.onReachable(() => {
+    const late = waiting;
+    waiting = [];
+    for (const act of late) write(act);
+  });
+
+  return {
+    append: write,
+    async load() {
+      const lines = z.array(z.string()).parse(await redis.run(LOAD, KEY, [MOST_KEPT]));
+      return lines.flatMap((line) => parseAct(line) ?? []);
+    },
+  };
+}

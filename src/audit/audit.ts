@@ -1,0 +1,115 @@
+/** The acts of staff: who did what, when, and what came of it. The last 30 days are kept, as far as `MOST_KEPT` acts reach back. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+
+const ACTS = ["purge", "preview", "promise", "token", "retail_config"] as const;
+
+const actShape = z.strictObject({
+  id: z.string(),
+  whenMs: z.number(),
+  /** The name of the token; null where there was no valid one, or no person at all. */
+  who: z.string().nullable(),
+  what: z.enum(ACTS),
+  /** What it was about: what was purged, the promise's id, the route that was refused. */
+  subject: z.string().nullable(),
+  /** `done`, or the code of the error. */
+  outcome: z.string(),
+  /** Refusals of one kind are counted for an hour instead of being kept one by one. */
+  times: z.int().positive(),
+});
+export type Act = z.infer<typeof actShape>;
+
+export interface Audit {
+  note(act: Pick<Act, "who" | "what" | "subject" | "outcome">): void;
+  /** The last 1,000, newest first. Without the store, those of this process. */
+  last(): Promise<readonly Act[]>;
+  /** Writes what is only counted so far. */
+  flush(): void;
+}
+
+/** Where acts survive the process. An act that was kept before is replaced by one of the same id that comes later. */
+export interface ActStore {
+  /** Never throws: what can't be kept now is logged or kept later. */
+  append(act: Act): void;
+  /** The last acts in the order in which they were kept; may reject. */
+  load(): Promise<readonly Act[]>;
+}
+
+export const KEPT_MS = 30 * 24 * 3_600_000;
+export const MOST_KEPT = 10_000;
+const MOST_SHOWN = 1_000;
+const REPEATED_WITHIN_MS = 3_600_000;
+const COUNTED_EVERY_MS = 60_000;
+
+/** Undefined for anything that no act is written as. */
+export function parseAct(line: string): Act | undefined {
+  try {
+    return actShape.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The acts of the last 30 days, each as it was kept last. */
+export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
+  const byId = new Map<string, Act>();
+  for (const act of acts) {
+    const before = byId.get(act.id);
+    if (act.whenMs > nowMs - KEPT_MS && (before === undefined || before.times <= act.times))
+      byId.set(act.id, act);
+  }
+  return [...byId.values()];
+}
+
+export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
+  /** Of this process, by id. */
+  const own = new Map<string, Act>();
+  const refused = new Map<string, string>();
+  const recounted = new Set<string>();
+  let cancelCount = (): void => {};
+
+  function keep(act: Act): void {
+    own.set(act.id, act);
+    for (const id of own.keys()) {
+      if (own.size <= MOST_SHOWN) break;
+      own.delete(id);
+    }
+  }
+
+  function flush(): void {
+    cancelCount();
+    for (const id of recounted) {
+      const act = own.get(id);
+      if (act !== undefined) store.append(act);
+    }
+    recounted.clear();
+  }
+
+  return {
+    note({ who, what, subject, outcome }) {
+      const kind = JSON.stringify([who, what, subject, outcome]);
+      const before = own.get(refused.get(kind) ?? "");
+      if (before !== undefined && clock.now() - before.whenMs < REPEATED_WITHIN_MS) {
+        own.set(before.id, { ...before, times: before.times + 1 });
+        if (recounted.size === 0) cancelCount = clock.after(COUNTED_EVERY_MS, flush);
+        recounted.add(before.id);
+        return;
+      }
+      const act = { id: randomUUID(), whenMs: clock.now(), who, what, subject, outcome, times: 1 };
+      if (what === "token") refused.set(kind, act.id);
+      keep(act);
+      store.append(act);
+      log.info("staff.act", { who, what, subject, outcome });
+    },
+    async last() {
+      const kept = await store.load().catch(() => []);
+      return lastOf([...kept, ...own.values()], clock.now())
+        .toReversed()
+        .toSorted((a, b) => b.whenMs - a.whenMs)
+        .slice(0, MOST_SHOWN);
+    },
+    flush,
+  };
+}

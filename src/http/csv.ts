@@ -1,0 +1,81 @@
+/** Lists for staff as CSV (RFC 4180), safe to open in a spreadsheet. */
+import type { Request, Response } from "express";
+
+/** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly object[];
+}
+
+export const CSV = "text/csv";
+
+/** Sends the list as JSON, or as CSV to a client that prefers it. */
+export function sendList(request: Request, response: Response, body: object, table: Table): void {
+  response.vary("Accept");
+  if (request.accepts(["application/json", CSV]) !== CSV) {
+    response.json(body);
+    return;
+  }
+  response.attachment(`${table.name}.csv`).type(`${CSV}; charset=utf-8; header=present`).send(csvOf(table));
+}
+
+export function csvOf({ columns, rows }: Omit<Table, "name">): string {
+  const lines = [columns, ...rows.map((row) => columns.map((path) => cellAt(row, path.split("."))))];
+  return lines.map((cells) => `${cells.map(written).join(",")}\r\n`).join("");
+}
+
+function cellAt(value: unknown, [key, ...rest]: readonly string[]): string {
+  if (key !== undefined) {
+    const own =
+      typeof value === "object" && value !== null ? Object.getOwnPropertyDescriptor(value, key) : null;
+    return cellAt(own?.value, rest);
+  }
+  if (Array.isArray(value)) return value.map((item) => cellAt(item, [])).join(" ");
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? `${value}`
+    : "";
+}
+
+/** A spreadsheet would run what begins like this as a formula. Plain numbers may be negative. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+const NUMBER = /^-?\d+(?:\.\d+)?$/;
+
+function written(cell: string): string {
+  const safe = FORMULA.test(cell) && !NUMBER.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+export const DOMAIN_COLUMNS = [
+  "domain",
+  "status",
+  "registeredAt",
+  "expiresAt",
+  "autoRenew",
+  "nameservers",
+  "asOf",
+  "source",
+];
+export const PRICE_COLUMNS = [
+  "tld",
+  "action",
+  "years",
+  "wholesale.amount",
+  "wholesale.currency",
+  "retail.amount",
+  "retail.currency",
+  "margin.amount",
+  "margin.currency",
+  "rule",
+  "promotion.id",
+  "promotion.regular.amount",
+  "promotion.until",
+  "asOf",
+  "doubtful",
+  "changed.at",
+  "changed.from.amount",
+  "changed.from.currency",
+  "changed.by.amount",
+  "warning",
+];
+export const ACT_COLUMNS = ["when", "who", "what", "subject", "outcome", "times", "id"];

@@ -1,0 +1,111 @@
+/** Staff only: what a `retail.yaml` would change if it took effect now. Costs no call and changes nothing. */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+import { isDeepStrictEqual } from "node:util";
+import { presentWholesaleToStaff, type Wholesale } from "../money.js";
+import type { LivePolicy } from "../retail/live-policy.js";
+import { type Combination, createRetailPolicy, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
+import { instant, presentStaffPrice } from "./presenters.js";
+
+export interface PreviewParts {
+  readonly policies: Pick<LivePolicy, "current" | "config">;
+  readonly prices: Pick<PriceList, "peek">;
+  readonly nowMs: number;
+}
+
+type Difference = "same" | "changed" | "added" | "removed";
+
+const SECTIONS = [
+  "currency",
+  "rates",
+  "catalog",
+  "rules",
+  "premium",
+  "promotions",
+  "promise",
+  "suggestions",
+] as const satisfies readonly (keyof RetailConfig)[];
+
+export function presentPreview(text: string, { policies, prices, nowMs }: PreviewParts) {
+  const read = parseRetailConfig(text);
+  if (!read.ok) return { faults: read.faults, sections: [], prices: [], warnings: [] };
+  const before = policies.current();
+  const after = createRetailPolicy(read.config);
+
+  const rows = everything(before, after).map((what) => {
+    const wholesale = prices.peek(what)?.wholesale ?? null;
+    const now = side(before, wholesale, what, nowMs);
+    const then = side(after, wholesale, what, nowMs);
+    return {
+      ...what,
+      change: difference(now, then),
+      wholesale: wholesale && presentWholesaleToStaff(wholesale),
+      now,
+      then,
+    };
+  });
+  return {
+    faults: [],
+    sections: SECTIONS.filter((name) => !isDeepStrictEqual(policies.config()[name], read.config[name])),
+    prices: rows,
+    warnings: warningsAbout(read.config, after, prices, nowMs),
+  };
+}
+
+/** Everything that the one or the other sells, in the order of the new catalogue. */
+function everything(before: RetailPolicy, after: RetailPolicy): Combination[] {
+  return [...after.combinations(), ...before.combinations().filter((what) => !sells(after, what))];
+}
+
+function sells(policy: RetailPolicy, { tld, action, years }: Combination): boolean {
+  return policy.yearsSold(tld, action).includes(years);
+}
+
+/** Null where it isn't sold. */
+function side(policy: RetailPolicy, wholesale: Wholesale | null, what: Combination, atMs: number) {
+  if (!sells(policy, what)) return null;
+  if (wholesale === null) return { retail: null, margin: null, rule: null };
+  return presentStaffPrice(policy, wholesale, what, atMs);
+}
+
+function difference(now: object | null, then: object | null): Difference {
+  if (now === null) return "added";
+  if (then === null) return "removed";
+  return isDeepStrictEqual(now, then) ? "same" : "changed";
+}
+
+function warningsAbout(
+  config: RetailConfig,
+  after: RetailPolicy,
+  prices: Pick<PriceList, "peek">,
+  nowMs: number,
+): string[] {
+  const known = after.combinations().flatMap((what) => {
+    const wholesale = prices.peek(what)?.wholesale;
+    return wholesale === undefined
+      ? []
+      : [{ wholesale, priced: after.price(wholesale, what, { premium: false, atMs: nowMs }) }];
+  });
+  const formed = known.flatMap(({ wholesale, priced }) =>
+    priced.ok ? [{ wholesale, retail: priced.price }] : [],
+  );
+  const sold = after.combinations().length;
+  const unknown = sold - known.length;
+  const unformed = known.length - formed.length;
+  return [
+    ...marginWarnings(formed),
+    ...(unformed > 0
+      ? [`${unformed} of ${sold} prices could not be formed: their wholesale currency has no rate.`]
+      : []),
+    ...(unknown > 0
+      ? [`${unknown} of ${sold} wholesale prices aren't known yet; they would be asked for.`]
+      : []),
+    ...config.promotions.flatMap(({ id, fromMs, toMs }) => {
+      if (toMs <= nowMs) return [`Promotion ${id} ended at ${instant(toMs)}.`];
+      if (fromMs > nowMs)
+        return [`Promotion ${id} begins at ${instant(fromMs)}; these prices are without it.`];
+      return [];
+    }),
+  ];
+}

@@ -1,0 +1,201 @@
+/** `GET /v1/staff/audit`: who did what, when, and what came of it (contract section 6). */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { createActFile } from "../../src/audit/act-stores.js";
+import { createAudit } from "../../src/audit/audit.js";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
+import { describeWithRedis, startRedis } from "../support/redis.js";
+import {
+  bearer,
+  recordingLog,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+import { renewal, RETAIL, shopAt, WORLD } from "../truth/shop.js";
+import { claimsOf } from "../support/promise.js";
+
+const document = openApiDocument({ version: "1.2.3" });
+const DAY_MS = 24 * 3_600_000;
+
+const auditShape = z.object({
+  acts: z.array(
+    z.object({
+      when: z.iso.datetime(),
+      who: z.string().nullable(),
+      what: z.string(),
+      subject: z.string().nullable(),
+      outcome: z.string(),
+      times: z.int(),
+    }),
+  ),
+});
+
+async function acts(of: Service) {
+  const answer = await of.ask("/v1/staff/audit", { headers: bearer("read") });
+  expect(answer.status).toBe(200);
+  matchesDocument(document, "get", "/v1/staff/audit", answer);
+  return auditShape.parse(answer.body).acts;
+}
+const purge = (of: Service, what: string) =>
+  of.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
+
+describe("the audit", () => {
+  let clock: FakeClock;
+  let service: Service;
+  let folder: ReturnType<typeof temporaryFolder>;
+  const start = async (): Promise<void> => {
+    const env = { STATE_DIR: join(folder.path, "state"), RETAIL_CONFIG: join(folder.path, "retail.yaml") };
+    service = await startService({ clock, world: WORLD, env });
+  };
+  const file = () => join(folder.path, "state", "audit.jsonl");
+  beforeEach(async () => {
+    clock = new FakeClock();
+    folder = temporaryFolder();
+    writeFileSync(join(folder.path, "retail.yaml"), RETAIL);
+    await start();
+  });
+  afterEach(async () => {
+    await service.close();
+    folder.remove();
+  });
+
+  test("names purges, previews, look-ups of promises, refused tokens and changed prices, newest first", async () => {
+    const preview = (body: string) =>
+      service.ask("/v1/staff/prices/preview", {
+        method: "POST",
+        headers: { ...bearer("operate"), "Content-Type": "application/yaml" },
+        body,
+      });
+    expect(await acts(service)).toEqual([]);
+    await purge(service, "account");
+    await clock.advance(1);
+    await purge(service, "everything");
+    await clock.advance(1);
+    await preview(RETAIL.replace("50", "60"));
+    await clock.advance(1);
+    await preview("");
+    await clock.advance(1);
+    const { body } = await shopAt(service).post([renewal("kabul.af")]);
+    const { jti } = claimsOf(z.object({ promise: z.string() }).parse(body).promise);
+    await service.ask(`/v1/staff/promises/${jti}`, { headers: bearer("read") });
+    await clock.advance(1);
+    await service.ask("/v1/staff/promises/%3Cscript%3E", { headers: bearer("read") });
+    await clock.advance(1);
+    await service.ask("/v1/staff/tier", { headers: { Authorization: "Bearer guessed" } });
+    await clock.advance(1);
+    await service.ask("/v1/staff/tier", { headers: bearer("operate") });
+    await clock.advance(1);
+    writeFileSync(join(folder.path, "retail.yaml"), RETAIL.replace("50", "60"));
+    await clock.advance(1_000);
+    expect(
+      (await acts(service)).map(({ who, what, subject, outcome }) => [who, what, subject, outcome]),
+    ).toEqual([
+      [null, "retail_config", expect.stringMatching(/^[0-9a-f]{12}$/), "applied"],
+      ["operate", "token", "/v1/staff/tier", "forbidden"],
+      [null, "token", "/v1/staff/tier", "unauthenticated"],
+      ["read", "promise", null, "not_found"],
+      ["read", "promise", jti, "done"],
+      ["operate", "preview", "1 faults", "done"],
+      ["operate", "preview", "5 changes", "done"],
+      ["operate", "purge", null, "invalid_request"],
+      ["operate", "purge", "account", "done"],
+    ]);
+    expect(service.log.filter((line) => line.includes('"event":"staff.act"'))).toHaveLength(9);
+    expect(readFileSync(file(), "utf8")).not.toContain("guessed");
+  });
+
+  test("survives a restart in a file that the owner alone can read, and lines that are torn", async () => {
+    await purge(service, "account");
+    await until(async () => (await acts(service)).length === 1);
+    await service.close();
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    appendFileSync(file(), '{"id":"torn');
+    await start();
+    expect(await acts(service)).toEqual([
+      {
+        when: "2026-03-20T00:00:00.000Z",
+        who: "operate",
+        what: "purge",
+        subject: "account",
+        outcome: "done",
+        times: 1,
+      },
+    ]);
+  });
+
+  test("is kept for 30 days and no longer, in the file as well", async () => {
+    const path = join(folder.path, "acts.jsonl");
+    const audit = createAudit(createActFile(path, clock, recordingLog([])), clock, recordingLog([]));
+    const done = { who: "ops", what: "purge", outcome: "done" } as const;
+    await service.close();
+    audit.note({ ...done, subject: "account" });
+    await clock.advance(29 * DAY_MS);
+    expect(await audit.last()).toHaveLength(1);
+    await clock.advance(3 * DAY_MS);
+    audit.note({ ...done, subject: "all" });
+    expect((await audit.last()).map(({ subject }) => subject)).toEqual(["all"]);
+    expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(1);
+    await start();
+  });
+
+  test("shows the last 1,000, and someone who guesses tokens can't push the rest out", async () => {
+    await purge(service, "account");
+    for (let times = 0; times < 300; times += 1)
+      await service.ask("/v1/staff/tier", { headers: { Authorization: `Bearer guess-${times}` } });
+    await clock.advance(60_000);
+    const known = await acts(service);
+    expect(known.map(({ what, times }) => [what, times])).toEqual([
+      ["token", 300],
+      ["purge", 1],
+    ]);
+    expect(readFileSync(file(), "utf8").trim().split("\n").length).toBeLessThan(10);
+    for (let times = 0; times < 1_010; times += 1) await purge(service, "account");
+    expect(await acts(service)).toHaveLength(1_000);
+  });
+
+  test("goes on in memory when STATE_DIR can't be written, and the log says so", async () => {
+    await purge(service, "account");
+    await until(async () => (await acts(service)).length === 1);
+    rmSync(file());
+    mkdirSync(file());
+    await purge(service, "all");
+    await until(async () => (await acts(service)).length === 2);
+    expect(service.log.some((line) => line.includes('"event":"audit.failed"'))).toBe(true);
+  });
+});
+
+describeWithRedis("the audit of replicas", () => {
+  test("is one, and what was done while Redis was gone follows", async () => {
+    const redis = await startRedis();
+    const clock = new FakeClock();
+    const folder = temporaryFolder();
+    const env = { REDIS_URL: redis.url, REPLICAS_MAX: "2" };
+    const one = await startService({ clock, world: WORLD, retail: RETAIL, env });
+    const two = await startService({ clock, retail: RETAIL, at: one.sandbox, env, warm: false });
+    try {
+      await purge(one, "account");
+      await until(async () => (await acts(two)).length === 1, "the act of the other replica");
+      expect(await redis.command("LLEN", "af-storefront:audit")).toBe(":1\r\n");
+      await redis.kill();
+      await until(() => one.log.some((line) => line.includes("redis.lost")), "the loss");
+      await purge(one, "all");
+      expect((await acts(one)).map(({ subject }) => subject)).toEqual(expect.arrayContaining(["all"]));
+      await redis.start();
+      await until(async () => {
+        await clock.advance(250);
+        return (await acts(two)).some(({ subject }) => subject === "all");
+      }, "the act done meanwhile");
+    } finally {
+      await two.close();
+      await one.close();
+      await redis.close();
+      folder.remove();
+    }
+  });
+});

@@ -1,0 +1,89 @@
+/** `Accept: text/csv` gives staff the same lists as CSV (contract section 6). */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { csvOf } from "../../src/http/csv.js";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
+import { bearer, problemOf, type Service, startService, until } from "../support/service.js";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ clock: new FakeClock() });
+  await until(() => service.calls("GET /api/v1/domains") === 1);
+  await service.ask("/v1/staff/tier", { headers: { Authorization: "Bearer guessed" } });
+});
+afterAll(() => service.close());
+
+const get = (path: string, Accept?: string) =>
+  service.ask(path, { headers: { ...bearer("read"), ...(Accept !== undefined && { Accept }) } });
+
+describe.each([
+  ["/v1/staff/domains", "domains", "domain"],
+  ["/v1/staff/prices", "prices", "tld"],
+  ["/v1/staff/audit", "acts", "outcome"],
+] as const)("GET %s", (path, list, column) => {
+  test("gives the same rows as CSV, with a header line", async () => {
+    const { body } = await get(path);
+    const rows = z.object({ [list]: z.array(z.record(z.string(), z.unknown())) }).parse(body)[list] ?? [];
+    expect(rows.length).toBeGreaterThan(0);
+    const answer = await get(path, "text/csv");
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      "content-type": "text/csv; charset=utf-8; header=present",
+      "cache-control": "no-store",
+      vary: expect.stringContaining("Accept"),
+      "content-disposition": expect.stringMatching(/^attachment; filename="?[a-z]+\.csv"?$/),
+    });
+    expect(answer.text.endsWith("\r\n")).toBe(true);
+    const [header = "", ...lines] = answer.text.trimEnd().split("\r\n");
+    const at = header.split(",").indexOf(column);
+    expect(lines.map((line) => line.split(",")[at])).toEqual(rows.map((row) => row[column]));
+    matchesDocument(openApiDocument({ version: "1" }), "get", path, answer);
+  });
+
+  test("prefers JSON where both will do, needs the token, and offers no other type", async () => {
+    for (const accept of ["*/*", "application/json, text/csv", "text/csv;q=0.5, application/json"])
+      expect((await get(path, accept)).headers["content-type"]).toMatch(/^application\/json/);
+    expect(problemOf(await get(path, "text/html")).code).toBe("not_acceptable");
+    const without = await service.ask(path, { headers: { Accept: "text/csv" } });
+    expect(problemOf(without).code).toBe("unauthenticated");
+  });
+});
+
+test("the lists alone are given as CSV", async () => {
+  expect(problemOf(await get("/v1/staff/overview", "text/csv")).code).toBe("not_acceptable");
+});
+
+test("text that a spreadsheet would run as a formula is defused; numbers stay numbers", () => {
+  const rows = [
+    "=1+1",
+    "+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\tx",
+    "＝1",
+    "-0.80",
+    "12",
+    'a "b", c',
+    "two\nlines",
+    null,
+  ];
+  expect(csvOf({ columns: ["cell"], rows: rows.map((cell) => ({ cell })) })).toBe(
+    [
+      "cell",
+      "'=1+1",
+      "'+1",
+      "'-1+1",
+      "'@SUM(A1)",
+      "'\tx",
+      "'＝1",
+      "-0.80",
+      "12",
+      '"a ""b"", c"',
+      '"two\nlines"',
+      "",
+      "",
+    ].join("\r\n"),
+  );
+});

@@ -1,0 +1,120 @@
+/** `POST /v1/staff/prices/preview`: what a `retail.yaml` would change (contract section 6). */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { openApiDocument } from "../../src/http/openapi.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { matchesDocument } from "../support/openapi.js";
+import { type Answer, bearer, problemOf, type Service, startService } from "../support/service.js";
+import { RETAIL, usd, WORLD } from "../truth/shop.js";
+
+const document = openApiDocument({ version: "1.2.3" });
+const PATH = "/v1/staff/prices/preview";
+const YAML = "application/yaml";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ clock: new FakeClock(), world: WORLD, retail: RETAIL });
+});
+afterAll(() => service.close());
+
+const post = (body: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
+  service.ask(PATH, {
+    method: "POST",
+    headers: { ...bearer("operate"), "Content-Type": YAML, ...headers },
+    body,
+  });
+
+const previewShape = z.object({
+  faults: z.array(z.string()),
+  sections: z.array(z.string()),
+  prices: z.array(z.looseObject({ tld: z.string(), action: z.string(), years: z.int(), change: z.string() })),
+  warnings: z.array(z.string()),
+});
+
+async function preview(text: string) {
+  const answer = await post(text);
+  expect(answer.status).toBe(200);
+  expect(answer.headers["cache-control"]).toBe("no-store");
+  matchesDocument(document, "post", PATH, answer);
+  return previewShape.parse(answer.body);
+}
+
+test("the file in effect would change nothing", async () => {
+  const { faults, sections, prices } = await preview(RETAIL);
+  expect([faults, sections]).toEqual([[], []]);
+  expect(prices.map(({ change }) => change)).toEqual(["same", "same", "same", "same", "same"]);
+});
+
+test("other rules show every price now and then, with its margin; nothing changes and nothing is asked", async () => {
+  const calls = service.calls();
+  const before = await service.ask("/v1/prices");
+  const { prices, sections } = await preview(RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
+  expect(sections).toEqual(["rules"]);
+  expect(prices[0]).toEqual({
+    tld: ".af",
+    action: "registration",
+    years: 1,
+    change: "changed",
+    wholesale: usd("17.31"),
+    now: { retail: usd("26.97"), margin: usd("9.66"), rule: "rule 1" },
+    then: { retail: usd("27.97"), margin: usd("10.66"), rule: "rule 1" },
+  });
+  expect((await service.ask("/v1/prices")).text).toBe(before.text);
+  expect(service.calls()).toBe(calls);
+});
+
+test("what would be added or removed says so; an unknown wholesale price is a warning, not a call", async () => {
+  const calls = service.calls();
+  const { prices, warnings } = await preview(
+    RETAIL.replace("renewal: [1], transfer: [1]", "renewal: [1, 3]"),
+  );
+  expect(prices.filter(({ change }) => change !== "same")).toEqual([
+    expect.objectContaining({
+      action: "renewal",
+      years: 3,
+      change: "added",
+      wholesale: null,
+      now: null,
+      then: { retail: null, margin: null, rule: null },
+    }),
+    expect.objectContaining({ action: "transfer", change: "removed", then: null }),
+  ]);
+  expect(warnings).toContainEqual(expect.stringContaining("1 of 5 wholesale prices aren't known yet"));
+  expect(service.calls()).toBe(calls);
+});
+
+test("the warnings are those that the prices would have, and name promotions of another time", async () => {
+  const { warnings } = await preview(
+    `${RETAIL.replace('addFixed: "1.00", ', "")}promotions: [{ id: nowruz, match: {}, percentOff: "10", from: 2027-03-20T00:00:00Z, to: 2027-03-27T00:00:00Z }]\n`,
+  );
+  expect(warnings).toEqual([
+    expect.stringMatching(/same multiple of wholesale in all 5 prices/),
+    "Promotion nowruz begins at 2027-03-20T00:00:00.000Z; these prices are without it.",
+  ]);
+});
+
+test("every fault of a bad file is named at once", async () => {
+  const { faults, prices } = await preview(
+    RETAIL.replace('markupPercent: "50"', "markupPercent: 50").replace("currency: USD", "currency: US"),
+  );
+  expect(faults).toEqual([
+    expect.stringMatching(/^currency: /),
+    expect.stringMatching(/^rules\[0\]\.markupPercent: /),
+  ]);
+  expect(prices).toEqual([]);
+  expect((await preview("")).faults).toEqual([expect.stringContaining("must be a mapping")]);
+  expect((await preview("a: [")).faults).toHaveLength(1);
+});
+
+test("it needs the scope to operate, YAML, and a sensible size", async () => {
+  expect(problemOf(await post(RETAIL, { Authorization: "" })).code).toBe("unauthenticated");
+  expect(problemOf(await post(RETAIL, bearer("read"))).code).toBe("forbidden");
+  for (const type of ["application/json", "text/plain", "text/yaml"])
+    expect(problemOf(await post(RETAIL, { "Content-Type": type })).code).toBe("unsupported_media_type");
+  const without = await service.ask(PATH, { method: "POST", headers: bearer("operate") });
+  expect(problemOf(without).code).toBe("unsupported_media_type");
+  const large = problemOf(await post(`${RETAIL}# ${"x".repeat(256 * 1024)}`));
+  expect([large.code, large.detail]).toEqual(["payload_too_large", expect.stringContaining("256 kB")]);
+  expect(problemOf(await service.ask(PATH)).code).toBe("method_not_allowed");
+});

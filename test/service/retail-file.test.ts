@@ -1,0 +1,347 @@
+/** `RETAIL_CONFIG` is read again when it changes (contract section 8): a good file takes effect for every answer at once, a bad one never. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  type Answer,
+  bearer,
+  PRICING,
+  problemOf,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+import { claimsOf } from "../support/promise.js";
+import { oracle } from "../retail/oracle.js";
+import { registration, renewal, RETAIL, shopAt, usd, WORLD } from "../truth/shop.js";
+
+/** Wholesale: 17.31 to register, 20.00 to renew. */
+const DEARER = RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"');
+const BAD = RETAIL.replace('markupPercent: "50"', "markupPercent: 50");
+/** Two looks at the file. */
+const NOTICED_MS = 1_000;
+
+let clock: FakeClock;
+let service: Service;
+let folder: ReturnType<typeof temporaryFolder>;
+let file: string;
+
+async function start(retail: string, world = WORLD): Promise<void> {
+  clock = new FakeClock();
+  folder = temporaryFolder();
+  file = join(folder.path, "retail.yaml");
+  writeFileSync(file, retail);
+  service = await startService({ clock, world, env: { RETAIL_CONFIG: file } });
+}
+
+async function edit(text: string): Promise<void> {
+  writeFileSync(file, text);
+  await clock.advance(NOTICED_MS);
+}
+
+beforeEach(() => start(RETAIL));
+afterEach(async () => {
+  await service.close();
+  folder.remove();
+});
+
+const shop = () => shopAt(service);
+const staff = (path: string): Promise<Answer> => service.ask(path, { headers: bearer("read") });
+const events = (name: string) => service.log.filter((line) => line.includes(`"event":"${name}"`));
+const warningsOf = ({ body }: Answer) => z.object({ warnings: z.array(z.string()) }).parse(body).warnings;
+const pricesShape = z.object({
+  prices: z.array(
+    z.object({
+      tld: z.string(),
+      action: z.string(),
+      years: z.int(),
+      price: z.object({ amount: z.string(), currency: z.string() }),
+    }),
+  ),
+});
+const listed = async (): Promise<string[]> =>
+  pricesShape
+    .parse((await service.ask("/v1/prices")).body)
+    .prices.map(({ tld, action, years, price }) => `${tld} ${action} ${years} ${price.amount}`);
+
+describe("a good file", () => {
+  test("takes effect for every answer at once, whatever was remembered, and costs no call", async () => {
+    const before = await service.ask("/v1/prices");
+    // Asked twice, so that the fast path remembers the question and its answer.
+    for (let times = 0; times < 2; times += 1)
+      expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+    const calls = service.calls();
+
+    await edit(DEARER);
+
+    expect((await shop().availability("kabul.af")).price).toEqual(usd("27.97"));
+    expect((await shop().quote("renewal")).price).toEqual(usd("32.00"));
+    expect(await listed()).toContain(".af registration 1 27.97");
+    const search = await service.ask("/v1/search?q=kabul&only=known");
+    expect(search.text).toContain('"amount":"27.97"');
+    const again = await service.ask("/v1/prices", {
+      headers: { "If-None-Match": before.headers["etag"] ?? "" },
+    });
+    expect(again.status).toBe(200);
+    expect((await staff("/v1/staff/prices")).text).toContain('"amount":"27.97"');
+    const { signed } = await shop().cart(registration("kabul.af"), renewal("herat.af"));
+    expect(signed).toEqual(["kabul.af registration 27.97", "herat.af renewal 32.00"]);
+    expect(service.calls() - calls).toBe(0);
+    expect(events("retail.config.applied")).toHaveLength(1);
+  });
+
+  test("may sell more: new terms are asked for at once, and those removed vanish", async () => {
+    const other = RETAIL.replace("registration: [1, 2], renewal: [1]", "registration: [1], renewal: [1]");
+    await edit(other);
+    expect((await listed()).filter((line) => line.startsWith(".af registration"))).toEqual([
+      ".af registration 1 26.97",
+    ]);
+    expect(problemOf(await service.ask("/v1/availability?domain=kabul.af&years=2")).code).toBe(
+      "invalid_request",
+    );
+    const asked = service.calls(PRICING);
+    await edit(other.replace("transfer: [1], restore: [1]", "transfer: [1]"));
+    expect((await listed()).map((line) => line.split(" ")[1])).not.toContain("restore");
+    expect(service.calls(PRICING) - asked).toBe(0);
+  });
+
+  test("may sell another TLD, whose prices are asked for without a restart", async () => {
+    await service.close();
+    folder.remove();
+    const com = WORLD.replace(
+      "names:",
+      '    .com.af: { registration: ["10.00"], renewal: ["9.00"], transfer: ["9.00"], restore: ["9.00"] }\nnames:',
+    );
+    await start(RETAIL, com);
+    expect(problemOf(await service.ask("/v1/availability?domain=kabul.com.af")).code).toBe("invalid_request");
+    await edit(RETAIL.replace("catalog: [", "catalog: [{ tld: .com.af, years: { registration: [1] } }, "));
+    await until(async () => {
+      await clock.advance(100);
+      return (await listed()).includes(".com.af registration 1 16.00");
+    }, "the price of the new TLD");
+    expect((await shop().availability("kabul.com.af")).price).toEqual(usd("16.00"));
+  });
+
+  test("may show another currency: no answer has both", async () => {
+    await edit(RETAIL.replace("currency: USD", 'currency: AFN\nrates: { USD: "70" }'));
+    expect((await shop().availability("kabul.af")).price).toEqual({ amount: "1818.55", currency: "AFN" });
+    const { total } = await shop().cart(registration("kabul.af"), renewal("herat.af"));
+    expect(total.map(({ currency }) => currency)).toEqual(["AFN"]);
+    expect((await staff("/v1/staff/overview")).status).toBe(200);
+  });
+
+  test("may change how long a signed price holds", async () => {
+    await edit(`${RETAIL}promise: { validMs: 60000 }\n`);
+    const { body } = await shop().post([renewal("kabul.af")]);
+    const { promise } = z.object({ promise: z.string() }).parse(body);
+    const { iat, exp } = claimsOf(promise);
+    expect(exp - iat).toBe(60);
+  });
+
+  test("may be put in place by a rename, or by the symbolic links of Kubernetes", async () => {
+    writeFileSync(`${file}.new`, DEARER);
+    renameSync(`${file}.new`, file);
+    await clock.advance(NOTICED_MS);
+    expect((await shop().quote("renewal")).price).toEqual(usd("32.00"));
+
+    for (const [name, text] of Object.entries({ one: DEARER, two: RETAIL })) {
+      mkdirSync(join(folder.path, name));
+      writeFileSync(join(folder.path, name, "retail.yaml"), text);
+    }
+    symlinkSync("one", join(folder.path, "..data"));
+    rmSync(file);
+    symlinkSync(join("..data", "retail.yaml"), file);
+    await clock.advance(NOTICED_MS);
+    symlinkSync("two", join(folder.path, "..data_tmp"));
+    renameSync(join(folder.path, "..data_tmp"), join(folder.path, "..data"));
+    await clock.advance(NOTICED_MS);
+    expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
+  });
+});
+
+describe("a bad file", () => {
+  test("never takes effect, and staff see what is wrong with it until it is mended", async () => {
+    await edit(BAD);
+    expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
+    const warnings = warningsOf(await staff("/v1/staff/prices"));
+    expect(warnings).toContainEqual(
+      expect.stringMatching(/^RETAIL_CONFIG .*rules\[0\]\.markupPercent: is a bare number/),
+    );
+    expect((await staff("/v1/staff/overview")).body).toMatchObject({
+      prices: { config: { faults: [expect.stringContaining("rules[0].markupPercent")] } },
+    });
+    const health = await service.ask("/health");
+    expect(health.body).toMatchObject({ checks: { prices: [{ status: "warn" }] } });
+    expect(events("retail.config.rejected")).toEqual([expect.stringContaining("rules[0].markupPercent")]);
+
+    await edit(RETAIL);
+    expect(
+      warningsOf(await staff("/v1/staff/prices")).filter((text) => text.includes("RETAIL_CONFIG")),
+    ).toEqual([]);
+    expect((await staff("/v1/staff/overview")).body).toMatchObject({ prices: { config: { faults: [] } } });
+  });
+
+  test("is also one that is gone, a folder, or too large", async () => {
+    rmSync(file);
+    await clock.advance(NOTICED_MS);
+    expect(warningsOf(await staff("/v1/staff/prices"))).toContainEqual(
+      expect.stringContaining("RETAIL_CONFIG"),
+    );
+    mkdirSync(file);
+    await clock.advance(NOTICED_MS);
+    rmSync(file, { recursive: true });
+    await edit(`${DEARER}# ${"x".repeat(300_000)}`);
+    expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
+    await edit(DEARER);
+    expect((await shop().quote("renewal")).price).toEqual(usd("32.00"));
+  });
+
+  test("is not taken for a good one while it is being written", async () => {
+    const whole = `${DEARER}promotions:\n  - { id: eid, percentOff: "10", match: {}, from: 2026-03-01T00:00:00Z, to: 2026-04-01T00:00:00Z }\n`;
+    // Cut off after the rules, it has no fault.
+    writeFileSync(file, DEARER);
+    await clock.advance(NOTICED_MS / 2);
+    writeFileSync(file, whole);
+    await clock.advance(NOTICED_MS / 2);
+    expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
+    await clock.advance(NOTICED_MS / 2);
+    expect((await shop().quote("renewal")).price).toEqual(usd("28.80"));
+    expect(events("retail.config.applied")).toHaveLength(1);
+  });
+});
+
+describe("a change while an answer is waited for", () => {
+  test("prices everything that is signed", async () => {
+    expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
+    const hold = service.sandbox.control.hold({ operation: "check", calls: 1 });
+    const cart = shop().cart(registration("kabul.af"), registration("herat.af"));
+    const late = await hold.caught();
+    await edit(DEARER);
+    late.release();
+    expect((await cart).signed).toEqual(["kabul.af registration 27.97", "herat.af registration 27.97"]);
+  });
+});
+
+describe("random edits under load", () => {
+  /** `RETAIL_EDITS=1000` is what the shop was proven with. */
+  const EDITS = Number(process.env["RETAIL_EDITS"] ?? 25);
+  const WHOLESALE = { registration: "17.31", renewal: "20.00", transfer: "19.00", restore: "80.00" } as const;
+
+  interface Version {
+    readonly text: string;
+    /** Retail by action, and what is never undercut. */
+    readonly prices: Readonly<Record<string, { readonly price: string; readonly floor: string }>>;
+  }
+
+  function version(seed: number): Version {
+    const rule = {
+      markupPercent: String(seed % 60),
+      addFixed: `${1 + (seed % 7)}.${10 + (seed % 89)}`,
+      minMargin: "2.00",
+    };
+    const off = seed % 3 === 0 ? "25" : "0";
+    const promotion = `promotions: [{ id: p${seed}, match: {}, percentOff: "25", from: 2026-03-01T00:00:00Z, to: 2027-03-01T00:00:00Z }]\n`;
+    const text = RETAIL.replace(
+      /match: \{\}.*?minMargin: "2.00"/,
+      `match: {}, markupPercent: "${rule.markupPercent}", addFixed: "${rule.addFixed}", minMargin: "2.00"`,
+    );
+    const prices = Object.fromEntries(
+      Object.entries(WHOLESALE).map(([action, wholesale]) => {
+        const { promoted, floor } = oracle(wholesale, "1", rule, off, 2);
+        return [action, { price: promoted, floor }];
+      }),
+    );
+    return { text: off === "0" ? text : text + promotion, prices };
+  }
+
+  const SPOILT: readonly ((text: string) => string)[] = [
+    (text) => text.replace('minMargin: "2.00"', "minMargin: 2"),
+    (text) => text.replace("rules:", "rulez:"),
+    (text) => `${text}}}}`,
+    () => "",
+    (text) => text.replace("rules: [{ match: {},", "rules: [{ match: { action: renewal },"),
+    (text) => text.replace("currency: USD", "currency: XXX1"),
+  ];
+
+  test(`${EDITS}: no answer mixes two versions, no bad file takes effect, no price is below its floor`, async () => {
+    const cartShape = z.object({
+      items: z.array(z.object({ action: z.string(), price: z.object({ amount: z.string() }).nullable() })),
+    });
+    let inEffect = version(0);
+    const all: Version[] = [inEffect];
+    let checked = 0;
+    let names = 0;
+
+    /** The prices of one answer are those of a version that was in effect between its question and its end. */
+    async function isOfOneVersion(asking: () => Promise<Record<string, string>[]>): Promise<void> {
+      const from = all.length - 1;
+      const shown = await asking();
+      const possible = all.slice(from);
+      const fits = possible.some(({ prices }) =>
+        shown.every((line) =>
+          Object.entries(line).every(([action, amount]) => prices[action]?.price === amount),
+        ),
+      );
+      checked += shown.length;
+      if (!fits) throw new Error(`${JSON.stringify(shown)} of no version in ${JSON.stringify(possible)}`);
+      for (const line of shown)
+        for (const [action, amount] of Object.entries(line))
+          if (Number(amount) < Math.min(...possible.map(({ prices }) => Number(prices[action]?.floor))))
+            throw new Error(`${action} at ${amount} is below its floor`);
+    }
+
+    const load = () => {
+      names += 2;
+      const [one, two] = [`n${names}.af`, `n${names + 1}.af`];
+      return [
+        isOfOneVersion(async () =>
+          pricesShape
+            .parse((await service.ask("/v1/prices?years=1")).body)
+            .prices.map(({ action, price }) => ({ [action]: price.amount })),
+        ),
+        isOfOneVersion(async () => {
+          const { price } = await shop().availability(one);
+          return price === null
+            ? []
+            : [{ registration: z.object({ amount: z.string() }).parse(price).amount }];
+        }),
+        isOfOneVersion(async () => {
+          const { body } = await shop().post([registration(two), renewal("herat.af"), registration(one)]);
+          const { items } = cartShape.parse(body);
+          return items.flatMap(({ action, price }) => (price ? [{ [action]: price.amount }] : []));
+        }),
+        isOfOneVersion(async () => [{ renewal: (await shop().quote("renewal")).price.amount }]),
+      ];
+    };
+
+    await edit(inEffect.text);
+    const random = generator(17);
+    for (let at = 1; at <= EDITS; at += 1) {
+      const isGood = random() < 0.6;
+      const next = version(at);
+      const spoil = SPOILT[Math.floor(random() * SPOILT.length)] ?? (() => "");
+      const underWay = load();
+      writeFileSync(file, isGood ? next.text : spoil(next.text));
+      // Known to be possible before it is in effect.
+      if (isGood) all.push(next);
+      await clock.advance(NOTICED_MS);
+      if (isGood) inEffect = next;
+      await Promise.all(underWay);
+      all.splice(0, all.length, inEffect);
+      await Promise.all(load());
+    }
+    expect(checked).toBeGreaterThan(EDITS * 10);
+  }, 600_000);
+});
+
+/** Numbers from 0 to 1, the same ones every time. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
