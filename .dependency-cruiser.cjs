@@ -15,17 +15,17 @@ const words = [
   "root.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config.ts"];
+const seen = [...words, "redis.ts", "redis-address.ts", ...engines, "metrics.ts", "config.ts"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
-  "redis\\.ts": words,
+  "redis(?:-address|-connection|-refusals)?\\.ts": words,
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
-  "config\\.ts": [...words, ...engines],
+  "config\\.ts": [...words, "redis-address.ts", ...engines],
   "storefront/": seen,
   "account/": seen,
   "http/": [...seen, "storefront/", "account/"],
@@ -43,7 +43,7 @@ const homes = {
   axios: "upstream/",
   "lru-cache": "cache/",
   winston: "logger\\.ts$",
-  ioredis: "redis\\.ts$",
+  ioredis: "redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise|account/customer-tokens)\\.ts$",

@@ -311,7 +311,7 @@ export function createApp(settings: AppSettings): App {
     await invalidation?.published();
     return purged;
   };
-  const redisState = (): Redis => (redis === null ? "none" : redis.reachable() ? "shared" : "gone");
+  const redisState = (): Redis => redis?.state() ?? "none";
   const overview = () =>
     presentOverview({
       mode: settings.mode,
@@ -337,6 +337,7 @@ export function createApp(settings: AppSettings): App {
   metrics.promises(inForce);
   metrics.saved(() => overview().saved);
   metrics.surprises(() => upstream.surprises.totals());
+  metrics.redis(() => redis?.refusals() ?? {});
 
   const app = express();
   app.disable("x-powered-by");
@@ -440,7 +441,10 @@ export function createApp(settings: AppSettings): App {
   return {
     server: serve(app, answeredAtOnce),
     async start() {
-      await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
+      await Promise.all([
+        redis?.firstContact(REDIS_AT_START_MS),
+        quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
+      ]);
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";

@@ -2,6 +2,7 @@
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
+import type { RedisState } from "../redis.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
@@ -12,8 +13,8 @@ import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
-/** Whether Redis is in use, unreachable or not configured. */
-export type Redis = "shared" | "gone" | "none";
+/** Whether Redis is in use, refuses commands, is unreachable or not configured. */
+export type Redis = RedisState | "none";
 
 export interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
@@ -128,6 +129,7 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
 
 const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
   shared: { status: "pass" },
+  refusing: { status: "warn", output: "Refuses commands. Each replica uses its own share of the quota." },
   gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
   none: { status: "pass", output: "Not configured." },
 };

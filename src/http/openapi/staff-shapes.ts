@@ -197,8 +197,9 @@ export const overviewShape = z
         suggestion: laneShape,
       }),
     }),
-    redis: z.enum(["shared", "gone", "none"]).meta({
-      description: "Whether Redis is in use (`shared`), unreachable (`gone`) or not configured (`none`).",
+    redis: z.enum(["shared", "refusing", "gone", "none"]).meta({
+      description:
+        "Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).",
     }),
     caches: z.strictObject({
       availability: cachePoolShape,
