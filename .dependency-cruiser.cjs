@@ -23,7 +23,7 @@ const rooms = {
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "upstream/": [...words, "quota/"],
-  "retail/": [...words, "quota/", "cache/", "upstream/"],
+  "retail/": [...words, "redis.ts", "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
   "config\\.ts": [...words, "redis-address.ts", ...engines],
   "storefront/": seen,

@@ -49,6 +49,7 @@ import {
 } from "./retail/price-facts.js";
 import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.js";
 import { createPromises, newPromiseKey } from "./retail/promise.js";
+import { createSharedPromises } from "./retail/shared-promises.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { createAssessor } from "./storefront/assessment.js";
 import { createAvailability } from "./storefront/availability.js";
@@ -273,6 +274,7 @@ export function createApp(settings: AppSettings): App {
   const promises = createPromises({
     keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
     validMs: config.retail.promise.validMs,
+    shared: redis && createSharedPromises(redis, clock),
     clock,
     log,
   });
