@@ -18,6 +18,7 @@ import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
 import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
+import { createSharedLimit } from "./http/edge/shared-limit.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
@@ -350,7 +351,19 @@ export function createApp(settings: AppSettings): App {
   app.set("trust proxy", config.trustProxyHops);
 
   const accessLog = createAccessLog(log, metrics, clock);
-  const limit = createClientLimit(config.clientPerMinute, clock);
+  const { replicasMax } = config.quota;
+  const limit = createClientLimit(config.clientPerMinute, clock, (windows) =>
+    redis === null || replicasMax === 1
+      ? null
+      : createSharedLimit({
+          link: redis,
+          name: "requests",
+          limit: config.clientPerMinute,
+          replicasMax,
+          windows,
+          clock,
+        }),
+  );
   const questions = visitorQuestions({
     policy,
     prices,

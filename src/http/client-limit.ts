@@ -4,17 +4,20 @@
  */
 import { hash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
-import { rateLimit } from "express-rate-limit";
+import { rateLimit, type Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { CLIENT_WINDOW_MS, type ClientWindow, ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
+import type { SharedLimit } from "./edge/shared-limit.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
 
 export interface ClientLimit {
   windowOf(client: string): ClientWindow;
   /** Whether the client's next request will be refused. */
   isSpent(window: ClientWindow): boolean;
+  /** Whether other replicas have to be asked first, which only `handlers` do. */
+  mustAsk(window: ClientWindow): boolean;
   /** Counts one request; the refusal when that is one too many. */
   take(window: ClientWindow): ServiceError | null;
   /** RateLimit and RateLimit-Policy as express-rate-limit writes them (draft 8). */
@@ -23,8 +26,14 @@ export interface ClientLimit {
   readonly handlers: readonly RequestHandler[];
 }
 
-export function createClientLimit(perMinute: number, clock: Clock): ClientLimit {
+/** Counts with all replicas where it is told how. */
+export function createClientLimit(
+  perMinute: number,
+  clock: Clock,
+  share: (windows: ClientWindows) => SharedLimit | null = () => null,
+): ClientLimit {
   const windows = new ClientWindows(clock);
+  const shared = share(windows);
   const name = `"${perMinute}-in-1min"`;
 
   function refusal(window: ClientWindow): ServiceError {
@@ -42,10 +51,28 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   }
 
   function fields(window: ClientWindow): HeaderList {
-    const remaining = Math.max(0, perMinute - window.count);
+    const remaining = shared?.left(window) ?? Math.max(0, perMinute - window.count);
     const resetSeconds = Math.ceil(windows.untilResetMs(window) / 1000);
     return ["RateLimit", `${name}; r=${remaining}; t=${resetSeconds}`, "RateLimit-Policy", policyOf(window)];
   }
+
+  const isSpent = ({ count }: ClientWindow): boolean => count >= perMinute;
+  const mustAsk = (window: ClientWindow): boolean => shared?.mustAsk(window) === true && !isSpent(window);
+  const store: Store = {
+    localKeys: true,
+    async increment(client) {
+      const window = windows.of(client);
+      if (shared === null || !mustAsk(window)) return windows.increment(client);
+      const isAdmitted = await shared.take(window);
+      return { totalHits: isAdmitted ? window.count : perMinute + 1, resetTime: undefined };
+    },
+    decrement: (client) => {
+      windows.decrement(client);
+    },
+    resetKey: (client) => {
+      windows.resetKey(client);
+    },
+  };
 
   const clientOf = (request: Request): string => contextOf(request).client;
   const tell = (request: Request, response: Response): void => {
@@ -53,7 +80,8 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   };
   return {
     windowOf: (client) => windows.of(client),
-    isSpent: ({ count }) => count >= perMinute,
+    isSpent,
+    mustAsk,
     take(window) {
       window.count += 1;
       return window.count > perMinute ? refusal(window) : null;
@@ -66,7 +94,7 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
         standardHeaders: false,
         legacyHeaders: false,
         keyGenerator: clientOf,
-        store: windows,
+        store,
         // Clients send what they like; whether a proxy is trusted is TRUST_PROXY_HOPS' matter.
         validate: { xForwardedForHeader: false, forwardedHeader: false },
         handler(request, response) {

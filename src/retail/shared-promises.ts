@@ -47,7 +47,7 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
   }
 
   link.onReachable(() => {
-    for (const promise of [...unwritten.values()]) void write(promise);
+    for (const promise of unwritten.values()) void write(promise);
   });
   return {
     write,
