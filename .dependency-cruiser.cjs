@@ -15,11 +15,12 @@ const words = [
   "root.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", "redis-address.ts", ...engines, "metrics.ts", "config.ts"];
+const seen = [...words, "redis.ts", "redis-address.ts", "fleet.ts", ...engines, "metrics.ts", "config.ts"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
   "redis(?:-address|-connection|-refusals)?\\.ts": words,
+  "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "upstream/": [...words, "quota/"],

@@ -1,5 +1,5 @@
 /** The composition root: every part is built here by hand, every middleware and route is listed in its order. */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { join } from "node:path";
 import express from "express";
@@ -12,6 +12,7 @@ import type { SharedPool } from "./cache/replicas.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
+import { createFleet } from "./fleet.js";
 import { ClientWindows } from "./http/client-windows.js";
 import { createClientLimit } from "./http/client-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
@@ -23,7 +24,14 @@ import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
+import {
+  fleetFigures,
+  healthChecks,
+  presentOverview,
+  priceWarnings,
+  type Redis,
+  savedCalls,
+} from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
@@ -112,6 +120,14 @@ function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";
   if (error.code === "rate_limited") return "own";
   return error.code.startsWith("upstream_") ? "remembered" : "shared";
+}
+
+/** Names the settings that all replicas must have in common, and the credential in use, without telling them. */
+function agreedSettings({ config, mode, upstream }: AppSettings, fingerprint: string): string {
+  const { quota, retail, clientPerMinute, clientColdPerMinute } = config;
+  const place = mode === "sandbox" ? mode : upstream.baseUrl;
+  const agreed = [place, fingerprint, quota, retail, clientPerMinute, clientColdPerMinute];
+  return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);
 }
 
 export function createApp(settings: AppSettings): App {
@@ -328,8 +344,18 @@ export function createApp(settings: AppSettings): App {
       prices,
       epochs,
       promises: inForce(),
+      members: fleet.members(),
     });
   const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policy, clock.now());
+  const fleet = createFleet({
+    link: redis,
+    version: settings.version,
+    replicasMax: config.quota.replicasMax,
+    settings: () => agreedSettings(settings, inUse()),
+    figures: () => fleetFigures({ pools, refusedLocally, quota: quota(), promises: inForce() }),
+    clock,
+    log,
+  });
   const warnings = priceWarnings(prices, policy, clock);
   metrics.quota(quota);
   metrics.prices(() => ({
@@ -338,7 +364,8 @@ export function createApp(settings: AppSettings): App {
     doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
   }));
   metrics.promises(inForce);
-  metrics.saved(() => overview().saved);
+  metrics.saved(() => savedCalls({ pools, refusedLocally }));
+  metrics.replicas(() => fleet.members().length);
   metrics.surprises(() => upstream.surprises.totals());
   metrics.redis(() => redis?.refusals() ?? {});
 
@@ -385,6 +412,7 @@ export function createApp(settings: AppSettings): App {
       checks: () =>
         healthChecks({
           redis: redisState(),
+          fleet: fleet.fault(),
           credentials,
           upstream,
           quota: quota(),
@@ -476,6 +504,7 @@ export function createApp(settings: AppSettings): App {
     async close() {
       await quotas.close();
       invalidation?.close();
+      await fleet.close();
       redis?.close();
     },
   };

@@ -1,6 +1,7 @@
 /** The state of the service: with figures for staff, and in coarse words for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
+import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
 import type { RetailPolicy } from "../retail/policy.js";
@@ -28,9 +29,45 @@ export interface OverviewParts {
   readonly prices: Pick<PriceList, "facts" | "size">;
   readonly epochs: Pick<PriceEpochs, "ended">;
   readonly promises: PromisesInForce;
+  /** All replicas. */
+  readonly members: readonly Replica[];
 }
 
-/** For staff. `saved` counts the calls avoided by the cache, shared questions, other replicas and local validation. */
+type SavedParts = Pick<OverviewParts, "pools" | "refusedLocally">;
+
+/** The upstream calls avoided by the cache, shared questions, other replicas and local validation. */
+export function savedCalls({ pools, refusedLocally }: SavedParts) {
+  const all = [pools.availability, pools.prices, pools.tier, pools.account].map(
+    (pool) => pool.stats().counts,
+  );
+  const sum = (of: (counts: PoolStats["counts"]) => number): number =>
+    all.reduce((total, counts) => total + of(counts), 0);
+  return {
+    cache: sum(({ hit }) => hit),
+    coalesced: sum(({ inflight }) => inflight),
+    shared: sum(({ shared }) => shared),
+    refusedLocally,
+  };
+}
+
+type FiguresParts = SavedParts & Pick<OverviewParts, "quota" | "promises">;
+
+/** What this replica publishes for all. */
+export function fleetFigures({ quota, promises, ...parts }: FiguresParts): FleetFigures {
+  const lanes = Object.values(quota?.lanes ?? {});
+  const { cache: cacheHits, ...saved } = savedCalls(parts);
+  return {
+    queued: lanes.reduce((sum, { queued }) => sum + queued, 0),
+    served: lanes.reduce((sum, { served }) => sum + served, 0),
+    refused: lanes.reduce((sum, { refused }) => sum + refused, 0),
+    promisesInForce: promises.inForce,
+    promisesBelowFloor: promises.belowFloor,
+    cacheHits,
+    ...saved,
+  };
+}
+
+/** For staff. Without `fleet` and `fleetTotal`, the figures are those of this replica, and the quota's use that of all. */
 export function presentOverview({
   mode,
   credentials,
@@ -43,6 +80,7 @@ export function presentOverview({
   prices,
   epochs,
   promises,
+  members,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, leftAlone } = upstream.health();
   const caches = {
@@ -51,8 +89,6 @@ export function presentOverview({
     tier: pools.tier.stats(),
     account: pools.account.stats(),
   };
-  const sum = (of: (pool: PoolStats) => number): number =>
-    Object.values(caches).reduce((total, pool) => total + of(pool), 0);
   return {
     mode,
     quota,
@@ -78,12 +114,9 @@ export function presentOverview({
       epochsEnded: epochs.ended().map(presentEndedEpoch),
     },
     promises,
-    saved: {
-      cache: sum(({ counts }) => counts.hit),
-      coalesced: sum(({ counts }) => counts.inflight),
-      shared: sum(({ counts }) => counts.shared),
-      refusedLocally,
-    },
+    saved: savedCalls({ pools, refusedLocally }),
+    fleet: members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
+    fleetTotal: totalOf(members),
   };
 }
 
@@ -108,6 +141,7 @@ export function priceWarnings(
 
 export interface HealthFacts {
   readonly redis: Redis;
+  readonly fleet: FleetFault | null;
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
@@ -122,7 +156,7 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
   return {
     upstream: upstreamCheck(facts),
     quota: quotaCheck(facts.quota),
-    redis: REDIS_CHECKS[facts.redis],
+    redis: facts.fleet === null ? REDIS_CHECKS[facts.redis] : FLEET_CHECKS[facts.fleet],
     prices: pricesCheck(facts),
   };
 }
@@ -132,6 +166,11 @@ const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
   refusing: { status: "warn", output: "Refuses commands. Each replica uses its own share of the quota." },
   gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
   none: { status: "pass", output: "Not configured." },
+};
+
+const FLEET_CHECKS: Readonly<Record<FleetFault, HealthCheck>> = {
+  oversized: { status: "warn", output: "More replicas run than REPLICAS_MAX allows." },
+  "settings differ": { status: "warn", output: "The replicas have different settings." },
 };
 
 function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {

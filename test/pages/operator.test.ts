@@ -115,6 +115,18 @@ describe("figures", () => {
       prices: { sold: 28, known: 28, doubtful: 0, epochsEnded: [] },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
+      fleet: [],
+      fleetTotal: {
+        queued: 0,
+        served: 0,
+        refused: 0,
+        promisesInForce: 0,
+        promisesBelowFloor: 0,
+        cacheHits: 0,
+        coalesced: 0,
+        shared: 0,
+        refusedLocally: 0,
+      },
     };
   }
 

@@ -204,6 +204,16 @@ describe("staff", () => {
       prices: { sold: 28, known: 28, doubtful: expect.any(Number), epochsEnded: expect.any(Array) },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
+      fleet: [
+        {
+          replica: expect.any(String),
+          version: "1.2.3",
+          since: expect.any(String),
+          settings: expect.stringMatching(/^[0-9a-f]{12}$/),
+          figures: expect.any(Object),
+        },
+      ],
+      fleetTotal: expect.objectContaining({ served: count, refused: 0, promisesInForce: 0 }),
     });
   });
 

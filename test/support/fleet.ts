@@ -9,8 +9,8 @@ export interface Fleet {
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
   readonly replicas: readonly Service[];
-  /** Starts one more. */
-  join(): Promise<Service>;
+  /** Starts one more, with these settings on top. */
+  join(env?: Readonly<Record<string, string>>): Promise<Service>;
   close(): Promise<void>;
 }
 
@@ -31,8 +31,9 @@ export async function startFleet(size: number, env: Readonly<Record<string, stri
     ...env,
   };
 
-  async function join(): Promise<Service> {
-    const replica = await startService({ clock: systemClock, at: sandbox, env: settings, warm: false });
+  async function join(more: Readonly<Record<string, string>> = {}): Promise<Service> {
+    const all = { ...settings, ...more };
+    const replica = await startService({ clock: systemClock, at: sandbox, env: all, warm: false });
     replicas.push(replica);
     return replica;
   }
