@@ -15,7 +15,7 @@ import {
   type RedisScript,
   redisScript,
 } from "./redis-connection.js";
-import { createRedisRefusals, refusalKind, type RefusalKind } from "./redis-refusals.js";
+import { createRedisRefusals, refusalKind } from "./redis-refusals.js";
 import type { Secret } from "./secret.js";
 
 export { redisScript };
@@ -142,7 +142,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   function refused(error: Error, isProbe: boolean): void {
     if (closed) return;
-    const kind: RefusalKind = refusalKind(error.message);
+    const kind = refusalKind(error.message);
     refusals.note(kind);
     // What befalls one command alone, such as a value of a wrong type, says nothing about the others.
     if (isProbe || kind !== "other") serves = false;
@@ -174,9 +174,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   /** So that what becomes of Redis is noticed while nobody asks. */
   function look(): void {
     cancelLook = clock.after(LOOK_EVERY_MS, look);
-    const isOther = main.renew();
+    if (main.renew()) lost();
     for (const one of connections) one.renew();
-    if (isOther) lost();
     if (connected) void probe();
   }
   look();
