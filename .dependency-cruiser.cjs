@@ -15,18 +15,19 @@ const words = [
   "root.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config/"];
+const seen = [...words, "redis.ts", "redis-address.ts", "fleet.ts", ...engines, "metrics.ts", "config/"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
-  "redis\\.ts": words,
+  "redis(?:-address|-connection|-refusals)?\\.ts": words,
+  "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "audit/": [...words, "redis.ts"],
   "upstream/": [...words, "quota/"],
-  "retail/": [...words, "quota/", "cache/", "upstream/"],
+  "retail/": [...words, "redis.ts", "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
-  "config/": [...words, ...engines],
+  "config/": [...words, "redis-address.ts", ...engines],
   "storefront/": seen,
   "account/": seen,
   "http/": [...seen, "storefront/", "account/", "audit/"],
@@ -44,7 +45,7 @@ const homes = {
   axios: "upstream/",
   "lru-cache": "cache/",
   winston: "logger\\.ts$",
-  ioredis: "redis\\.ts$",
+  ioredis: "redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
   jose: "(?:retail/promise(?:-check)?|account/customer-tokens)\\.ts$",

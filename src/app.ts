@@ -1,5 +1,5 @@
 /** The composition root: every part is built here by hand, every middleware and route is listed in its order. */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { join } from "node:path";
 import express from "express";
@@ -14,6 +14,7 @@ import type { SharedPool } from "./cache/replicas.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
+import { createFleet } from "./fleet.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./http/checkout.js";
 import { createClientLimit } from "./http/client-limit.js";
 import { createColdLimit } from "./http/cold-limit.js";
@@ -31,11 +32,19 @@ import {
 import { serve } from "./http/edge/server.js";
 import { createTokenGuesses } from "./http/edge/token-guesses.js";
 import { unreadableRequests } from "./http/edge/unreadable.js";
+import { createSharedLimit } from "./http/edge/shared-limit.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
+import {
+  fleetFigures,
+  healthChecks,
+  presentOverview,
+  priceWarnings,
+  type Redis,
+  savedCalls,
+} from "./http/overview.js";
 import { parseQuery, type PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler, refuseUnreadable } from "./http/problems.js";
@@ -65,6 +74,7 @@ import {
 } from "./retail/price-facts.js";
 import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.js";
 import { createPromises, newPromiseKey } from "./retail/promise.js";
+import { createSharedPromises } from "./retail/shared-promises.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { createAssessor } from "./storefront/assessment.js";
 import {
@@ -124,6 +134,14 @@ function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";
   if (error.code === "rate_limited") return "own";
   return error.code.startsWith("upstream_") ? "remembered" : "shared";
+}
+
+/** Names the settings that all replicas must have in common, and the credential in use, without telling them. */
+function agreedSettings({ config, mode, upstream }: AppSettings, fingerprint: string): string {
+  const { quota, retail, clientPerMinute, clientColdPerMinute } = config;
+  const place = mode === "sandbox" ? mode : upstream.baseUrl;
+  const agreed = [place, fingerprint, quota, retail, clientPerMinute, clientColdPerMinute];
+  return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);
 }
 
 export function createApp(settings: AppSettings): App {
@@ -291,6 +309,7 @@ export function createApp(settings: AppSettings): App {
   const promises = createPromises({
     keys: config.promiseKeys ?? (settings.mode === "sandbox" ? fixedSecret(newPromiseKey()) : null),
     validMs: () => policies.current().promiseValidMs,
+    shared: redis && createSharedPromises(redis, clock),
     clock,
     log,
   });
@@ -337,7 +356,7 @@ export function createApp(settings: AppSettings): App {
     await invalidation?.published();
     return purged;
   };
-  const redisState = (): Redis => (redis === null ? "none" : redis.reachable() ? "shared" : "gone");
+  const redisState = (): Redis => redis?.state() ?? "none";
   const overview = () =>
     presentOverview({
       mode: settings.mode,
@@ -353,8 +372,18 @@ export function createApp(settings: AppSettings): App {
       retailFile: policies.state(),
       promises: inForce(),
       rateLimited: { requests: limit.refused(), cold: cold.refused() },
+      members: fleet.members(),
     });
   const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
+  const fleet = createFleet({
+    link: redis,
+    version: settings.version,
+    replicasMax: config.quota.replicasMax,
+    settings: () => agreedSettings(settings, inUse()),
+    figures: () => fleetFigures({ pools, refusedLocally, quota: quota(), promises: inForce() }),
+    clock,
+    log,
+  });
   const warnings = priceWarnings(prices, policies, clock);
   metrics.quota(quota);
   metrics.prices(() => ({
@@ -363,9 +392,11 @@ export function createApp(settings: AppSettings): App {
     doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
   }));
   metrics.promises(inForce);
-  metrics.saved(() => overview().saved);
+  metrics.saved(() => savedCalls({ pools, refusedLocally }));
+  metrics.replicas(() => fleet.members().length);
   metrics.rateLimited(() => overview().rateLimited);
   metrics.unexpected(() => upstream.unexpected.totals());
+  metrics.redis(() => redis?.refusals() ?? {});
 
   const app = express();
   app.disable("x-powered-by");
@@ -376,7 +407,19 @@ export function createApp(settings: AppSettings): App {
   app.set("trust proxy", config.trustProxyHops);
 
   const accessLog = createAccessLog(log, metrics, clock);
-  const limit = createClientLimit(config.clientPerMinute, clock);
+  const { replicasMax } = config.quota;
+  const limit = createClientLimit(config.clientPerMinute, clock, (windows) =>
+    redis === null || replicasMax === 1
+      ? null
+      : createSharedLimit({
+          link: redis,
+          name: "requests",
+          limit: config.clientPerMinute,
+          replicasMax,
+          windows,
+          clock,
+        }),
+  );
   const guesses = createTokenGuesses(clock, log);
   const questions = visitorQuestions({
     shop,
@@ -406,6 +449,7 @@ export function createApp(settings: AppSettings): App {
       checks: () =>
         healthChecks({
           redis: redisState(),
+          fleet: fleet.fault(),
           credentials,
           upstream,
           quota: quota(),
@@ -501,7 +545,10 @@ export function createApp(settings: AppSettings): App {
       unreadable: unreadableRequests({ accessLog, onProblem, clock }),
     }),
     async start() {
-      await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
+      await Promise.all([
+        redis?.firstContact(REDIS_AT_START_MS),
+        quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
+      ]);
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
@@ -519,6 +566,7 @@ export function createApp(settings: AppSettings): App {
       audit.flush();
       await quotas.close();
       invalidation?.close();
+      await fleet.close();
       redis?.close();
     },
   };

@@ -14,6 +14,10 @@ export interface Metrics {
   rateLimited(read: () => Readonly<Record<string, number>>): void;
   /** Registers a counter that reads the unexpected data from the upstream on each scrape, by operation. */
   unexpected(read: () => Readonly<Record<string, number>>): void;
+  /** Registers a counter that reads the commands refused by Redis on each scrape, by kind. */
+  redis(read: () => Readonly<Record<string, number>>): void;
+  /** Registers a gauge that reads on each scrape how many replicas this one sees, itself included. */
+  replicas(read: () => number): void;
   /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
   prices(read: () => Readonly<Record<string, number>>): void;
   /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
@@ -178,6 +182,20 @@ export function createMetrics(): Metrics {
     unexpected: (read) => {
       const help = "Unknown fields, status words and error codes in answers of the upstream, by operation.";
       family(Counter, { name: "upstream_unexpected_total", help, label: "operation" }, read);
+    },
+    redis: (read) => {
+      const help = "Commands that Redis refused, by kind.";
+      family(Counter, { name: "redis_refused_total", help, label: "kind" }, read);
+    },
+    replicas(read) {
+      const gauge: Gauge = new Gauge({
+        name: "fleet_replicas",
+        help: "Replicas that share this Redis, as this one sees them, itself included.",
+        registers: [registry],
+        collect() {
+          gauge.set(read());
+        },
+      });
     },
     prices: (read) => {
       const help = "Prices sold, known, and doubtful until they have been asked again.";

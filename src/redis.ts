@@ -1,31 +1,41 @@
 /**
- * The connection to Redis: every command ends within 100 ms, nothing is queued while it is gone, and what it says may be missing at any
- * time, so every caller has a way to go on without it. The one home of ioredis.
+ * The connection to Redis, judged by what it does: every command ends within 100 ms, nothing is queued while Redis is gone or refuses to
+ * serve, and any answer may be missing, so every caller has a way to go on without it.
  */
-import { createHash } from "node:crypto";
-import { Redis as Client, type RedisOptions } from "ioredis";
 import type { Clock } from "./clock.js";
 import type { Log } from "./logger.js";
+import { NO_CLUSTER } from "./redis-address.js";
+import {
+  evaluate,
+  isReply,
+  modeOf,
+  openConnection,
+  type RedisClient,
+  type RedisConnection,
+  type RedisScript,
+  redisScript,
+} from "./redis-connection.js";
+import { createRedisRefusals, refusalKind } from "./redis-refusals.js";
 import type { Secret } from "./secret.js";
 
-/** Rejected with by every command that was not answered in time, or not sent because Redis is known to be gone. */
+export { redisScript };
+
+/** Rejected with by every command that was refused, not answered in time, or not sent because Redis is known not to serve. */
 export class RedisGoneError extends Error {
   override readonly name = "RedisGoneError";
 }
 
-/** A Lua script, known to Redis by its SHA-1. */
-export interface RedisScript {
-  readonly text: string;
-  readonly sha1: string;
-}
-
-export function redisScript(text: string): RedisScript {
-  return { text, sha1: createHash("sha1").update(text).digest("hex") };
-}
+/** Serves everything, refuses some or all commands, or doesn't answer. */
+export type RedisState = "shared" | "refusing" | "gone";
 
 export interface RedisLink {
-  /** Whether the last thing known is that Redis answers. */
+  /** Whether the last thing known is that Redis answers and does what it is asked. */
   reachable(): boolean;
+  state(): RedisState;
+  /** The commands refused since the start, by kind. */
+  refusals(): Readonly<Record<string, number>>;
+  /** Resolves at the first contact, at the latest after `withinMs`; rejects with a sentence if this Redis can never be used. */
+  firstContact(withinMs: number): Promise<void>;
   run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown>;
   get(key: string): Promise<string | null>;
   set(key: string, value: string, ttlMs: number): Promise<void>;
@@ -33,8 +43,8 @@ export interface RedisLink {
   claim(key: string, value: string, ttlMs: number): Promise<boolean>;
   publish(channel: string, message: string): Promise<void>;
   /**
-   * Has every message of the channel told. `onGap` is called once messages are received, and again each time that some may have been
-   * missed. Nothing is ever rejected: without Redis there are no messages.
+   * Calls `onMessage` for every message of the channel. `onGap` is called once messages are received, and again each time that some may
+   * have been missed. Nothing is ever rejected: without Redis there are no messages.
    */
   subscribe(channel: string, onMessage: (message: string) => void, onGap: () => void): void;
   /** Called each time that Redis can be asked again, and at the first time. */
@@ -43,105 +53,179 @@ export interface RedisLink {
 }
 
 export interface RedisSettings {
+  /** What `parseRedisAddress` accepts; a changed file takes effect while we run. */
   readonly url: Secret;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const COMMAND_TIMEOUT_MS = 100;
-const CONNECT_TIMEOUT_MS = 1000;
-const RECONNECT_AFTER_MS = 250;
 const LOOK_EVERY_MS = 250;
+/** After a command was refused, Redis must refuse nothing for so long, because the probe may be allowed what that command is not. */
+const QUIET_MS = 1000;
+
+/** Does all that the service needs to do, so that it is refused whatever the service would be. */
+const PROBE = redisScript(`
+redis.call('SET', KEYS[1], redis.call('TIME')[1], 'PX', 10000)
+redis.call('GET', KEYS[1])
+redis.call('PTTL', KEYS[1])
+redis.call('PUBLISH', KEYS[1], '')
+redis.call('PEXPIRE', KEYS[1], 0)
+return 1`);
+const PROBE_KEY = "af-storefront:probe";
 
 /** Starts connecting at once and never gives up; the answer does not wait for it. */
-export function connectRedis(settings: RedisSettings): RedisLink {
-  const { clock, log } = settings;
+export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
+  const refusals = createRedisRefusals(log);
   const listeners: (() => void)[] = [];
-  let reachable = false;
+  const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
+  const connections: RedisConnection[] = [];
+  let connected = false;
+  /** Whether a probe has succeeded since the connection began and since the last refusal that concerns them all. */
+  let serves = false;
+  let quietFromMs = -Infinity;
   let closed = false;
   let cancelLook = (): void => {};
 
-  const client = open(settings.url.current());
-  const ears: Client[] = [];
-  client.on("ready", arrived);
-  client.on("close", lost);
+  const main = connection((client) => {
+    client.on("ready", () => void arrived(client));
+    client.on("close", () => {
+      if (client === main.client()) lost();
+    });
+    client.on("error", (error: unknown) => {
+      if (isReply(error)) refused(error, true);
+      else if (!connected) refusals.clear();
+    });
+  });
 
-  function arrived(): void {
-    if (closed || reachable) return;
-    reachable = true;
+  function connection(attach: (client: RedisClient) => void): RedisConnection {
+    const made = openConnection(url, attach);
+    connections.push(made);
+    return made;
+  }
+
+  /** A cluster or a sentinel answers like a Redis and then serves nothing. */
+  async function arrived(client: RedisClient): Promise<void> {
+    const mode = await modeOf(client);
+    if (closed || client !== main.client() || client.status !== "ready") return;
+    if (mode === "standalone") {
+      connected = true;
+      return probe();
+    }
+    const isCluster = mode === "cluster";
+    refusals.note(isCluster ? "MOVED" : "other");
+    const problem = isCluster ? NO_CLUSTER : "is a Sentinel: it needs redis+sentinel://host:port/name";
+    for (const { failed } of waiting.splice(0)) failed(new Error(`REDIS_URL: ${problem}`));
+  }
+
+  async function probe(): Promise<void> {
+    const done = await ask((client) => evaluate(client, PROBE, PROBE_KEY, []), { isProbe: true }).catch(
+      () => 0,
+    );
+    if (done !== 1 || closed || !connected || clock.monotonic() < quietFromMs) return;
+    const wasUnreachable = !serves;
+    serves = true;
+    refusals.recovered();
+    if (!wasUnreachable) return;
     log.info("redis.reached");
+    for (const { done: resolve } of waiting.splice(0)) resolve();
     for (const act of listeners) act();
   }
 
   function lost(): void {
-    if (closed || !reachable) return;
-    reachable = false;
-    log.warn("redis.lost");
+    if (closed || !connected) return;
+    connected = false;
+    refusals.clear();
+    if (serves) log.warn("redis.lost");
+    serves = false;
   }
 
-  async function ask<T>(command: () => Promise<T>): Promise<T> {
-    if (!reachable) throw new RedisGoneError("Redis is gone");
+  function refused(error: Error, isProbe: boolean): void {
+    if (closed) return;
+    const kind = refusalKind(error.message);
+    refusals.note(kind);
+    // What befalls one command alone, such as a value of a wrong type, says nothing about the others.
+    if (isProbe || kind !== "other") serves = false;
+    quietFromMs = isProbe ? -Infinity : clock.monotonic() + QUIET_MS;
+    // After a failover it is another Redis that takes writes; a new connection finds it.
+    if (kind === "READONLY" && isProbe) main.client().disconnect(true);
+  }
+
+  async function ask<T>(
+    command: (client: RedisClient) => Promise<T>,
+    { isProbe } = { isProbe: false },
+  ): Promise<T> {
+    if (!connected || !(serves || isProbe)) throw new RedisGoneError("Redis is gone");
+    const client = main.client();
     try {
-      return await inTime(command());
+      return await inTime(command(client));
     } catch (error) {
-      if (isReply(error)) throw new RedisGoneError("Redis refused a command", { cause: error });
+      if (isReply(error)) {
+        refused(error, isProbe);
+        throw new RedisGoneError("Redis refused a command", { cause: error });
+      }
       // A connection on which one answer is late would give it to nobody, and the next ones late too.
-      if (reachable) client.disconnect(true);
+      if (connected && client === main.client()) client.disconnect(true);
       lost();
       throw new RedisGoneError("Redis did not answer");
     }
   }
 
-  /** So that a hung Redis is noticed while nobody asks. */
+  /** So that what becomes of Redis is noticed while nobody asks. */
   function look(): void {
     cancelLook = clock.after(LOOK_EVERY_MS, look);
-    if (reachable) ask(() => client.ping()).catch(() => undefined);
+    if (main.renew()) lost();
+    for (const one of connections) one.renew();
+    if (connected) void probe();
   }
   look();
 
   return {
-    reachable: () => reachable,
-    run: ({ sha1, text }, key, args) =>
-      ask(async () => {
-        try {
-          return await client.evalsha(sha1, 1, key, ...args);
-        } catch (error) {
-          if (!(isReply(error) && error.message.startsWith("NOSCRIPT"))) throw error;
-          return client.eval(text, 1, key, ...args);
-        }
+    reachable: () => connected && serves,
+    state: () => (refusals.active() ? "refusing" : connected && serves ? "shared" : "gone"),
+    refusals: refusals.totals,
+    firstContact: (withinMs) =>
+      new Promise((done, failed) => {
+        if (serves) return done();
+        waiting.push({ done, failed });
+        clock.after(withinMs, done);
       }),
-    get: (key) => ask(() => client.get(key)),
+    run: (script, key, args) => ask((client) => evaluate(client, script, key, args)),
+    get: (key) => ask((client) => client.get(key)),
     set: (key, value, ttlMs) =>
-      ask(async () => {
+      ask(async (client) => {
         await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)));
       }),
     claim: (key, value, ttlMs) =>
-      ask(async () => (await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)), "NX")) === "OK"),
+      ask(
+        async (client) => (await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)), "NX")) === "OK",
+      ),
     publish: (channel, message) =>
-      ask(async () => {
+      ask(async (client) => {
         await client.publish(channel, message);
       }),
     subscribe(channel, onMessage, onGap) {
-      const ear = open(settings.url.current());
-      ears.push(ear);
-      ear.on("message", (_channel: string, message: string) => {
-        onMessage(message);
-      });
-      ear.on("ready", () => {
-        ear.subscribe(channel).then(onGap, () => {
-          ear.disconnect(true);
+      connection((client) => {
+        client.on("message", (_channel: string, message: string) => {
+          onMessage(message);
+        });
+        client.on("ready", () => {
+          client.subscribe(channel).then(onGap, (error: unknown) => {
+            if (isReply(error)) refused(error, false);
+            client.disconnect(true);
+          });
         });
       });
     },
     onReachable(act) {
       listeners.push(act);
-      if (reachable) act();
+      if (connected && serves) act();
     },
     close() {
       closed = true;
-      reachable = false;
+      connected = false;
       cancelLook();
-      for (const one of [client, ...ears]) one.disconnect();
+      for (const one of connections) one.close();
     },
   };
 }
@@ -165,27 +249,4 @@ function inTime<T>(answer: Promise<T>): Promise<T> {
       })
       .then(resolve, reject);
   });
-}
-
-function open(url: string): Client {
-  const options = {
-    // For the commands with which a connection begins; all others have the deadline above.
-    commandTimeout: CONNECT_TIMEOUT_MS,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
-    retryStrategy: () => RECONNECT_AFTER_MS,
-    disconnectTimeout: COMMAND_TIMEOUT_MS,
-    protocol: 2,
-  } satisfies RedisOptions;
-  const client = new Client(url.replace(/^unix:\/\//, ""), options);
-  // Every failure shows as a state or a rejected command; an error event without a listener would end the process.
-  client.on("error", () => {});
-  return client;
-}
-
-function isReply(error: unknown): error is Error {
-  return error instanceof Error && error.name === "ReplyError";
 }

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
+import { parseRedisAddress } from "../redis-address.js";
 import type { RetailFile } from "../retail/live-policy.js";
 import { parsePromiseKeys } from "../retail/promise.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
@@ -95,9 +96,8 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     );
   }
   const redisUrl = settings.secret("REDIS_URL");
-  if (redisUrl && !/^rediss?:\/\/|^unix:\/\/|^\//.test(redisUrl.current())) {
-    settings.fault("REDIS_URL", "must begin with redis:// or rediss://");
-  }
+  const redisAddress = redisUrl && parseRedisAddress(redisUrl.current());
+  if (redisAddress?.ok === false) settings.fault("REDIS_URL", redisAddress.problem);
   const config = {
     listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: settings.text("HOST") ?? "0.0.0.0" },
     upstream,

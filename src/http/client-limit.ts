@@ -3,12 +3,13 @@
  * guarded by express-rate-limit; its count and its fields are kept where they can be had without a promise.
  */
 import type { Request, RequestHandler, Response } from "express";
-import { rateLimit } from "express-rate-limit";
+import { rateLimit, type Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { CLIENT_WINDOW_MS, type ClientWindow, ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
 import { markOf } from "./edge/client.js";
+import type { SharedLimit } from "./edge/shared-limit.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
 
 /** Far past its limit is a client that has asked this many times as much as it may. */
@@ -20,6 +21,8 @@ export interface ClientLimit {
   isSpent(window: ClientWindow): boolean;
   /** Whether the client goes on asking long after it has been refused. */
   isFlooding(window: ClientWindow): boolean;
+  /** Whether other replicas have to be asked first, which only `handlers` do. */
+  mustAsk(window: ClientWindow): boolean;
   /** Counts one request; the refusal when that is one too many. */
   take(window: ClientWindow): ServiceError | null;
   /** Refusals since the start. */
@@ -30,8 +33,14 @@ export interface ClientLimit {
   readonly handlers: readonly RequestHandler[];
 }
 
-export function createClientLimit(perMinute: number, clock: Clock): ClientLimit {
+/** Counts with all replicas where it is told how. */
+export function createClientLimit(
+  perMinute: number,
+  clock: Clock,
+  share: (windows: ClientWindows) => SharedLimit | null = () => null,
+): ClientLimit {
   const windows = new ClientWindows(clock);
+  const shared = share(windows);
   const name = `"${perMinute}-in-1min"`;
 
   let refused = 0;
@@ -52,10 +61,28 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   }
 
   function fields(window: ClientWindow): HeaderList {
-    const remaining = Math.max(0, perMinute - window.count);
+    const remaining = shared?.left(window) ?? Math.max(0, perMinute - window.count);
     const resetSeconds = Math.ceil(windows.untilResetMs(window) / 1000);
     return ["RateLimit", `${name}; r=${remaining}; t=${resetSeconds}`, "RateLimit-Policy", policyOf(window)];
   }
+
+  const isSpent = ({ count }: ClientWindow): boolean => count >= perMinute;
+  const mustAsk = (window: ClientWindow): boolean => shared?.mustAsk(window) === true && !isSpent(window);
+  const store: Store = {
+    localKeys: true,
+    async increment(client) {
+      const window = windows.of(client);
+      if (shared === null || !mustAsk(window)) return windows.increment(client);
+      const isAdmitted = await shared.take(window);
+      return { totalHits: isAdmitted ? window.count : perMinute + 1, resetTime: undefined };
+    },
+    decrement: (client) => {
+      windows.decrement(client);
+    },
+    resetKey: (client) => {
+      windows.resetKey(client);
+    },
+  };
 
   const clientOf = (request: Request): string => contextOf(request).client;
   const tell = (request: Request, response: Response): void => {
@@ -63,8 +90,9 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   };
   return {
     windowOf: (client) => windows.of(client),
-    isSpent: ({ count }) => count >= perMinute,
+    isSpent,
     isFlooding: ({ count }) => count >= FLOODING * perMinute,
+    mustAsk,
     take(window) {
       window.count += 1;
       return window.count > perMinute ? refusal(window) : null;
@@ -78,7 +106,7 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
         standardHeaders: false,
         legacyHeaders: false,
         keyGenerator: clientOf,
-        store: windows,
+        store,
         // Clients send what they like; whether a proxy is trusted is TRUST_PROXY_HOPS' matter.
         validate: { xForwardedForHeader: false, forwardedHeader: false },
         handler(request, response) {

@@ -13,14 +13,16 @@ const MOST_PER_GENERATION = 25_000;
 export interface ClientWindow {
   readonly client: string;
   count: number;
+  /** Of these, admitted by this replica; null while nothing but this replica has counted. */
+  admittedHere: number | null;
   /** On the monotonic clock, ms. */
-  readonly resetAtMs: number;
+  resetAtMs: number;
   /** What is told of it in every answer, once it is kept. */
   policy: string | null;
 }
 
 export class ClientWindows implements Store {
-  /** Tells express-rate-limit that nothing is shared between processes. */
+  /** Tells express-rate-limit that these are not shared between processes. */
   readonly localKeys = true;
   readonly #clock: Clock;
   #younger = new Map<string, ClientWindow>();
@@ -46,7 +48,7 @@ export class ClientWindows implements Store {
     const window =
       old && old.resetAtMs > now
         ? old
-        : { client, count: 0, resetAtMs: now + CLIENT_WINDOW_MS, policy: null };
+        : { client, count: 0, admittedHere: null, resetAtMs: now + CLIENT_WINDOW_MS, policy: null };
     this.#younger.set(client, window);
     return window;
   }

@@ -71,6 +71,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     let refusal: ServiceError | null = null;
     // One that has used up its minute is told so before it is told anything else.
     if (!limit.isSpent(window)) {
+      if (limit.mustAsk(window)) return false;
       try {
         answer = known(url, queryAt, kind.read, address);
       } catch (error) {

@@ -1,7 +1,9 @@
 /** The state of the service: with figures for staff, and in coarse words for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
+import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
+import type { RedisState } from "../redis.js";
 import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
@@ -12,8 +14,8 @@ import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
-/** Whether Redis is in use, unreachable or not configured. */
-export type Redis = "shared" | "gone" | "none";
+/** Whether Redis is in use, refuses commands, is unreachable or not configured. */
+export type Redis = RedisState | "none";
 
 export interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
@@ -30,9 +32,45 @@ export interface OverviewParts {
   readonly promises: PromisesInForce;
   /** Requests beyond a client's limit, and beyond what it may spend while others want quota. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
+  /** All replicas. */
+  readonly members: readonly Replica[];
 }
 
-/** For staff. `saved` counts the calls avoided by the cache, shared questions, other replicas and local validation. */
+type SavedParts = Pick<OverviewParts, "pools" | "refusedLocally">;
+
+/** The upstream calls avoided by the cache, shared questions, other replicas and local validation. */
+export function savedCalls({ pools, refusedLocally }: SavedParts) {
+  const all = [pools.availability, pools.prices, pools.tier, pools.account].map(
+    (pool) => pool.stats().counts,
+  );
+  const sum = (of: (counts: PoolStats["counts"]) => number): number =>
+    all.reduce((total, counts) => total + of(counts), 0);
+  return {
+    cache: sum(({ hit }) => hit),
+    coalesced: sum(({ inflight }) => inflight),
+    shared: sum(({ shared }) => shared),
+    refusedLocally,
+  };
+}
+
+type FiguresParts = SavedParts & Pick<OverviewParts, "quota" | "promises">;
+
+/** What this replica publishes for all. */
+export function fleetFigures({ quota, promises, ...parts }: FiguresParts): FleetFigures {
+  const lanes = Object.values(quota?.lanes ?? {});
+  const { cache: cacheHits, ...saved } = savedCalls(parts);
+  return {
+    queued: lanes.reduce((sum, { queued }) => sum + queued, 0),
+    served: lanes.reduce((sum, { served }) => sum + served, 0),
+    refused: lanes.reduce((sum, { refused }) => sum + refused, 0),
+    promisesInForce: promises.inForce,
+    promisesBelowFloor: promises.belowFloor,
+    cacheHits,
+    ...saved,
+  };
+}
+
+/** For staff. Without `fleet` and `fleetTotal`, the figures are those of this replica, and the quota's use that of all. */
 export function presentOverview({
   mode,
   credentials,
@@ -47,6 +85,7 @@ export function presentOverview({
   retailFile,
   promises,
   rateLimited,
+  members,
 }: OverviewParts) {
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const caches = {
@@ -55,8 +94,6 @@ export function presentOverview({
     tier: pools.tier.stats(),
     account: pools.account.stats(),
   };
-  const sum = (of: (pool: PoolStats) => number): number =>
-    Object.values(caches).reduce((total, pool) => total + of(pool), 0);
   return {
     mode,
     quota,
@@ -88,12 +125,9 @@ export function presentOverview({
       },
     },
     promises,
-    saved: {
-      cache: sum(({ counts }) => counts.hit),
-      coalesced: sum(({ counts }) => counts.inflight),
-      shared: sum(({ counts }) => counts.shared),
-      refusedLocally,
-    },
+    saved: savedCalls({ pools, refusedLocally }),
+    fleet: members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
+    fleetTotal: totalOf(members),
   };
 }
 
@@ -118,6 +152,7 @@ export function priceWarnings(
 
 export interface HealthFacts {
   readonly redis: Redis;
+  readonly fleet: FleetFault | null;
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
@@ -132,15 +167,21 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
   return {
     upstream: upstreamCheck(facts),
     quota: quotaCheck(facts.quota),
-    redis: REDIS_CHECKS[facts.redis],
+    redis: facts.fleet === null ? REDIS_CHECKS[facts.redis] : FLEET_CHECKS[facts.fleet],
     prices: pricesCheck(facts),
   };
 }
 
 const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
   shared: { status: "pass" },
+  refusing: { status: "warn", output: "Refuses commands. Each replica uses its own share of the quota." },
   gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
   none: { status: "pass", output: "Not configured." },
+};
+
+const FLEET_CHECKS: Readonly<Record<FleetFault, HealthCheck>> = {
+  oversized: { status: "warn", output: "More replicas run than REPLICAS_MAX allows." },
+  "settings differ": { status: "warn", output: "The replicas have different settings." },
 };
 
 function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {

@@ -10,7 +10,8 @@ import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
 import type { LivePolicy } from "../retail/live-policy.js";
 import type { PriceList } from "../retail/price-list.js";
-import type { Promises } from "../retail/promise.js";
+import { RedisGoneError } from "../redis.js";
+import type { PricePromise, Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
@@ -86,6 +87,18 @@ export function requireScope(
 function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | null {
   const digest = createHash("sha256").update(bearer).digest();
   return tokens.find(({ sha256 }) => timingSafeEqual(Buffer.from(sha256, "hex"), digest)) ?? null;
+}
+
+async function findPromise(promises: Promises, id: string): Promise<PricePromise | null> {
+  try {
+    return await promises.find(id);
+  } catch (error) {
+    if (!(error instanceof RedisGoneError)) throw error;
+    throw new ServiceError(
+      "not_found",
+      "This replica knows no such promise, and the others can't be asked while Redis is gone.",
+    );
+  }
 }
 
 export function staffRoutes(parts: StaffParts): Router {
@@ -170,13 +183,12 @@ export function staffRoutes(parts: StaffParts): Router {
 
   route(router, "/v1/staff/promises/:id", {
     before: [...read, audited(audit, "promise")],
-    GET: (request, response) => {
+    GET: async (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
       if (typeof id === "string" && PROMISE_ID.test(id)) isAbout(request, id);
-      const promise = typeof id === "string" ? promises.find(id) : null;
-      if (promise === null)
-        throw new ServiceError("not_found", "This process knows no such promise, or it is over.");
+      const promise = typeof id === "string" ? await findPromise(promises, id) : null;
+      if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
       response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
     },
   });

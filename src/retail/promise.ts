@@ -1,6 +1,6 @@
 /**
  * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can trust a price without asking.
- * What is signed never holds a wholesale amount; that is kept beside it, in memory and for staff alone.
+ * What is signed never holds a wholesale amount; that is kept beside it, in memory and in Redis, for staff alone.
  */
 import {
   createHash,
@@ -51,10 +51,21 @@ export interface Promises {
   ): Promise<{ readonly jws: string; readonly validUntilMs: number } | null>;
   /** A JWK set with the key of every promise that still holds. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
-  /** A promise of this process that still holds, unless too many were made since. */
-  find(id: string): PricePromise | null;
+  /**
+   * A promise that still holds: of any replica with Redis, else of this process unless too many were made since. Rejects with
+   * RedisGoneError where only another replica can know it.
+   */
+  find(id: string): Promise<PricePromise | null>;
   /** The promises of this process that still hold, unless too many were made since. */
   inForce(): readonly PricePromise[];
+}
+
+/** What all replicas have promised. */
+export interface SharedPromises {
+  /** Resolves within the deadline of Redis, also where it could not be written yet. */
+  write(promise: PricePromise): Promise<void>;
+  /** Rejects with RedisGoneError while Redis can't be asked. */
+  find(id: string): Promise<PricePromise | null>;
 }
 
 export interface PromiseSettings {
@@ -62,6 +73,8 @@ export interface PromiseSettings {
   readonly keys: Secret | null;
   /** How long other replicas sign for now. */
   readonly validMs: () => number;
+  /** Null: there are no other replicas. */
+  readonly shared: SharedPromises | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -76,7 +89,7 @@ const MOST_KEPT = 2000;
 /** Other replicas may see a changed key file later, and go on signing with the former key for as long. */
 const OTHERS_LATER_MS = 120_000;
 
-export function createPromises({ keys, validMs, clock, log }: PromiseSettings): Promises {
+export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
   const kept = new Map<string, PricePromise>();
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
@@ -131,7 +144,9 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
         .setExpirationTime(validUntil)
         .sign(signing.key);
       const validUntilMs = validUntil * 1000;
-      keep({ id, issuedAtMs, validUntilMs, lines });
+      const promise = { id, issuedAtMs, validUntilMs, lines };
+      keep(promise);
+      await shared?.write(promise);
       return { jws, validUntilMs };
     },
     publicKeys() {
@@ -142,9 +157,9 @@ export function createPromises({ keys, validMs, clock, log }: PromiseSettings): 
         .filter(({ kid }) => published.every((key) => key.kid !== kid));
       return { keys: [...published, ...former] };
     },
-    find(id) {
-      const promise = kept.get(id);
-      return promise !== undefined && promise.validUntilMs > clock.now() ? promise : null;
+    async find(id) {
+      const promise = kept.get(id) ?? (await shared?.find(id)) ?? null;
+      return promise !== null && promise.validUntilMs > clock.now() ? promise : null;
     },
     inForce: () => [...kept.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
   };

@@ -57,6 +57,8 @@ export interface AvailabilityService {
    * restore have no price that anyone knows. Asks again where prices disagree, never about a name that nothing is known of.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
+  /** What `isPremium` would answer from memory, as far as it was judged. */
+  isKnownPremium(name: DomainName): boolean;
 }
 
 export interface AvailabilitySettings {
@@ -292,6 +294,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     lookUp,
     register,
     isPremium,
+    isKnownPremium: names.isPremium,
   };
 }
 

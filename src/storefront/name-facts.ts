@@ -104,7 +104,8 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     const status = statuses.fresh(name.ascii);
     if (status?.value === "taken") return { status: "taken", source: "hit", kept: status };
     const kept = checks.fresh(keyOf(name, years));
-    return kept && factOf(kept, "hit");
+    if (kept === undefined || (status !== undefined && isOutdated(kept, status))) return undefined;
+    return factOf(kept, "hit");
   }
 
   async function find(
@@ -127,6 +128,8 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: NOW_OTHERS_MS },
     );
     const status = statuses.peek(name.ascii);
+    if (status !== undefined && source !== "miss" && isOutdated(kept, status))
+      return find(ask, name, years, justAfter(kept.answeredMs));
     if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
     // Another answer overlapped with this one and said "taken": a third one tells, where it matters.
     if (askedSinceMs !== undefined && askedSinceMs <= status.answeredMs)
@@ -168,6 +171,11 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       }),
     countHit: checks.countHit,
   };
+}
+
+/** Whether a check found the name taken that a later one, for another term, has found available. */
+function isOutdated(check: Kept<PricedCheck>, status: Kept<NameStatus>): boolean {
+  return check.value.status === "taken" && status.value === "available" && check.askedMs < status.askedMs;
 }
 
 function factOf(kept: Kept<PricedCheck>, source: Source): NameFact {

@@ -57,7 +57,7 @@ export interface Quotes {
 export interface QuoteSettings {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
-  readonly availability: Pick<AvailabilityService, "register" | "isPremium">;
+  readonly availability: Pick<AvailabilityService, "register" | "isPremium" | "isKnownPremium">;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -108,6 +108,9 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     if (await availability.isPremium(ask, name)) return unanswered(item, premiumWithoutPrice(), true);
     const quote = await quoteToSign(ask, what);
     const { price } = ordinaryPrice(quote.wholesale, what);
+    // Another visitor's check may show meanwhile that the name is premium.
+    const isCurrent = (): boolean =>
+      isSignable(prices.peek(what), quote) && !availability.isKnownPremium(name);
     const line: CartLine = {
       ...item,
       price,
@@ -116,7 +119,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       asOfMs: quote.asOfMs,
       problem: null,
     };
-    return { line, wholesale: quote.wholesale, isCurrent: () => isSignable(prices.peek(what), quote) };
+    return { line, wholesale: quote.wholesale, isCurrent };
   }
 
   async function quoteToSign(ask: VisitorAsk, what: Combination): Promise<QuotedPrice> {

@@ -120,9 +120,27 @@ describe("figures", () => {
       },
       unexpected: [],
       credentials: [],
-      prices: { sold: 28, known: 28, doubtful: 0, epochsEnded: [] },
+      prices: {
+        sold: 28,
+        known: 28,
+        doubtful: 0,
+        epochsEnded: [],
+        config: { fingerprint: "0123456789ab", since: "2026-03-01T09:30:00.000Z", faults: [] },
+      },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: 0, coalesced: 0, shared: 0, refusedLocally: 0 },
+      fleet: [],
+      fleetTotal: {
+        queued: 0,
+        served: 0,
+        refused: 0,
+        promisesInForce: 0,
+        promisesBelowFloor: 0,
+        cacheHits: 0,
+        coalesced: 0,
+        shared: 0,
+        refusedLocally: 0,
+      },
     };
   }
 

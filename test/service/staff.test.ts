@@ -218,6 +218,16 @@ describe("staff", () => {
       },
       promises: { inForce: 0, belowFloor: 0, marginLost: [] },
       saved: { cache: count, coalesced: count, shared: 0, refusedLocally: count },
+      fleet: [
+        {
+          replica: expect.any(String),
+          version: "1.2.3",
+          since: expect.any(String),
+          settings: expect.stringMatching(/^[0-9a-f]{12}$/),
+          figures: expect.any(Object),
+        },
+      ],
+      fleetTotal: expect.objectContaining({ served: count, refused: 0, promisesInForce: 0 }),
     });
   });
 

@@ -1,7 +1,7 @@
-/** A real Redis on a unix socket in a folder of its own, to be stopped, hung, emptied and started again. */
+/** A real Redis on a unix socket in a folder of its own, and on a port if it is given one, to be stopped, hung, emptied and started again. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "@jest/globals";
@@ -9,8 +9,10 @@ import { describe, test } from "@jest/globals";
 export interface RedisServer {
   /** For REDIS_URL. */
   readonly url: string;
-  /** Resolves when it answers; what it held is gone. */
-  start(): Promise<void>;
+  /** The folder that it works in. */
+  readonly folder: string;
+  /** Resolves when it answers; what it held is gone unless it was saved. */
+  start(...more: readonly string[]): Promise<void>;
   /** kill -9. */
   kill(): Promise<void>;
   /** SIGSTOP: connections stay open, nothing is answered. */
@@ -37,10 +39,32 @@ export function describeWithRedis(name: string, suite: () => void): void {
     });
 }
 
-/** Starts one and waits until it answers. */
-export async function startRedis(): Promise<RedisServer> {
+/** A port of 127.0.0.1 that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (typeof address !== "object" || address === null) throw new Error("there is no port");
+  return address.port;
+}
+
+/** Starts one with these arguments on top, at every start, and waits until it answers. */
+export async function startRedis(...args: readonly string[]): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), "redis-"));
   const path = join(folder, "redis.sock");
+  const commonArgs = [
+    "--port",
+    "0",
+    "--unixsocket",
+    path,
+    "--dir",
+    folder,
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+  ];
   let child: ChildProcess | null = null;
 
   function command(...words: string[]): Promise<string> {
@@ -57,15 +81,11 @@ export async function startRedis(): Promise<RedisServer> {
     });
   }
 
-  async function start(): Promise<void> {
-    child = spawn(
-      "redis-server",
-      ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"],
-      { stdio: "ignore" },
-    );
+  async function start(...more: readonly string[]): Promise<void> {
+    child = spawn("redis-server", [...commonArgs, ...args, ...more], { stdio: "ignore" });
     for (let tries = 0; tries < 1000; tries += 1) {
       const reply = await command("PING").catch(() => "");
-      if (reply.startsWith("+PONG")) return;
+      if (/^(?:\+PONG|-LOADING|-NOAUTH)/.test(reply)) return;
       await new Promise((later) => setTimeout(later, 10));
     }
     throw new Error("redis-server has not started");
@@ -84,6 +104,7 @@ export async function startRedis(): Promise<RedisServer> {
   await start();
   return {
     url: `unix://${path}`,
+    folder,
     start,
     kill,
     hang: () => child?.kill("SIGSTOP"),

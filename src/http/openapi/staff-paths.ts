@@ -57,6 +57,17 @@ const POOL = {
   inflight: 0,
   counts: { hit: 310, inflight: 4, miss: 52, stale: 1, failed: 0, shared: 0 },
 };
+const FIGURES = {
+  queued: 0,
+  served: 52,
+  refused: 0,
+  promisesInForce: 12,
+  promisesBelowFloor: 0,
+  cacheHits: 310,
+  coalesced: 4,
+  shared: 0,
+  refusedLocally: 0,
+};
 const OVERVIEW = {
   mode: "upstream",
   quota: {
@@ -105,6 +116,16 @@ const OVERVIEW = {
   },
   promises: { inForce: 12, belowFloor: 0, marginLost: [] },
   saved: { cache: 310, coalesced: 4, shared: 0, refusedLocally: 0 },
+  fleet: [
+    {
+      replica: "1f0e9c52-7a3b-4d8e-9c61-2b5f8a7d4e30",
+      version: "1.0.0",
+      since: AS_OF,
+      settings: "a3f5c1d29b04",
+      figures: FIGURES,
+    },
+  ],
+  fleetTotal: FIGURES,
 };
 
 const LOCAL = [

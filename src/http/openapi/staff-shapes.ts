@@ -199,6 +199,20 @@ export const endedEpochShape = z
       "What ended a price epoch: another tier, another quote, a purge, or word of another replica.",
   });
 
+const fleetFiguresShape = z
+  .strictObject({
+    queued: count,
+    served: count,
+    refused: count,
+    promisesInForce: count,
+    promisesBelowFloor: count,
+    cacheHits: count,
+    coalesced: count,
+    shared: count,
+    refusedLocally: count,
+  })
+  .meta({ description: "Lanes, signed promises and avoided calls since the start, as far as they add up." });
+
 export const overviewShape = z
   .strictObject({
     mode: z.enum(["sandbox", "upstream"]),
@@ -223,8 +237,9 @@ export const overviewShape = z
       description:
         "Refused since the start: requests beyond a client's limit, and beyond what it may spend while others want quota.",
     }),
-    redis: z.enum(["shared", "gone", "none"]).meta({
-      description: "Whether Redis is in use (`shared`), unreachable (`gone`) or not configured (`none`).",
+    redis: z.enum(["shared", "refusing", "gone", "none"]).meta({
+      description:
+        "Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).",
     }),
     caches: z.strictObject({
       availability: cachePoolShape,
@@ -295,6 +310,21 @@ export const overviewShape = z
     saved: z
       .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
       .meta({ description: "Upstream calls that were avoided." }),
+    fleet: z
+      .array(
+        z.strictObject({
+          replica: z.string(),
+          version: z.string(),
+          since: dateTime,
+          settings: z.string().meta({
+            description: "Fingerprint of the settings and the credential that all replicas must share.",
+          }),
+          figures: fleetFiguresShape,
+        }),
+      )
+      .min(1)
+      .meta({ description: "The replicas that share this Redis, the one that answers first." }),
+    fleetTotal: fleetFiguresShape,
   })
   .meta({ description: "The state of quota, lanes, caches, upstream and credentials." });
 

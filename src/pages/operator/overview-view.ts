@@ -213,6 +213,7 @@ function alarmsOf(overview: Overview): Alarm[] {
     "warn",
     `The registry answered 429. Calls are paused for ${duration(quota.pausedForMs)}.`,
   );
+  add(redis === "refusing", "warn", "Redis refuses commands. Each replica uses its own share of the quota.");
   add(redis === "gone", "warn", "Redis can't be reached. Each replica uses its own share of the quota.");
   const { openCircuits } = upstream;
   add(

@@ -67,9 +67,24 @@ const replySchema = z
     numbers,
     numbers,
     numbers,
+    z.number(),
   ])
   .transform(
-    ([now, epoch, revision, taken, pausedUntil, used, largest, withheld, ids, ats, poolIds, poolAts]) => ({
+    ([
+      now,
+      epoch,
+      revision,
+      taken,
+      pausedUntil,
+      used,
+      largest,
+      withheld,
+      ids,
+      ats,
+      poolIds,
+      poolAts,
+      seat,
+    ]) => ({
       now,
       epoch,
       revision,
@@ -79,6 +94,7 @@ const replySchema = z
       largest,
       withheld,
       homes: ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })),
+      isSeated: seat === 1,
       pool: poolIds.map((id, index) => ({ id, at: poolAts[index] ?? Infinity })),
     }),
   );
@@ -141,6 +157,8 @@ class RedisLedger implements Ledger {
   /** Whether Redis's clock has been read since its last word on slots. */
   #clockRead = false;
   #rejoining: Promise<Reply | null> | null = null;
+  /** Whether we have a share of our own: not one replica too many, nor one with other settings than those there. */
+  #isSeated = true;
   #used = 0;
   #largest = 0;
   #waitedAt = -Infinity;
@@ -295,7 +313,7 @@ class RedisLedger implements Ledger {
   #restOfShare(): Home[] {
     const { localAfterMs, longestMs } = this.#times;
     const at = this.#contactAt + localAfterMs + longestMs + CLOCKS_MS;
-    const missing = Math.max(0, this.#share - this.#homes.size);
+    const missing = this.#isSeated ? Math.max(0, this.#share - this.#homes.size) : 0;
     const taken = [...this.#homes.keys()].filter((id) => id < 0).length;
     return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
   }
@@ -372,6 +390,10 @@ class RedisLedger implements Ledger {
     const reply = replySchema.parse(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
     this.#redisAheadMs = reply.now - clock.monotonic();
     this.#clockRead = reply.epoch === "";
+    if (reply.revision < 0) {
+      this.#isSeated = false;
+      this.#homes.clear();
+    }
     if (reply.epoch === "") return null;
     for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
     if (pausedForMs > 0) this.#pauseTold = true;
@@ -384,6 +406,7 @@ class RedisLedger implements Ledger {
     if (reply.epoch === this.#epoch && reply.revision < this.#revision) return;
     this.#epoch = reply.epoch;
     this.#revision = reply.revision;
+    this.#isSeated = reply.isSeated;
     // Redis's moments as ours, as late as they can be: its clock was read before its answer came.
     const ours = (at: number): number => at - this.#redisAheadMs;
     this.#homes.clear();

@@ -19,12 +19,18 @@ local q = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local now = math.floor(time[1] * 1000 + time[2] / 1000)
 -- A command that lay in a hung Redis must not speak for a replica that has long gone on without it.
-if now > q.notAfter then return {now, '', 0, -1, 0, 0, 0, 0, {}, {}, {}, {}} end
+if now > q.notAfter then return {now, '', 0, -1, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
 
 local latest = now + q.longestMs
 local raw = redis.call('GET', KEYS[1])
 local read, s = pcall(cmsgpack.unpack, raw or '')
 if not (raw and read and type(s) == 'table' and s.slots) then s = nil end
+-- Who has another budget or window gets nothing while anybody is there who shares the one in force.
+if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
+  for name, member in pairs(s.members) do
+    if name ~= q.me and now - member.seen <= q.evictMs then return {now, '', -1, -1, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
+  end
+end
 -- Another budget, or a state older than one that this replica has seen (restored from a snapshot), tells nothing that can be relied on.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and s.revision < q.revision)) then s = nil end
 if not s then
@@ -140,23 +146,28 @@ while true do
   local silentMs = silent and now - s.members[silent].seen or 0
   if silentMs > q.deadMs or (count > q.replicasMax and silentMs > q.evictMs and now > (s.evictAfter or 0)) then retire(silent, silentMs <= q.exactMs) else break end
 end
-local live, withheld = 0, 0
+-- No more than replicasMax have a seat, and with it a share of their own; the others use what is left in the pool, through Redis alone.
+local seats, withheld = 0, 0
 for name, member in pairs(s.members) do
-  if now - member.seen <= q.localAfterMs then live = live + 1
-  -- It may soon use its whole share on its own.
-  else withheld = withheld + math.max(0, q.share - #homesOf(name)) end
+  if member.seat then
+    seats = seats + 1
+    -- Silent, it may soon use its whole share on its own.
+    if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #homesOf(name)) end
+  end
 end
+local self = s.members[q.me]
+if not self.seat and seats < q.replicasMax then self.seat = true end
 
 local mine = homesOf(q.me)
-local share = math.floor(q.budget / math.max(q.replicasMax, live))
+local share = self.seat and q.share or 0
 local lends = q.waiting == 0 and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
-local aim = lends and 1 or share
+local aim = lends and math.min(1, share) or share
 if q.op == 'leave' then aim = 0 end
 if #mine > aim then sorted(mine) end
 for n = aim + 1, #mine do mine[n].home = '' end
 if not lends and q.op ~= 'leave' and #mine < share then
   local pool = sorted(homesOf(''))
-  for n = 1, math.min(share - #mine, #pool) do pool[n].home = q.me end
+  for n = 1, math.min(share - #mine, #pool - withheld) do pool[n].home = q.me end
 end
 if q.op == 'leave' then s.members[q.me] = nil end
 mine = homesOf(q.me)
@@ -201,5 +212,5 @@ for id, slot in ipairs(s.slots) do
   if slot.home == q.me then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
   elseif slot.home == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
 end
-return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, withheld, ids, ats, poolIds, poolAts}
+return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, withheld, ids, ats, poolIds, poolAts, self.seat and 1 or 0}
 `);

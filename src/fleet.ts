@@ -1,0 +1,154 @@
+/**
+ * Who serves together: every replica publishes itself in Redis each second, and is gone three seconds after its last word. More replicas than
+ * there may be, or other settings than ours, are reported.
+ */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Clock } from "./clock.js";
+import type { Log } from "./logger.js";
+import { type RedisLink, redisScript } from "./redis.js";
+
+const figuresSchema = z.object({
+  queued: z.number(),
+  served: z.number(),
+  refused: z.number(),
+  promisesInForce: z.number(),
+  promisesBelowFloor: z.number(),
+  cacheHits: z.number(),
+  coalesced: z.number(),
+  shared: z.number(),
+  refusedLocally: z.number(),
+});
+/** What adds up over replicas. */
+export type FleetFigures = z.infer<typeof figuresSchema>;
+
+const replicaSchema = z.object({
+  replica: z.string(),
+  version: z.string(),
+  sinceMs: z.number(),
+  /** Equal where everything is equal that replicas must agree on. */
+  settings: z.string(),
+  figures: figuresSchema,
+});
+export type Replica = z.infer<typeof replicaSchema>;
+
+/** What is wrong with the fleet. */
+export type FleetFault = "oversized" | "settings differ";
+
+export interface Fleet {
+  /** This replica first; it alone where Redis is not in use. */
+  members(): readonly [Replica, ...Replica[]];
+  fault(): FleetFault | null;
+  /** Resolves when the others know that this one has left, or can't be told. */
+  close(): Promise<void>;
+}
+
+export interface FleetSettings {
+  /** Null: there is no fleet. */
+  readonly link: RedisLink | null;
+  readonly version: string;
+  readonly replicasMax: number;
+  readonly settings: () => string;
+  readonly figures: () => FleetFigures;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const KEY = "af-storefront:fleet";
+const BEAT_MS = 1000;
+const GONE_AFTER_MS = 3000;
+
+/** Puts ARGV[2] in for the replica ARGV[1], or takes it out where that is empty, and returns all who are there. */
+const BEAT = redisScript(`
+local time = redis.call('TIME')
+local now = math.floor(time[1] * 1000 + time[2] / 1000)
+local read, fleet = pcall(cjson.decode, redis.call('GET', KEYS[1]) or '')
+if not read or type(fleet) ~= 'table' then fleet = {} end
+for name, one in pairs(fleet) do
+  if math.abs(now - one.at) > tonumber(ARGV[3]) then fleet[name] = nil end
+end
+fleet[ARGV[1]] = ARGV[2] ~= '' and { at = now, says = ARGV[2] } or nil
+redis.call('SET', KEYS[1], cjson.encode(fleet), 'PX', ARGV[3])
+local words = {}
+for name, one in pairs(fleet) do if name ~= ARGV[1] then words[#words + 1] = one.says end end
+return words`);
+
+export function createFleet({ link, version, replicasMax, clock, log, ...own }: FleetSettings): Fleet {
+  const id = randomUUID();
+  const sinceMs = clock.now();
+  let others: readonly Replica[] = [];
+  /** Since when there have been too many; one that was killed is still seen for a while beside the one in its place. */
+  let oversizedSinceMs: number | null = null;
+  let reported: FleetFault | null = null;
+  let cancel = (): void => {};
+
+  const me = (): Replica => ({
+    replica: id,
+    version,
+    sinceMs,
+    settings: own.settings(),
+    figures: own.figures(),
+  });
+  const known = (): readonly Replica[] => (link?.reachable() === true ? others : []);
+
+  function fault(): FleetFault | null {
+    const sinceMs = known().length === 0 ? null : oversizedSinceMs;
+    if (sinceMs !== null && clock.monotonic() - sinceMs > GONE_AFTER_MS) return "oversized";
+    const settings = own.settings();
+    return known().some((other) => other.settings !== settings) ? "settings differ" : null;
+  }
+
+  async function beat(to: RedisLink): Promise<void> {
+    try {
+      const words = z
+        .array(z.string())
+        .parse(await to.run(BEAT, KEY, [id, JSON.stringify(me()), GONE_AFTER_MS]));
+      others = words.flatMap((text) => replicaSchema.safeParse(JSON.parse(text)).data ?? []);
+    } catch {
+      return;
+    }
+    oversizedSinceMs = others.length + 1 > replicasMax ? (oversizedSinceMs ?? clock.monotonic()) : null;
+    const found = fault();
+    if (found === "oversized" && reported !== found)
+      log.error("fleet.oversized", { replicas: others.length + 1, replicasMax });
+    if (found === "settings differ" && reported !== found) log.error("fleet.settings.differ");
+    reported = found;
+  }
+
+  if (link !== null) {
+    const beatLater = (): void => {
+      cancel = clock.after(BEAT_MS, () => {
+        void beat(link);
+        beatLater();
+      });
+    };
+    link.onReachable(() => void beat(link));
+    beatLater();
+  }
+
+  return {
+    members: () => [me(), ...known()],
+    fault,
+    async close() {
+      cancel();
+      await link?.run(BEAT, KEY, [id, "", GONE_AFTER_MS]).catch(() => undefined);
+    },
+  };
+}
+
+/** The figures of all together. */
+export function totalOf(members: readonly Replica[]): FleetFigures {
+  const sum = (of: (figures: FleetFigures) => number): number =>
+    members.reduce((total, { figures }) => total + of(figures), 0);
+  return {
+    queued: sum(({ queued }) => queued),
+    served: sum(({ served }) => served),
+    refused: sum(({ refused }) => refused),
+    promisesInForce: sum(({ promisesInForce }) => promisesInForce),
+    promisesBelowFloor: sum(({ promisesBelowFloor }) => promisesBelowFloor),
+    cacheHits: sum(({ cacheHits }) => cacheHits),
+    coalesced: sum(({ coalesced }) => coalesced),
+    shared: sum(({ shared }) => shared),
+    refusedLocally: sum(({ refusedLocally }) => refusedLocally),
+  };
+}

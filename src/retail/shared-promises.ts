@@ -1,0 +1,65 @@
+/**
+ * The promises of all replicas, kept in Redis until they expire, wholesale included, so that staff can look them up anywhere. What could
+ * not be written is written once Redis is back.
+ */
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import type { RedisLink } from "../redis.js";
+import { ACTIONS } from "./policy.js";
+import type { PricePromise, SharedPromises } from "./promise.js";
+
+const MOST_UNWRITTEN = 2000;
+
+const money = { amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency: z.string() };
+const promiseSchema = z.object({
+  id: z.string(),
+  issuedAtMs: z.number(),
+  validUntilMs: z.number(),
+  lines: z.array(
+    z.object({
+      domain: z.string(),
+      tld: z.string(),
+      action: z.enum(ACTIONS),
+      years: z.int().positive(),
+      price: z.object({ kind: z.literal("retail"), ...money }),
+      wholesale: z.object({ kind: z.literal("wholesale"), ...money }),
+      premium: z.boolean(),
+    }),
+  ),
+});
+
+const keyOf = (id: string): string => `af-storefront:promise:${id}`;
+
+export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromises {
+  const unwritten = new Map<string, PricePromise>();
+
+  async function write(promise: PricePromise): Promise<void> {
+    unwritten.delete(promise.id);
+    const ttlMs = promise.validUntilMs - clock.now();
+    if (ttlMs <= 0) return;
+    try {
+      await link.set(keyOf(promise.id), JSON.stringify(promise), ttlMs);
+    } catch {
+      unwritten.set(promise.id, promise);
+      const [oldest] = unwritten.keys();
+      if (unwritten.size > MOST_UNWRITTEN && oldest !== undefined) unwritten.delete(oldest);
+    }
+  }
+
+  link.onReachable(() => {
+    for (const promise of unwritten.values()) void write(promise);
+  });
+  return {
+    write,
+    async find(id) {
+      const text = await link.get(keyOf(id));
+      if (text === null) return null;
+      try {
+        return promiseSchema.parse(JSON.parse(text));
+      } catch {
+        // Written by another version: not known here.
+        return null;
+      }
+    },
+  };
+}

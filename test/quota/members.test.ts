@@ -1,0 +1,102 @@
+/** More replicas than there may be, or with other settings: refused their part, and together never over the budget. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
+import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
+import { connectRedis, type RedisLink } from "../../src/redis.js";
+import { fixedSecret } from "../../src/secret.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { recordingLog, until } from "../support/service.js";
+
+const BUDGET = 12;
+const WINDOW_MS = 3000;
+const ALONE_AFTER_MS = 1000;
+const LONGEST_CALL_MS = 100;
+/** When a replica that is cut off has all of its share back that it had lent. */
+const SHARE_BACK_AFTER_MS = ALONE_AFTER_MS + LONGEST_CALL_MS + WINDOW_MS / 6 + WINDOW_MS + 1500;
+
+const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+describeWithRedis("the members of a fleet", () => {
+  let server: RedisServer;
+  let links: RedisLink[];
+  beforeEach(async () => {
+    server = await startRedis();
+    links = [];
+  });
+  afterEach(async () => {
+    for (const link of links) link.close();
+    await server.close();
+  });
+
+  async function replica(more: Partial<RedisLedgerSettings> = {}): Promise<Ledger> {
+    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+    links.push(redis);
+    return openRedisLedger({
+      redis,
+      fingerprint: "abc",
+      limit: BUDGET + 2,
+      headroom: 2,
+      windowMs: WINDOW_MS,
+      coldStart: "assume-free",
+      replicasMax: 3,
+      longestCallMs: LONGEST_CALL_MS,
+      clock: systemClock,
+      ...more,
+    });
+  }
+
+  async function drain(ledgers: readonly Ledger[]): Promise<number> {
+    let taken = 0;
+    for (const ledger of ledgers) {
+      for (;;) {
+        const one = await ledger.take();
+        if ("retryInMs" in one) break;
+        taken += 1;
+        await ledger.settle(one.slot, "answered");
+      }
+    }
+    return taken;
+  }
+
+  test("are never over the budget without Redis, however many there are", async () => {
+    const ledgers: Ledger[] = [];
+    for (let count = 0; count < 9; count += 1) ledgers.push(await replica());
+    await pass(ALONE_AFTER_MS);
+    await server.kill();
+    await pass(SHARE_BACK_AFTER_MS);
+    // All at one moment, within one window.
+    const taken = await drain(ledgers);
+    expect(taken).toBeLessThanOrEqual(BUDGET);
+    expect(taken).toBeGreaterThan(0);
+  }, 60_000);
+
+  test("that came too late have their part once there is room", async () => {
+    const first = [await replica(), await replica(), await replica()];
+    const late = await replica();
+    await pass(ALONE_AFTER_MS);
+    await first[0]?.close();
+    await until(async () => (await drain([late])) > 0, "its part");
+  }, 60_000);
+
+  test("with another limit or window get nothing, with Redis and without, and disturb nobody", async () => {
+    const ledgers = [await replica(), await replica()];
+    const others = [await replica({ limit: BUDGET + 10 }), await replica({ windowMs: WINDOW_MS / 2 })];
+    await pass(ALONE_AFTER_MS);
+    expect(await drain(others)).toBe(0);
+    expect(await drain(ledgers)).toBe(BUDGET);
+    await server.kill();
+    await pass(SHARE_BACK_AFTER_MS);
+    expect(await drain(others)).toBe(0);
+    expect(await drain(ledgers)).toBeGreaterThan(0);
+  }, 60_000);
+
+  test("with another limit take over when all who had the former one have left", async () => {
+    const former = await replica();
+    const later = await replica({ limit: BUDGET + 10 });
+    await pass(ALONE_AFTER_MS);
+    expect(await drain([later])).toBe(0);
+    await former.close();
+    await until(async () => (await drain([later])) > 0, "its turn");
+  }, 60_000);
+});

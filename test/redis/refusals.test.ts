@@ -1,0 +1,193 @@
+/** A real Redis that answers and refuses: noticed, counted, logged once by kind, and left alone until it serves again. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { chmodSync, mkdirSync, rmdirSync } from "node:fs";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { connectRedis, type RedisLink, RedisGoneError } from "../../src/redis.js";
+import { fixedSecret } from "../../src/secret.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { bearer, recordingLog, type Service, startService, until } from "../support/service.js";
+
+interface Story {
+  readonly kind: string;
+  readonly begin: (redis: RedisServer) => Promise<unknown>;
+  readonly end: (redis: RedisServer) => Promise<unknown>;
+}
+
+const STORIES: readonly Story[] = [
+  {
+    kind: "READONLY",
+    begin: (redis) => redis.command("REPLICAOF", "127.0.0.1", "1"),
+    end: (redis) => redis.command("REPLICAOF", "NO", "ONE"),
+  },
+  {
+    kind: "OOM",
+    begin: (redis) => redis.command("CONFIG", "SET", "maxmemory", "1"),
+    end: (redis) => redis.command("CONFIG", "SET", "maxmemory", "0"),
+  },
+  {
+    kind: "NOPERM",
+    begin: (redis) => redis.command("ACL", "SETUSER", "default", "-set"),
+    end: (redis) => redis.command("ACL", "SETUSER", "default", "+set"),
+  },
+  {
+    kind: "NOAUTH",
+    async begin(redis) {
+      await redis.command("CONFIG", "SET", "requirepass", "secret");
+      // Those who are in stay in.
+      await redis.kill();
+      await redis.start("--requirepass", "secret");
+    },
+    async end(redis) {
+      await redis.kill();
+      await redis.start();
+    },
+  },
+  {
+    kind: "MISCONF",
+    async begin(redis) {
+      const folder = `${redis.folder}/gone`;
+      mkdirSync(folder);
+      chmodSync(folder, 0o777);
+      await redis.command("CONFIG", "SET", "stop-writes-on-bgsave-error", "yes");
+      await redis.command("CONFIG", "SET", "save", "3600 1");
+      await redis.command("CONFIG", "SET", "dir", folder);
+      rmdirSync(folder);
+      await redis.command("BGSAVE");
+    },
+    end: (redis) => redis.command("CONFIG", "SET", "stop-writes-on-bgsave-error", "no"),
+  },
+  {
+    kind: "LOADING",
+    async begin(redis) {
+      await redis.command("DEBUG", "POPULATE", "20000");
+      await redis.command("SAVE");
+      await redis.kill();
+      await redis.start("--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024");
+    },
+    end: (redis) => redis.command("CONFIG", "SET", "key-load-delay", "0"),
+  },
+  {
+    kind: "MOVED",
+    async begin(redis) {
+      await redis.kill();
+      await redis.start("--cluster-enabled", "yes");
+    },
+    async end(redis) {
+      await redis.kill();
+      await redis.start();
+    },
+  },
+  {
+    kind: "other",
+    async begin(redis) {
+      await redis.kill();
+      await redis.start("--rename-command", "EVALSHA", "");
+    },
+    async end(redis) {
+      await redis.kill();
+      await redis.start();
+    },
+  },
+];
+
+const refusedLines = (log: readonly string[]): string[] =>
+  log.filter((line) => line.includes('"redis.refused"'));
+
+describeWithRedis("a Redis that refuses commands", () => {
+  let redis: RedisServer;
+  let link: RedisLink;
+  let log: string[];
+
+  beforeEach(async () => {
+    redis = await startRedis("--enable-debug-command", "yes", "--enable-protected-configs", "yes");
+    log = [];
+    link = connectRedis({ url: fixedSecret(redis.url), clock: systemClock, log: recordingLog(log) });
+    await until(() => link.reachable(), "the connection");
+  });
+  afterEach(async () => {
+    link.close();
+    await redis.close();
+  });
+
+  test.each(STORIES)(
+    "$kind: noticed while nobody asks, logged once, and over when it is over",
+    async ({ kind, begin, end }) => {
+      for (const round of [1, 2]) {
+        await begin(redis);
+        await until(() => link.state() === "refusing", "the refusal");
+        expect(link.reachable()).toBe(false);
+        await expect(link.get("k")).rejects.toBeInstanceOf(RedisGoneError);
+        await until(() => (link.refusals()[kind] ?? 0) >= round, "the count");
+        await end(redis);
+        await until(() => link.state() === "shared", "the recovery");
+        expect(link.reachable()).toBe(true);
+        expect(refusedLines(log)).toEqual(
+          Array.from({ length: round }, () =>
+            JSON.stringify({ level: "error", event: "redis.refused", kind }),
+          ),
+        );
+      }
+    },
+    60_000,
+  );
+
+  test("one value of a wrong type is reported, and keeps nobody from the others", async () => {
+    await redis.command("LPUSH", "list", "1");
+    await expect(link.get("list")).rejects.toBeInstanceOf(RedisGoneError);
+    expect(link.state()).toBe("refusing");
+    expect(await link.get("k")).toBeNull();
+    await until(() => link.state() === "shared", "the recovery");
+    expect(link.refusals()["other"]).toBe(1);
+  });
+});
+
+const healthShape = z.object({ checks: z.object({ redis: z.tuple([z.object({ status: z.string() })]) }) });
+
+describeWithRedis("the service with a Redis that refuses commands", () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  let service: Service;
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 3000 } });
+    service = await startService({
+      clock: systemClock,
+      at: sandbox,
+      env: {
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
+        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        UPSTREAM_RATE_WINDOW_MS: "3000",
+        QUOTA_COLD_START: "assume-free",
+        REPLICAS_MAX: "2",
+        REDIS_URL: redis.url,
+      },
+    });
+  });
+  afterEach(async () => {
+    await service.close();
+    await sandbox.close();
+    await redis.close();
+  });
+
+  const health = async (): Promise<string> =>
+    healthShape.parse((await service.ask("/health")).body).checks.redis[0].status;
+
+  test("says so in /health, counts it, and goes on with its own share", async () => {
+    expect(await health()).toBe("pass");
+    await redis.command("REPLICAOF", "127.0.0.1", "1");
+    await until(async () => (await health()) === "warn", "the warning");
+    let names = 0;
+    await until(async () => {
+      names += 1;
+      return (await service.ask(`/v1/availability?domain=new-name-${names}.af`)).status === 200;
+    }, "a new name by the local share");
+    const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
+    expect(metrics.text).toMatch(/^redis_refused_total\{kind="READONLY"\} [1-9]/m);
+    await redis.command("REPLICAOF", "NO", "ONE");
+    await until(async () => (await health()) === "pass", "the recovery");
+  }, 60_000);
+});

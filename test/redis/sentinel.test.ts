@@ -1,0 +1,148 @@
+/** Redis behind real Sentinels, through a failover; and what is no Redis that can be used. */
+import { afterEach, expect, test } from "@jest/globals";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/clock.js";
+import { connectRedis, type RedisLink } from "../../src/redis.js";
+import { fixedSecret } from "../../src/secret.js";
+import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
+import { recordingLog, spawnService, until } from "../support/service.js";
+
+const PASSWORD = "correct horse";
+const closers: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function redisOn(port: number, ...args: readonly string[]): Promise<RedisServer> {
+  const server = await startRedis("--port", String(port), "--bind", "127.0.0.1", ...args);
+  closers.push(() => server.close());
+  return server;
+}
+
+/** A sentinel that finds a Redis gone after 300 ms, and decides alone. */
+async function startSentinel(redisPort: number, password: string | null): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), "sentinel-"));
+  const port = await freePort();
+  const file = join(folder, "sentinel.conf");
+  const auth =
+    password === null ? [] : [`sentinel auth-pass main "${password}"`, `requirepass "${password}"`];
+  writeFileSync(
+    file,
+    [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `dir ${folder}`,
+      `sentinel monitor main 127.0.0.1 ${redisPort} 1`,
+      "sentinel down-after-milliseconds main 300",
+      "sentinel failover-timeout main 2000",
+      ...auth,
+    ].join("\n"),
+  );
+  const child: ChildProcess = spawn("redis-server", [file, "--sentinel"], { stdio: "ignore" });
+  const ended = new Promise((done) => child.once("exit", done));
+  closers.push(async () => {
+    child.kill("SIGKILL");
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return port;
+}
+
+/** What the server on this port says. */
+function says(port: number, password: string | null, ...words: readonly string[]): string {
+  const auth = password === null ? [] : ["-a", password, "--no-auth-warning"];
+  return spawnSync("redis-cli", ["-p", String(port), ...auth, ...words], { encoding: "utf8" }).stdout;
+}
+
+function connect(url: string): { link: RedisLink; log: string[] } {
+  const log: string[] = [];
+  const link = connectRedis({ url: fixedSecret(url), clock: systemClock, log: recordingLog(log) });
+  closers.push(() => {
+    link.close();
+  });
+  return { link, log };
+}
+
+describeWithRedis("Redis behind Sentinel", () => {
+  test.each([
+    ["open", null],
+    ["with a password", PASSWORD],
+  ])(
+    "%s: found by name, and found again after a failover",
+    async (_name, password) => {
+      const auth = password === null ? [] : ["--requirepass", password, "--masterauth", password];
+      const [first, second, silent] = [await freePort(), await freePort(), await freePort()];
+      const master = await redisOn(first, ...auth);
+      await redisOn(second, ...auth, "--replicaof", "127.0.0.1", String(first));
+      const sentinel = await startSentinel(first, password);
+      const user = password === null ? "" : `:${encodeURIComponent(password)}@`;
+      const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel}/main`);
+      await until(() => link.reachable(), "the connection");
+      await link.set("k", "before", 60_000);
+      const heard: string[] = [];
+      link.subscribe(
+        "channel",
+        (message) => heard.push(message),
+        () => heard.push("gap"),
+      );
+      await until(() => heard.length === 1, "the subscription");
+      await until(
+        () => /runid\n[0-9a-f]{40}/.test(says(sentinel, password, "SENTINEL", "REPLICAS", "main")),
+        "the sentinel knows of it",
+      );
+
+      await master.kill();
+      await until(() => !link.reachable(), "the loss");
+      await until(() => link.reachable(), "the failover");
+      await until(
+        () =>
+          link.set("k", "after", 60_000).then(
+            () => true,
+            () => false,
+          ),
+        "a write",
+      );
+      expect(await link.get("k")).toBe("after");
+      await until(() => heard.length === 2, "the second subscription");
+      await link.publish("channel", "news");
+      await until(() => heard.length === 3, "the message");
+    },
+    40_000,
+  );
+
+  test("says that a Sentinel itself isn't a Redis", async () => {
+    const port = await freePort();
+    await redisOn(port);
+    const sentinel = await startSentinel(port, null);
+    const { link } = connect(`redis://127.0.0.1:${sentinel}`);
+    await expect(link.firstContact(10_000)).rejects.toThrow("REDIS_URL: is a Sentinel");
+  });
+});
+
+describeWithRedis("a Redis Cluster", () => {
+  test("is refused at the start, in one line", async () => {
+    const cluster = await startRedis("--cluster-enabled", "yes");
+    closers.push(() => cluster.close());
+    const service = spawnService({ REDIS_URL: cluster.url });
+    expect(await service.exited).toBe(1);
+    expect(service.stderr).toEqual([
+      expect.stringMatching(/^REDIS_URL: is a Redis Cluster, which can't be used/),
+    ]);
+  }, 30_000);
+
+  test("that takes the place of a Redis is never used", async () => {
+    const redis = await startRedis();
+    closers.push(() => redis.close());
+    const { link, log } = connect(redis.url);
+    await until(() => link.reachable(), "the connection");
+    await redis.kill();
+    await redis.start("--cluster-enabled", "yes");
+    await until(() => link.state() === "refusing", "the refusal");
+    expect(link.reachable()).toBe(false);
+    expect(log.filter((line) => line.includes('"redis.refused","kind":"MOVED"'))).toHaveLength(1);
+  });
+});

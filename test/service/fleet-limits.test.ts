@@ -1,0 +1,71 @@
+/** One client in front of a fleet: all replicas together admit its limit, however its requests are spread. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { describeWithRedis } from "../support/redis.js";
+import { type Fleet, startFleet } from "../support/fleet.js";
+import { problemOf, until } from "../support/service.js";
+
+const LIMIT = 40;
+const REPLICAS = 4;
+
+describeWithRedis("a client in front of four replicas", () => {
+  let fleet: Fleet;
+  beforeEach(async () => {
+    fleet = await startFleet(REPLICAS, { CLIENT_RATE_PER_MINUTE: String(LIMIT), TRUST_PROXY_HOPS: "1" });
+  });
+  afterEach(() => fleet.close());
+
+  async function isAdmitted(client: string, at: number): Promise<boolean> {
+    const answer = await fleet.replicas[at % REPLICAS]?.ask("/v1/prices", {
+      headers: { "X-Forwarded-For": client },
+    });
+    if (answer === undefined) throw new Error("there is no such replica");
+    if (answer.status !== 429) return true;
+    expect(problemOf(answer).code).toBe("rate_limited");
+    expect(answer.headers["ratelimit"]).toContain("r=0;");
+    return false;
+  }
+  const count = (admitted: readonly boolean[]): number => admitted.filter(Boolean).length;
+  async function oneByOne(
+    client: string,
+    requests: number,
+    at: (request: number) => number,
+  ): Promise<number> {
+    const admitted: boolean[] = [];
+    for (let request = 0; request < requests; request += 1)
+      admitted.push(await isAdmitted(client, at(request)));
+    return count(admitted);
+  }
+
+  test.each([
+    ["round robin", (request: number) => request],
+    ["at one of them", () => 2],
+    ["at one after the other", (request: number) => Math.floor(request / 50)],
+  ])(
+    "that asks %s has its limit and no more",
+    async (_name, at) => {
+      expect(await oneByOne("203.0.113.1", 4 * LIMIT, at)).toBe(LIMIT);
+      expect(await oneByOne("203.0.113.2", LIMIT / 2, at)).toBe(LIMIT / 2);
+    },
+    60_000,
+  );
+
+  test("that asks all of them at once has hardly more", async () => {
+    const asked = Array.from({ length: 4 * LIMIT }, (_, request) => isAdmitted("203.0.113.1", request));
+    const admitted = count(await Promise.all(asked));
+    expect(admitted).toBeLessThanOrEqual(1.1 * LIMIT);
+    expect(admitted).toBeGreaterThanOrEqual(0.9 * LIMIT);
+  }, 60_000);
+
+  test("and stays within its share is not counted in Redis", async () => {
+    expect(await oneByOne("203.0.113.1", LIMIT, (request) => request)).toBe(LIMIT);
+    expect(await fleet.redis.command("KEYS", "af-storefront:limit:*")).toBe("*0\r\n");
+  }, 60_000);
+
+  test("has the share of each replica while Redis hangs, and its limit when it is back", async () => {
+    fleet.redis.hang();
+    expect(await oneByOne("203.0.113.1", 2 * LIMIT, (request) => request)).toBe(LIMIT);
+    expect(await oneByOne("203.0.113.2", 2 * LIMIT, () => 0)).toBe(LIMIT / REPLICAS);
+    fleet.redis.wake();
+    await until(() => isAdmitted("203.0.113.2", 0), "another request");
+  }, 60_000);
+});

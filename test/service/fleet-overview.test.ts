@@ -1,0 +1,88 @@
+/** What staff see of a fleet from any replica: who is there, its parts and the whole, and what is wrong with it. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { describeWithRedis } from "../support/redis.js";
+import { type Fleet, startFleet } from "../support/fleet.js";
+import { bearer, type Service, until } from "../support/service.js";
+
+const overviewShape = z.object({
+  fleet: z.array(
+    z.object({
+      replica: z.string(),
+      version: z.literal("1.2.3"),
+      since: z.iso.datetime(),
+      settings: z.string(),
+      figures: z.record(z.string(), z.number()),
+    }),
+  ),
+  fleetTotal: z.record(z.string(), z.number()),
+});
+const healthShape = z.object({
+  checks: z.object({ redis: z.tuple([z.object({ status: z.string(), output: z.string().optional() })]) }),
+});
+
+async function overviewOf(replica: Service) {
+  return overviewShape.parse((await replica.ask("/v1/staff/overview", { headers: bearer("read") })).body);
+}
+async function redisCheck(replica: Service) {
+  return healthShape.parse((await replica.ask("/health")).body).checks.redis[0];
+}
+
+describeWithRedis("a fleet", () => {
+  let fleet: Fleet;
+  beforeEach(async () => {
+    fleet = await startFleet(3);
+  });
+  afterEach(() => fleet.close());
+
+  const seenBy = async (replica: Service): Promise<string[]> =>
+    (await overviewOf(replica)).fleet.map(({ replica: name }) => name);
+  const everyoneSees = (size: number) => async (): Promise<boolean> =>
+    (await Promise.all(fleet.replicas.map(seenBy))).every(({ length }) => length === size);
+
+  test("is seen whole by each of its replicas, with the sum of their figures", async () => {
+    await until(everyoneSees(3), "the fleet");
+    const firsts = await Promise.all(fleet.replicas.map(async (replica) => (await seenBy(replica))[0]));
+    expect(new Set(firsts).size).toBe(3);
+    for (let asked = 0; asked < 9; asked += 1)
+      await fleet.replicas[asked % 3]?.ask("/v1/availability?domain=a..b&years=1");
+    await until(async () => {
+      const totals = await Promise.all(fleet.replicas.map(async (one) => (await overviewOf(one)).fleetTotal));
+      return totals.every(({ refusedLocally }) => refusedLocally === 9);
+    }, "the sum");
+    const [first] = fleet.replicas;
+    if (first === undefined) throw new Error("there is no replica");
+    const { fleet: parts, fleetTotal } = await overviewOf(first);
+    expect(new Set(parts.map(({ settings }) => settings)).size).toBe(1);
+    for (const [name, total] of Object.entries(fleetTotal))
+      expect(parts.reduce((sum, { figures }) => sum + (figures[name] ?? 0), 0)).toBe(total);
+    const metrics = await first.ask("/metrics", { headers: bearer("metrics") });
+    expect(metrics.text).toMatch(/^fleet_replicas 3$/m);
+  }, 60_000);
+
+  test("with a replica too many says so, and stops when it has left", async () => {
+    const [first] = fleet.replicas;
+    if (first === undefined) throw new Error("there is no replica");
+    const fourth = await fleet.join();
+    await until(
+      async () => (await redisCheck(first)).output?.includes("REPLICAS_MAX") === true,
+      "the warning",
+    );
+    const told = JSON.stringify({ level: "error", event: "fleet.oversized", replicas: 4, replicasMax: 3 });
+    await until(() => first.log.includes(told), "the log line");
+    await fourth.close();
+    await until(async () => (await redisCheck(first)).status === "pass", "the recovery");
+  }, 60_000);
+
+  test("whose replicas have different settings says so", async () => {
+    const [first, second] = fleet.replicas;
+    if (first === undefined || second === undefined) throw new Error("there is no replica");
+    await second.close();
+    await fleet.join({ CLIENT_RATE_PER_MINUTE: "17" });
+    await until(
+      async () => (await redisCheck(first)).output?.includes("different settings") === true,
+      "the warning",
+    );
+    await until(() => first.log.some((line) => line.includes('"fleet.settings.differ"')), "the log line");
+  }, 60_000);
+});
