@@ -15,7 +15,7 @@ const words = [
   "root.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config.ts"];
+const seen = [...words, "redis.ts", ...engines, "metrics.ts", "config/"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
@@ -25,13 +25,13 @@ const rooms = {
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
-  "config\\.ts": [...words, ...engines],
+  "config/": [...words, ...engines],
   "storefront/": seen,
   "account/": seen,
   "http/": [...seen, "storefront/", "account/"],
   "probe/(?!main\\.ts)": [...seen, "sandbox/open-points.ts", "sandbox/presets.ts"],
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
-  "keys/": [...words, "config.ts", "retail/promise.ts"],
+  "keys/": [...words, "config/", "retail/promise.ts"],
   "app\\.ts": [...seen, "storefront/", "account/", "http/", "sandbox/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
   "sandbox/": ["root.ts"],
@@ -46,7 +46,7 @@ const homes = {
   ioredis: "redis\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
-  jose: "(?:retail/promise|account/customer-tokens)\\.ts$",
+  jose: "(?:retail/promise(?:-check)?|account/customer-tokens)\\.ts$",
   uplot: "pages/operator/",
 };
 

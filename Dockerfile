@@ -1,5 +1,5 @@
 # The production image: no compiler, no development packages, no secrets, an unprivileged user.
-FROM node:20-bookworm-slim AS build
+FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -8,7 +8,7 @@ COPY client/src ./client/src
 COPY src ./src
 RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
 
-FROM node:20-bookworm-slim
+FROM node:24-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production STATE_DIR=/var/lib/af-storefront
 RUN install -d -o node -g node -m 700 "$STATE_DIR"

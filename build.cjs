@@ -1,4 +1,4 @@
-/** Checks all types, and bundles the service with its tools into dist and its pages into dist/pages. */
+/** Checks all types, and bundles the service with its tools into dist, its pages into dist/pages and what /docs loads into dist/docs. */
 const { spawnSync } = require("node:child_process");
 const { cpSync, readdirSync, rmSync } = require("node:fs");
 const { dirname, join } = require("node:path");
@@ -33,8 +33,6 @@ const { metafile } = buildSync({
   sourcemap: true,
   sourcesContent: false,
   metafile: true,
-  // Its files are asked for, not imported.
-  external: ["swagger-ui-dist"],
   // Packages of the older kind call it.
   banner: {
     js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
@@ -44,7 +42,7 @@ for (const file of readdirSync(join(__dirname, "dist")))
   if (file.startsWith("chunk-") && !(`dist/${file}` in metafile.outputs))
     rmSync(join(__dirname, "dist", file));
 
-const pages = ["storefront", "operator"];
+const pages = ["storefront", "operator", "checkout"];
 // Whatever lies there is served.
 rmSync(join(__dirname, "dist/pages"), { recursive: true, force: true });
 buildSync({
@@ -58,3 +56,8 @@ buildSync({
 });
 for (const file of ["icon.svg", ...pages.map((page) => `${page}/index.html`)])
   cpSync(join(__dirname, "src/pages", file), join(__dirname, "dist/pages", file));
+
+// Copied, so that production installs neither the package nor the telemetry that it depends on.
+const swagger = dirname(require.resolve("swagger-ui-dist/package.json"));
+for (const file of ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"])
+  cpSync(join(swagger, file), join(__dirname, "dist/docs", file));

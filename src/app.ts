@@ -10,24 +10,37 @@ import { type Channel, createInvalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";
 import type { SharedPool } from "./cache/replicas.js";
 import { type Clock, createStamps } from "./clock.js";
-import type { Config } from "./config.js";
+import type { Config } from "./config/env.js";
 import { type ErrorCode, PROBLEMS, ServiceError } from "./errors.js";
 import { ClientWindows } from "./http/client-windows.js";
+import { CHECKOUT_PATH, createDemoCheckout } from "./http/checkout.js";
 import { createClientLimit } from "./http/client-limit.js";
 import { asks, createAccessLog, requestContext } from "./http/context.js";
 import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
-import { oneHost, securityHeaders, serve, visitorHeaders, websiteOrigins } from "./http/edge.js";
+import { addressOf, clientOf } from "./http/edge/client.js";
+import {
+  knownExpectation,
+  rightHost,
+  securityHeaders,
+  visitorHeaders,
+  websiteOrigins,
+} from "./http/edge/headers.js";
+import { serve } from "./http/edge/server.js";
+import { createTokenGuesses } from "./http/edge/token-guesses.js";
+import { unreadableRequests } from "./http/edge/unreadable.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
-import type { PurgeWish } from "./http/parse.js";
+import { parseQuery, type PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
-import { explainProblem, problemHandler } from "./http/problems.js";
+import { explainProblem, problemHandler, refuseUnreadable } from "./http/problems.js";
 import { visitorQuestions } from "./http/questions.js";
+import { render, sendRendered } from "./http/rendered.js";
 import { route } from "./http/routes.js";
+import { securityTxt } from "./http/security-txt.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { staffRoutes } from "./http/staff.js";
 import { visitorRoutes } from "./http/visitors.js";
@@ -343,11 +356,12 @@ export function createApp(settings: AppSettings): App {
   app.enable("case sensitive routing");
   app.enable("strict routing");
   app.disable("etag");
-  app.set("query parser", "simple");
+  app.set("query parser", parseQuery);
   app.set("trust proxy", config.trustProxyHops);
 
   const accessLog = createAccessLog(log, metrics, clock);
   const limit = createClientLimit(config.clientPerMinute, clock);
+  const guesses = createTokenGuesses(clock, log);
   const questions = visitorQuestions({
     policy,
     prices,
@@ -359,7 +373,9 @@ export function createApp(settings: AppSettings): App {
 
   app.use(requestContext(accessLog, clock));
   app.use(securityHeaders);
-  app.use(oneHost);
+  const checks = [rightHost, knownExpectation];
+  // Asked by machines that must not be refused: not limited.
+  app.use(["/livez", "/readyz", "/health"], ...checks);
   app.use(
     healthRoutes({
       version: settings.version,
@@ -379,19 +395,24 @@ export function createApp(settings: AppSettings): App {
     }),
   );
   // The pattern ends before a slash: Express matches whole segments only.
-  app.use(/^\/v1(?!\/staff\/)/, websiteOrigins(config.corsOrigins));
+  app.use(
+    [/^\/v1(?!\/staff\/)/, "/.well-known/jwks.json", "/openapi.json"],
+    websiteOrigins(config.corsOrigins),
+  );
+  app.use(...limit.handlers);
+  app.use(...checks);
   app.use((_request, response, next) => {
     if (phase !== "draining") return next();
     response.set("Connection", "close");
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   });
-  app.use("/v1", ...limit.handlers);
   app.use(visitorRoutes({ policy, quotes, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     app.use(
       customerRoutes({
         tokens,
+        guesses,
         account,
         policy,
         prices,
@@ -404,6 +425,7 @@ export function createApp(settings: AppSettings): App {
   app.use(
     staffRoutes({
       tokens: settings.staffTokens,
+      guesses,
       account,
       policy,
       prices,
@@ -416,10 +438,21 @@ export function createApp(settings: AppSettings): App {
     }),
   );
   route(app, "/.well-known/jwks.json", {
-    GET: (_request, response) => response.set("Cache-Control", "no-store").json(promises.publicKeys()),
+    GET: (_request, response) => {
+      sendRendered(response, render(promises.publicKeys(), { cacheControl: "no-store", tagged: true }));
+    },
   });
+  if (config.securityContact !== null)
+    route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, () => clock.now()) });
   route(app, "/problems/:code", { GET: explainProblem });
-  app.use(pageRoutes({ storefront: config.demoStorefront }));
+  app.use(
+    pageRoutes({
+      storefront: config.demoStorefront,
+      checkoutUrl: config.checkoutUrl,
+      demoCheckout:
+        config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, () => clock.now()) : null,
+    }),
+  );
   app.use(docsRouter(() => openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");
@@ -438,7 +471,12 @@ export function createApp(settings: AppSettings): App {
 
   let stopWork = (): void => {};
   return {
-    server: serve(app, answeredAtOnce),
+    server: serve(app, {
+      isAnswered: answeredAtOnce,
+      isFlooding: (request) => limit.isFlooding(limit.windowOf(clientOf(addressOf(request)))),
+      refuse: refuseUnreadable,
+      unreadable: unreadableRequests({ accessLog, onProblem, clock }),
+    }),
     async start() {
       await quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint));
       await invalidation?.known(REDIS_AT_START_MS);

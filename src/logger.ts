@@ -15,6 +15,9 @@ export interface Log {
   flush(): Promise<void>;
 }
 
+/** What may wait for a slow reader of stdout. Beyond it, lines below a warning are counted and dropped. */
+const MOST_WAITING_BYTES = 8 * 1024 * 1024;
+
 /** Lines are written in batches of this size or age, because a write costs more than a line. */
 const BATCH_BYTES = 64 * 1024;
 const BATCH_MS = 100;
@@ -34,18 +37,31 @@ export function createLog(level: LogLevel): Log {
   const batch = Buffer.allocUnsafe(BATCH_BYTES);
   let filled = 0;
   let timer: NodeJS.Timeout | null = null;
+  let isStalled = false;
+  let dropped = 0;
 
   function writeBatch(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
     if (filled > 0) logger.info(batch.toString("utf8", 0, filled));
     filled = 0;
+    isStalled = process.stdout.writableLength > MOST_WAITING_BYTES;
+    if (isStalled) timer = setTimeout(writeBatch, BATCH_MS).unref();
+    else if (dropped > 0) {
+      const lines = dropped;
+      dropped = 0;
+      log.warn("log.dropped", { lines });
+    }
   }
   process.on("exit", writeBatch);
 
   const write = (lineLevel: LogLevel, { immediately }: { readonly immediately: boolean }) => {
     if (LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
     return (event: string, fields: LogFields = {}) => {
+      if (isStalled && !immediately) {
+        dropped += 1;
+        return;
+      }
       const rest = JSON.stringify(fields).slice(1);
       const line = `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
       // A character takes at most three bytes.
@@ -56,7 +72,7 @@ export function createLog(level: LogLevel): Log {
       else timer ??= setTimeout(writeBatch, BATCH_MS).unref();
     };
   };
-  return {
+  const log: Log = {
     error: write("error", { immediately: true }),
     warn: write("warn", { immediately: true }),
     info: write("info", { immediately: false }),
@@ -70,6 +86,7 @@ export function createLog(level: LogLevel): Log {
       });
     },
   };
+  return log;
 }
 
 /** RFC 3339 in UTC. The last result is kept, because many lines share a millisecond. */

@@ -5,7 +5,7 @@ import type { AddressInfo, Server } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
-import { type Config, readConfig } from "./config.js";
+import { type Config, readConfig } from "./config/env.js";
 import { createLog, type Log } from "./logger.js";
 import { ROOT } from "./root.js";
 import { startSandbox } from "./sandbox/sandbox.js";

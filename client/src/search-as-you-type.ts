@@ -27,7 +27,10 @@ export interface SearchState {
   readonly suggestions: readonly Availability[];
   /** Why it waits or has failed; null where it waits for names that could not be asked in time. */
   readonly problem: StorefrontProblem | null;
-  /** When a wait ends, or when a retry after a failure makes sense, as `Date.now()` counts; null if unknown. */
+  /**
+   * As `Date.now()` counts. `searching`: until then the service waits for the registry. `waiting`: when the search goes on. `done`, `failed`:
+   * when a retry makes sense; null if unknown.
+   */
   readonly untilMs: number | null;
 }
 
@@ -56,6 +59,8 @@ const BETWEEN_LOOKS_MS = 1_000;
 const FIRST_LOOK_MS = 150;
 /** How often names that are still unknown are asked for again before people are asked to decide. */
 const MOST_ROUNDS = 4;
+/** For so long the service keeps a stream waiting for the registry. */
+const STREAM_WAITS_MS = 30_000;
 /** Names due within this time are asked for together. */
 const TOGETHER_MS = 1_000;
 
@@ -95,12 +100,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     const list = result.suggested === true ? "suggestions" : "results";
     const isKnown = state[list].some(({ domain }) => domain === result.domain);
     const replaced = state[list].map((other) => (other.domain === result.domain ? result : other));
-    become({
-      phase: "searching",
-      problem: null,
-      untilMs: null,
-      [list]: isKnown ? replaced : [...state[list], result],
-    });
+    become({ [list]: isKnown ? replaced : [...state[list], result] });
   }
 
   async function lookUpKnown(query: NameQuery, signal: AbortSignal): Promise<void> {
@@ -113,6 +113,10 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     }
   }
 
+  function searching(): void {
+    become({ phase: "searching", problem: null, untilMs: Date.now() + STREAM_WAITS_MS });
+  }
+
   async function run(query: NameQuery, signal: AbortSignal): Promise<void> {
     const onWait = (problem: StorefrontProblem, waitMs: number): void => {
       become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
@@ -122,9 +126,10 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     let question = query;
     try {
       for (let round = 1; ; round += 1) {
-        become({ phase: "searching", problem: null, untilMs: null });
+        searching();
         for await (const event of client.searchStream(question, { signal, onWait })) {
           if (event.event !== "result" || signal.aborted) continue;
+          if (state.phase === "waiting") searching();
           const { tld, status, retryAfter = 0 } = event.result;
           if (status === "unknown") due.set(tld, Date.now() + 1000 * retryAfter);
           else due.delete(tld);

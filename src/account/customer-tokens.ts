@@ -10,7 +10,7 @@ import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
-import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../config.js";
+import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../config/env.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";

@@ -2,19 +2,24 @@
  * How much a client may ask in a minute (contract: `rate_limited`), counted once for a request whichever way it is answered. Express's way is
  * guarded by express-rate-limit; its count and its fields are kept where they can be had without a promise.
  */
-import { hash } from "node:crypto";
 import type { Request, RequestHandler, Response } from "express";
 import { rateLimit } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { CLIENT_WINDOW_MS, type ClientWindow, ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
+import { markOf } from "./edge/client.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
+
+/** Far past its limit is a client that has asked this many times as much as it may. */
+const FLOODING = 2;
 
 export interface ClientLimit {
   windowOf(client: string): ClientWindow;
   /** Whether the client's next request will be refused. */
   isSpent(window: ClientWindow): boolean;
+  /** Whether the client goes on asking long after it has been refused. */
+  isFlooding(window: ClientWindow): boolean;
   /** Counts one request; the refusal when that is one too many. */
   take(window: ClientWindow): ServiceError | null;
   /** RateLimit and RateLimit-Policy as express-rate-limit writes them (draft 8). */
@@ -54,6 +59,7 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   return {
     windowOf: (client) => windows.of(client),
     isSpent: ({ count }) => count >= perMinute,
+    isFlooding: ({ count }) => count >= FLOODING * perMinute,
     take(window) {
       window.count += 1;
       return window.count > perMinute ? refusal(window) : null;
@@ -82,8 +88,7 @@ export function createClientLimit(perMinute: number, clock: Clock): ClientLimit 
   };
 }
 
-/** Tells clients apart without telling who they are. */
+/** As long as express-rate-limit's, which anyone could compute from an address. */
 function partitionKey(client: string): string {
-  const digest = hash("sha256", client, "hex").slice(0, 12);
-  return Buffer.from(digest).toString("base64");
+  return Buffer.from(markOf(client)).toString("base64");
 }

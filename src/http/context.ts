@@ -1,8 +1,8 @@
 /** What one request carries from its first middleware to its log line: id, client, the wish to go on, and its single cold charge. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
+import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
-import { ipKeyGenerator } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -10,6 +10,7 @@ import type { Metrics } from "../metrics.js";
 import type { Ask, Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import type { ClientWindows } from "./client-windows.js";
+import { addressOf, askerOf, clientOf } from "./edge/client.js";
 
 /** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
 const MOST_QUESTIONS = 100;
@@ -56,14 +57,10 @@ export class RequestContext {
   }
 }
 
-/** Working out the prefix of an IPv6 address costs as much as an answer, so those of late are kept: about 2 MB. */
-const prefixes = new Map<string, string>();
-const MOST_PREFIXES = 10_000;
-
-const contexts = new WeakMap<Request, RequestContext>();
+const contexts = new WeakMap<IncomingMessage, RequestContext>();
 
 /** The context of a request that has passed `requestContext`. */
-export function contextOf(request: Request): RequestContext {
+export function contextOf(request: IncomingMessage): RequestContext {
   const context = contexts.get(request);
   if (context === undefined) throw new Error("the request context is the first middleware");
   return context;
@@ -73,28 +70,6 @@ export function contextOf(request: Request): RequestContext {
 export function requestId({ headers }: Pick<Request, "headers">): string {
   const sent = headers["x-request-id"];
   return typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID();
-}
-
-export function addressOf({ ip }: Pick<Request, "ip">): string {
-  return ip ?? "0.0.0.0";
-}
-
-/** IPv4 address or IPv6 /56, as the limits count clients. */
-export function clientOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const known = prefixes.get(address);
-  if (known !== undefined) return known;
-  if (prefixes.size >= MOST_PREFIXES) prefixes.clear();
-  const prefix = ipKeyGenerator(address, 56);
-  prefixes.set(address, prefix);
-  return prefix;
-}
-
-/** Neighbours within a /64 are one household or host; a /48 is what one customer can be given. */
-export function askerOf(address: string): Pick<Ask, "client" | "network"> {
-  const client = ipKeyGenerator(address, 64);
-  const network = ipKeyGenerator(address, 48);
-  return network === client ? { client } : { client, network };
 }
 
 /** Writes the log line and the metric of a request that has been answered, or left (499). */

@@ -8,12 +8,14 @@ import type { Lane } from "../quota/quota.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { VisitorAsk } from "../storefront/availability.js";
+import type { TokenGuesses } from "./edge/token-guesses.js";
 import { readQuery } from "./parse.js";
 import { presentCustomerDomain } from "./presenters.js";
 import { answersJson, endedByHead, route } from "./routes.js";
 
 export interface CustomerParts {
   readonly tokens: CustomerTokens;
+  readonly guesses: TokenGuesses;
   readonly account: Account;
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
@@ -24,7 +26,7 @@ export interface CustomerParts {
 }
 
 export function customerRoutes(parts: CustomerParts): Router {
-  const { tokens, account, policy, prices, ask, now } = parts;
+  const { tokens, guesses, account, policy, prices, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
 
   async function namesOf(request: Request): Promise<ReadonlyMap<string, DomainName>> {
@@ -34,7 +36,14 @@ export function customerRoutes(parts: CustomerParts): Router {
         headers: { "WWW-Authenticate": 'Bearer realm="customer"' },
       });
     }
-    return tokens.namesOf(token, ask(request, "account"));
+    guesses.admit(request);
+    try {
+      return await tokens.namesOf(token, ask(request, "account"));
+    } catch (error) {
+      if (error instanceof ServiceError && error.code === "unauthenticated")
+        guesses.wrong(request, "customer");
+      throw error;
+    }
   }
 
   async function present(request: Request, names: readonly DomainName[]) {

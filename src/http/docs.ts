@@ -1,14 +1,17 @@
 /**
- * The OpenAPI document and a page to browse it. The page needs no other host, inline script or inline style, and works on plain http. Of the
- * package that renders it, only the files listed here are served.
+ * The OpenAPI document and a page to browse it. The page needs no other host, inline script or inline style, and works on plain http; only the
+ * files named here are served.
  */
-import { createRequire } from "node:module";
-import { dirname } from "node:path";
-import { type Response, Router } from "express";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Router } from "express";
+import { ROOT } from "../root.js";
 import { route } from "./routes.js";
+import { type StaticFile, staticFile } from "./static-files.js";
 
-const PACKAGE_ROOT = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
-const FILES = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"] as const;
+const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
+const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 /** An hour: the names stay the same when the package is updated. */
 const ASSET_CACHE = "public, max-age=3600";
 
@@ -54,37 +57,41 @@ SwaggerUIBundle({
 });
 `;
 
-/** `describe` gives the document when somebody first asks for it: making it takes longer than anything else at a start. */
+/** `describe` returns the document when it is first requested: making it takes longer than anything else at startup. */
 export function docsRouter(describe: () => object): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  let json: string | null = null;
+  const page = staticFile(PAGE, {
+    type: "text/html; charset=utf-8",
+    cacheControl: "no-store",
+    headers: { "Content-Security-Policy": PAGE_POLICY },
+  });
+  let document: StaticFile | null = null;
 
   route(router, "/openapi.json", {
-    GET: (_request, response) => {
-      json ??= JSON.stringify(describe());
-      response.set("Cache-Control", "no-store").type("json").send(json);
-    },
-  });
-  route(router, "/docs", {
-    GET: (_request, response) => {
-      response.set({ "Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY });
-      response.type("html").send(PAGE);
-    },
-  });
-  router.get("/docs/assets/init.js", (_request, response) => {
-    asAsset(response).type("js").send(INIT);
-  });
-  for (const file of FILES) {
-    router.get(`/docs/assets/${file}`, (_request, response, next) => {
-      asAsset(response).sendFile(file, { root: PACKAGE_ROOT, cacheControl: false }, (error?: Error) => {
-        // A reader who leaves midway is no fault.
-        if (error && !response.headersSent) next(error);
+    GET: (request, response) => {
+      document ??= staticFile(JSON.stringify(describe()), {
+        type: "application/json; charset=utf-8",
+        cacheControl: "no-store",
       });
-    });
-  }
+      return document.send(request, response);
+    },
+  });
+  route(router, "/docs", { GET: (request, response) => page.send(request, response) });
+  for (const [name, file] of assets()) route(router, `/docs/assets/${name}`, { GET: file.send });
   return router;
 }
 
-function asAsset(response: Response): Response {
-  return response.set("Cache-Control", ASSET_CACHE);
+function assets(): ReadonlyMap<string, StaticFile> {
+  const asset = (content: string | Buffer, type: string): StaticFile =>
+    staticFile(content, { type, cacheControl: ASSET_CACHE });
+  return new Map([
+    ["init.js", asset(INIT, TYPES.js)],
+    ["swagger-ui.css", asset(bundled("swagger-ui.css"), TYPES.css)],
+    ["swagger-ui-bundle.js", asset(bundled("swagger-ui-bundle.js"), TYPES.js)],
+    ["favicon-32x32.png", asset(bundled("favicon-32x32.png"), "image/png")],
+  ]);
+}
+
+function bundled(file: string): Buffer {
+  return readFileSync(join(FILES, file));
 }

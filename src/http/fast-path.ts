@@ -3,14 +3,16 @@
  * Protections, headers, limit, log and metrics are those of the other way, from the same sources.
  */
 import type { ServerResponse } from "node:http";
-import { parse } from "node:querystring";
 import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { ClientLimit } from "./client-limit.js";
-import { type AccessLog, addressOf, clientOf, requestId } from "./context.js";
-import { type Arrived, hasOneHost } from "./edge.js";
+import { type AccessLog, requestId } from "./context.js";
+import type { Arrived } from "./edge/arrived.js";
+import { addressOf, clientOf } from "./edge/client.js";
+import { hasRightHost } from "./edge/headers.js";
+import { parseQuery } from "./parse.js";
 import { renderProblem } from "./problems.js";
-import type { HeaderList, Rendered } from "./rendered.js";
+import { type HeaderList, isNotModified, type Rendered } from "./rendered.js";
 import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
@@ -30,8 +32,6 @@ const LONGEST_SPELLING = 256;
 const PLAIN_URL = /^\/[!-"$-~]*$/;
 /** What browsers' fetch, axios and apps send; Express weighs the others. */
 const PLAIN_ACCEPT = /^(?:\*\/\*|application\/json(?:, ?text\/plain)?(?:, ?\*\/\*)?)$/;
-/** One strong tag; lists and weak ones are weighed by Express. */
-const PLAIN_TAG = /^"[^"]*"$/;
 
 /** Whether the request has been answered; false leaves it untouched. */
 export function fastPath(parts: FastPathParts): (request: Arrived, response: ServerResponse) => boolean {
@@ -42,7 +42,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   /** Throws what is wrong with the question, and undefined stands for an answer that has to be found. */
   function known(url: string, queryAt: number, read: ReadQuestion): Rendered | undefined {
     const familiar = spellings.get(url);
-    const question = familiar ?? read(parse(queryAt === -1 ? "" : url.slice(queryAt + 1)));
+    const question = familiar ?? read(parseQuery(queryAt === -1 ? "" : url.slice(queryAt + 1)));
     const answer = question.known();
     if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {
       if (spellings.size >= MOST_SPELLINGS) spellings.clear();
@@ -81,18 +81,22 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     }
     if (answer === undefined) return false;
 
-    const isSame = answer.etag !== null && request.headers["if-none-match"] === answer.etag;
+    const isSame = isNotModified(request.headers["if-none-match"], answer);
     const status = isSame ? 304 : answer.status;
-    const headers = ["x-request-id", id].concat(
+    const perClient = answer.isShared ? [] : ["x-request-id", id];
+    const headers = perClient.concat(
       parts.headersFor(request.headers.origin),
-      limit.fields(window),
+      answer.isShared ? [] : limit.fields(window),
       answer.headers,
       isSame ? [] : answer.entityHeaders,
     );
     const body = isSame ? undefined : answer.body;
     response.writeHead(status, headers);
     atEndOfTurn(() => response.end(body));
-    parts.accessLog({ id, startedAtMs, route, code: refusal?.code ?? null, method }, status);
+    const code = refusal?.code ?? null;
+    response.once("close", () => {
+      parts.accessLog({ id, startedAtMs, route, code, method }, response.writableFinished ? status : 499);
+    });
     return true;
   };
 }
@@ -115,12 +119,11 @@ function together(): (act: () => void) => void {
 
 function isPlain(request: Arrived): boolean {
   const { url = "", headers } = request;
-  const { accept, "if-none-match": tag, "if-modified-since": since, "cache-control": wish } = headers;
+  const { accept, expect } = headers;
   return (
     PLAIN_URL.test(url) &&
     (accept === undefined || PLAIN_ACCEPT.test(accept)) &&
-    (tag === undefined || (PLAIN_TAG.test(tag) && wish === undefined)) &&
-    since === undefined &&
-    hasOneHost(request)
+    expect === undefined &&
+    hasRightHost(request)
   );
 }

@@ -1,4 +1,5 @@
 /** Requests, parsed: every parameter known, given once and of the right form, or one error that names the field. */
+import { parse } from "node:querystring";
 import { z } from "zod";
 import { type DomainName, parseDomainName } from "../domain-name.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
@@ -9,6 +10,11 @@ export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
 /** What a query string holds, as Express and node:querystring read it. */
 export type ParsedQuery = Readonly<Record<string, unknown>>;
+
+/** Reads all of a query string. Its length is bounded by Node; the limit of 1,000 parameters would silently drop the others. */
+export function parseQuery(text: string): ParsedQuery {
+  return parse(text, "&", "=", { maxKeys: 0 });
+}
 
 /** The query's parameters, each given at most once and none unknown. */
 export function readQuery<K extends string>(query: ParsedQuery, allowed: readonly K[]): Query<K> {

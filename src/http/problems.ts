@@ -1,5 +1,5 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
-import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -23,7 +23,8 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
       log.error("internal", { requestId: context.id, route: context.route, ...whole(error) });
     }
     if (response.headersSent) {
-      next(error);
+      // Express would end the connection, on which other answers may still be owed.
+      if (!context.signal.aborted) next(error);
       return;
     }
     response.removeHeader("ETag");
@@ -53,29 +54,17 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   });
 }
 
-/** The complete answer to bytes that aren't an HTTP request. */
-export function unreadableRequest(): string {
-  const { status, title } = PROBLEMS.invalid_request;
-  const requestId = randomUUID();
-  const detail = "This isn't a readable HTTP request.";
-  const body = JSON.stringify({
-    type: "/problems/invalid_request",
-    title,
-    status,
-    detail,
-    code: "invalid_request",
-    requestId,
-  });
-  return [
-    "HTTP/1.1 400 Bad Request",
-    "Content-Type: application/problem+json; charset=utf-8",
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    "Cache-Control: no-store",
-    `x-request-id: ${requestId}`,
-    "Connection: close",
-    "",
-    body,
-  ].join("\r\n");
+/** Answers a request whose body cannot be read to its end; whoever waits for it learns that the client has gone. */
+export function refuseUnreadable(
+  request: IncomingMessage,
+  response: ServerResponse,
+  problem: ServiceError,
+): void {
+  const context = contextOf(request);
+  context.code = problem.code;
+  context.hangUp();
+  response.shouldKeepAlive = false;
+  sendRendered(response, renderProblem(problem, context.id));
 }
 
 /** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
@@ -114,5 +103,5 @@ function whole(error: unknown): { reason: string; stack?: string } {
 export function explainProblem(request: Request, response: Response): void {
   const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
   if (code === undefined) throw new ServiceError("not_found", "There is no such error code.");
-  response.set("Cache-Control", "no-store").json(problemKind(code));
+  sendRendered(response, render(problemKind(code), { cacheControl: "no-store", tagged: true }));
 }

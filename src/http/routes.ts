@@ -9,6 +9,8 @@ export interface Methods {
   readonly GET?: Handler;
   /** Receives its body as parsed JSON. */
   readonly POST?: Handler;
+  /** A POST that an HTML form sends, with its fields as the body; in place of `POST`. */
+  readonly FORM?: Handler;
   /** Runs before any of them, OPTIONS left aside. */
   readonly before?: readonly RequestHandler[];
 }
@@ -16,7 +18,7 @@ export interface Methods {
 export function route(router: IRouter, path: string, { before = [], ...methods }: Methods): void {
   const allowed = [
     ...(methods.GET ? ["GET", "HEAD"] : []),
-    ...(methods.POST ? ["POST"] : []),
+    ...(methods.POST || methods.FORM ? ["POST"] : []),
     "OPTIONS",
   ].join(", ");
   const at = router.route(path);
@@ -29,6 +31,7 @@ export function route(router: IRouter, path: string, { before = [], ...methods }
   });
   if (methods.GET) at.get(...before, methods.GET);
   if (methods.POST) at.post(...before, jsonBody, methods.POST);
+  if (methods.FORM) at.post(...before, formBody, methods.FORM);
   at.all(() => {
     throw new ServiceError("method_not_allowed", `Allowed here: ${allowed}.`, {
       headers: { Allow: allowed },
@@ -64,6 +67,14 @@ const jsonBody: RequestHandler = (request, response, next) => {
     throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
   }
   parseJson(request, response, next);
+};
+
+const parseForm = express.urlencoded({ limit: "32kb", extended: false });
+
+const formBody: RequestHandler = (request, response, next) => {
+  if (request.is("application/x-www-form-urlencoded") === false)
+    throw new ServiceError("unsupported_media_type", "The body must be the fields of a form.");
+  parseForm(request, response, next);
 };
 
 /** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */

@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
-import { parseStaffTokens, type Scope, type StaffToken } from "../config.js";
+import { parseStaffTokens, type Scope, type StaffToken } from "../config/env.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
@@ -12,6 +12,7 @@ import type { PriceList } from "../retail/price-list.js";
 import type { Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
+import type { TokenGuesses } from "./edge/token-guesses.js";
 import { type PurgeWish, readPurge, readQuery } from "./parse.js";
 import {
   presentBalance,
@@ -25,6 +26,7 @@ import { answersJson, endedByHead, route } from "./routes.js";
 
 export interface StaffParts {
   readonly tokens: Secret | null;
+  readonly guesses: TokenGuesses;
   readonly account: Account;
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
@@ -38,15 +40,20 @@ export interface StaffParts {
 }
 
 /** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
-export function requireScope(tokens: Secret | null, scope: Scope): RequestHandler {
+export function requireScope(
+  { tokens, guesses }: Pick<StaffParts, "tokens" | "guesses">,
+  scope: Scope,
+): RequestHandler {
   return (request, response, next) => {
     response.set("Cache-Control", "no-store");
     const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (bearer !== undefined) guesses.admit(request);
     const token =
       bearer === undefined || tokens === null
         ? null
         : holderOf(bearer, parseStaffTokens(tokens.current()).tokens);
     if (token === null) {
+      if (bearer !== undefined) guesses.wrong(request, "staff");
       throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
         headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
       });
@@ -68,8 +75,8 @@ function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | n
 export function staffRoutes(parts: StaffParts): Router {
   const { account, policy, prices, promises, metrics, ask, now } = parts;
   const router = Router({ caseSensitive: true, strict: true });
-  const read = [requireScope(parts.tokens, "read"), answersJson];
-  const operate = [requireScope(parts.tokens, "operate"), answersJson];
+  const read = [requireScope(parts, "read"), answersJson];
+  const operate = [requireScope(parts, "operate"), answersJson];
 
   route(router, "/v1/staff/domains", {
     before: read,
@@ -159,7 +166,7 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/metrics", {
-    before: [requireScope(parts.tokens, "metrics")],
+    before: [requireScope(parts, "metrics")],
     GET: async (_request, response) => {
       response.type(metrics.contentType).send(await metrics.text());
     },

@@ -7,7 +7,7 @@ import type { Quotes } from "../storefront/quotes.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentCart, presentTermQuote } from "./presenters.js";
 import type { QuestionKind } from "./questions.js";
-import { sendRendered } from "./rendered.js";
+import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
 export interface VisitorParts {
@@ -48,13 +48,10 @@ export function visitorRoutes({ policy, quotes, questions, ask }: VisitorParts):
       });
       response.set("Cache-Control", "no-store");
       if (endedByHead(request, response)) return;
-      response.json(
-        presentTermQuote(
-          tld,
-          action,
-          years,
-          await quotes.term(ask(request, "exact"), { tld, action, years }),
-        ),
+      const quote = await quotes.term(ask(request, "exact"), { tld, action, years });
+      sendRendered(
+        response,
+        render(presentTermQuote(tld, action, years, quote), { cacheControl: "no-store", tagged: true }),
       );
     },
     POST: async (request, response) => {

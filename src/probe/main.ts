@@ -1,7 +1,7 @@
 /** `npm run probe [-- --json]`: reads the service's settings, prints the result on stdout and errors on stderr, and sets the exit code. */
 import { parseArgs } from "node:util";
 import { systemClock } from "../clock.js";
-import { type Config, readConfig } from "../config.js";
+import { type Config, readConfig } from "../config/env.js";
 import { startSandbox } from "../sandbox/sandbox.js";
 import { fixedSecret } from "../secret.js";
 import { probe } from "./probe.js";

@@ -1,6 +1,6 @@
 /** Makes first contact with an upstream through the service's own quota, and describes it without revealing any data. */
 import type { Clock } from "../clock.js";
-import type { Config } from "../config.js";
+import type { Config } from "../config/env.js";
 import type { Log } from "../logger.js";
 import { ServiceError } from "../errors.js";
 import { InUseError } from "../quota/lock.js";

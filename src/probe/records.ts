@@ -32,7 +32,7 @@ function isLike(role: Role, key: string): boolean {
   return SPELLINGS[role].has(normalized(key)) || SIMILAR[role]?.test(key) === true;
 }
 
-export interface RawField {
+interface RawField {
   readonly key: string;
   readonly value: unknown;
 }

@@ -36,8 +36,8 @@ export interface PriceEpochs {
   of(askedMs: number): string;
   current(): string;
   isDoubtful(price: InEpoch): boolean;
-  /** Whether evidence has ended that epoch. */
-  isOver(epoch: string): boolean;
+  /** Whether evidence of a change came after that price: another price now only confirms it. */
+  hasChangedSince(price: InEpoch): boolean;
   /** Ends the epoch; prices asked up to now are doubtful, the evidence itself excepted, whose holder puts it into the new one. */
   end(evidence: PriceEvidence): void;
   /** The reseller's tier as the upstream names it now: another one than before ends the epoch. */
@@ -67,7 +67,7 @@ export interface PriceEpochSettings {
   readonly log: Log;
 }
 
-/** The epoch of every price asked before the current one. */
+/** The epoch of prices asked too long ago to tell. */
 const OVER = "over";
 const ENDED_KEPT_MS = 24 * 3_600_000;
 const MOST_ENDED = 50;
@@ -79,7 +79,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let epoch: string = randomUUID();
   let former: string | null = null;
   let changes = 0;
-  let sinceMs = -Infinity;
+  /** The epochs by their marks, oldest first. */
+  let history: readonly { readonly mark: string; readonly sinceMs: number }[] = [
+    { mark: epoch, sinceMs: -Infinity },
+  ];
   let hasStarted = false;
   let tier: string | null = null;
   /** What the saved prices were learned under, and when they were taken up. */
@@ -93,7 +96,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   }
 
   function begin(evidence: PriceEvidence): void {
-    sinceMs = stamp();
+    history = [...history, { mark: epoch, sinceMs: stamp() }].slice(-MOST_ENDED);
     saved = null;
     ended = [{ evidence, atMs: clock.now() }, ...ended].slice(0, MOST_ENDED);
     log.warn("prices.epoch.ended", { evidence: evidence.kind, ...whereOf(evidence) });
@@ -109,17 +112,21 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 
   channel?.offer(epoch);
   channel?.subscribe(() => {
-    // The mark received at the start names the epoch that this replica joins.
-    if (hasStarted) begin({ kind: "replica" });
     former = epoch;
     epoch = current();
+    // The mark received at the start names the epoch that this replica joins.
+    if (hasStarted) begin({ kind: "replica" });
     changed();
   });
 
   return {
-    of: (askedMs) => (askedMs > sinceMs ? current() : OVER),
+    of: (askedMs) => history.findLast(({ sinceMs }) => sinceMs < askedMs)?.mark ?? OVER,
     current,
-    isOver: (epochOf) => epochOf !== current(),
+    hasChangedSince({ epoch: mark, askedMs }) {
+      const at = history.findIndex((one) => one.mark === mark);
+      const later = at === -1 ? history.filter(({ sinceMs }) => sinceMs >= askedMs) : history.slice(at + 1);
+      return later.some((one) => one.mark.startsWith(CHANGE));
+    },
     isDoubtful: ({ epoch, askedMs }) => epoch !== current() || (saved !== null && askedMs <= saved.untilMs),
     end,
     noteTier(named) {
@@ -139,6 +146,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     resume(taken) {
       hasStarted = true;
       epoch = current();
+      history = [{ mark: epoch, sinceMs: -Infinity }];
       saved = taken && { tier: taken.tier, untilMs: stamp() };
       changed();
     },
@@ -152,10 +160,16 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 /** The same for the same evidence on every replica, so that what several notice ends one epoch once. */
 function markAfter(current: string, evidence: PriceEvidence): string {
   if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();
-  return createHash("sha256")
-    .update(JSON.stringify([current, evidence]))
-    .digest("base64url");
+  return (
+    CHANGE +
+    createHash("sha256")
+      .update(JSON.stringify([current, evidence]))
+      .digest("base64url")
+  );
 }
+
+/** So begin the marks of epochs that evidence of a change has opened. */
+const CHANGE = "changed:";
 
 /** What a log line says of it: never an amount. */
 function whereOf(evidence: PriceEvidence): Partial<Combination> {

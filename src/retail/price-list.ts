@@ -172,8 +172,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       throw new ServiceError("upstream_contract", "The registry service names a price in another currency.");
     }
     log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
-    // The price of an epoch that is over may well have changed: that confirms the evidence which ended it.
-    if (epochs.isOver(epoch)) return answered(epochs.of(askedMs));
+    if (epochs.hasChangedSince({ epoch, askedMs: before.askedMs })) return answered(epochs.of(askedMs));
     epochs.end({ kind: "quote", ...what, from, to: wholesale });
     save();
     return answered(epochs.current());

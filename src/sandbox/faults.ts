@@ -28,7 +28,7 @@ export interface FaultRequest {
   readonly elsewhere?: string | undefined;
 }
 
-export interface ActiveFault extends FaultRequest {
+interface ActiveFault extends FaultRequest {
   readonly operation: Target;
   /** How many calls, or connections, it has struck. */
   readonly struck: number;

@@ -14,7 +14,7 @@ import type { Due, Scheduled } from "./schedule.js";
 import type { Call } from "./usage.js";
 import type { Reseller, World } from "./world.js";
 
-export interface CredentialStats {
+interface CredentialStats {
   readonly key: string;
   readonly reseller: string;
   readonly revoked: boolean;
@@ -39,7 +39,7 @@ export interface Stats {
 }
 
 /** Both must hold before a reseller can have API access or credentials. */
-export interface AccountSecurity {
+interface AccountSecurity {
   readonly emailVerified?: boolean | undefined;
   readonly twoFactor?: boolean | undefined;
 }

@@ -21,17 +21,13 @@ import type { ShapeChoice } from "./presets.js";
 import type { Shapes } from "./shapes.js";
 import { World } from "./world.js";
 
-export type { After, LatencyChange } from "./behaviour.js";
+export type { After } from "./behaviour.js";
 export type { Change } from "./changes.js";
 export type { Credential } from "./credentials.js";
 export type { Delivered } from "./delivery.js";
 export { OPERATIONS } from "./faults.js";
-export type { FaultReport, FaultRequest, Operation, Target } from "./faults.js";
-export type { HeldAnswer, Hold, HoldRequest } from "./holds.js";
-export type { Control, CredentialStats, Stats } from "./portal.js";
-export type { ShapeChoice } from "./presets.js";
-export type { RateLimit } from "./rolling-window.js";
-export type { Shapes } from "./shapes.js";
+export type { Operation } from "./faults.js";
+export type { Control } from "./portal.js";
 
 export interface SandboxOptions {
   /** Default: config/sandbox.yaml of this package. */

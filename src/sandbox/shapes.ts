@@ -67,7 +67,7 @@ export function createShapes(settings: ShapeSettings): Shapes {
 /** The plainest reading of the document. */
 export const plainShapes: Shapes = createShapes(shapeSettings({ preset: "documented" }));
 
-export function decimal(cents: number): string {
+function decimal(cents: number): string {
   const digits = String(Math.abs(cents)).padStart(3, "0");
   return `${cents < 0 ? "-" : ""}${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }

@@ -7,10 +7,10 @@ import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import { compareRetail, type Retail, sameWholesale, type Wholesale } from "../money.js";
+import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList, QuotedPrice } from "../retail/price-list.js";
-import type { Assessment, Assessor, AvailableCheck, Demands, PricedAssessment } from "./assessment.js";
+import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
 export type { VisitorAsk } from "./name-facts.js";
@@ -91,22 +91,17 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return null;
   }
 
-  /** The highest that the name may prove to cost, whichever of the facts holds. */
-  function doubtfulPrice({ value }: AvailableCheck, quote: QuotedPrice, what: Combination): Retail | null {
-    const candidates = [
-      retail(value.wholesale, what, "ordinary"),
-      sameWholesale(value.wholesale, quote.wholesale) ? null : retail(value.wholesale, what, "premium"),
-      retail(quote.wholesale, what, "ordinary"),
-    ].filter((price) => price !== null);
-    return candidates.reduce<Retail | null>(
-      (highest, price) => (highest === null || compareRetail(price, highest) > 0 ? price : highest),
-      null,
-    );
-  }
-
   function priced(assessed: PricedAssessment, what: Combination): Priced {
     const { kind, check, quote } = assessed;
-    if (kind === "doubtful") return { premium: false, price: doubtfulPrice(check, quote, what), stale: true };
+    if (kind === "doubtful") {
+      // Where they contradict each other either may be wrong.
+      const agrees = sameWholesale(check.value.wholesale, quote.wholesale);
+      return {
+        premium: false,
+        price: agrees ? retail(check.value.wholesale, what, "ordinary") : null,
+        stale: true,
+      };
+    }
     // Where the currencies differ nobody can compare the prices.
     if (check.value.wholesale.currency !== quote.wholesale.currency) {
       notFormed(what, "currencies_differ");

@@ -21,7 +21,7 @@ export interface Answered<T> {
   readonly answeredMs: number;
 }
 
-export interface Call<T> extends UpstreamRequest {
+interface Call<T> extends UpstreamRequest {
   readonly operation: Operation;
   /** The one name that it is about, if there is one. */
   readonly name?: DomainName;

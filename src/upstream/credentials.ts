@@ -20,7 +20,7 @@ export interface Credential {
   readonly fingerprint: string;
 }
 
-export interface CredentialState {
+interface CredentialState {
   readonly role: "active" | "standby";
   readonly fingerprint: string;
   readonly refused: boolean;

@@ -2,7 +2,7 @@
 import type { Clock } from "../clock.js";
 import { type Operation, OPERATIONS } from "./vocabulary.js";
 
-export interface OperationFigures {
+interface OperationFigures {
   readonly operation: Operation;
   readonly calls: number;
   /** Of these, those without a usable answer: refused, broken off or too late. */

@@ -35,7 +35,7 @@ export interface RawAnswer {
 }
 
 /** What was asked, and with which credential. */
-export interface Question {
+interface Question {
   readonly operation: Operation;
   /** Null if it isn't about one name. */
   readonly name: DomainName | null;

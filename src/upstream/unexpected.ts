@@ -17,7 +17,7 @@ import {
 } from "./vocabulary.js";
 import { isFields, WrittenNumber } from "./written-json.js";
 
-export interface UnexpectedShape {
+interface UnexpectedShape {
   readonly operation: Operation;
   /** Such as `data.registrar (string)` or `error.code "frozen"`. */
   readonly what: string;

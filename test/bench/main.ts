@@ -1,10 +1,12 @@
 /**
- * `npm run bench -- NAME… [--rounds N] [--seconds S]`: prints tables; `quota` is all of its parts; without a name, everything but `truth`.
- * The settings are for `http` and, the rounds alone, for `start`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
+ * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
+ * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods`.
+ * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchQuota } from "./quota.js";
@@ -16,6 +18,7 @@ import { benchTruth, type TruthOptions } from "./truth.js";
 interface Options extends TruthOptions {
   readonly rounds?: number;
   readonly seconds?: number;
+  readonly only?: string;
 }
 
 const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
@@ -25,6 +28,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   http: benchHttp,
   start: benchStart,
   memory: benchMemory,
+  floods: benchFloods,
 };
 const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth };
 
@@ -36,6 +40,7 @@ const { values, positionals: given } = parseArgs({
     histories: { type: "string" },
     seed: { type: "string" },
     history: { type: "string" },
+    only: { type: "string" },
   },
 });
 const numbers = {
@@ -47,6 +52,7 @@ const numbers = {
 const options: Options = {
   ...numbers,
   ...(values.history !== undefined && { history: values.history }),
+  ...(values.only !== undefined && { only: values.only }),
 };
 for (const [name, value] of Object.entries(numbers)) {
   if (!Number.isInteger(value) || value < 1) {

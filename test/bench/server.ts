@@ -1,7 +1,7 @@
 /** Servers as processes of their own, started as their users start them; what they spend and hold is read from outside. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingHttpHeaders, request } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +22,7 @@ export interface Question {
 export interface Answer {
   readonly status: number;
   readonly etag: string | undefined;
+  readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
@@ -85,6 +86,10 @@ export class Server {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** Over a connection of its own, and without fetch, whose `Cache-Control: no-cache` beside If-None-Match keeps 304 away. */
   ask({ path, headers = {}, body }: Question): Promise<Answer> {
     const sent = body === undefined ? undefined : JSON.stringify(body);
@@ -102,7 +107,7 @@ export class Server {
         response.on("data", (part: Buffer) => parts.push(part)).once("error", failed);
         response.once("end", () => {
           const { statusCode: status = 0, headers } = response;
-          done({ status, etag: headers.etag, body: Buffer.concat(parts) });
+          done({ status, etag: headers.etag, headers, body: Buffer.concat(parts) });
         });
       });
       asked.once("error", failed).end(sent);

@@ -14,7 +14,7 @@ const CLIENT = fileURLToPath(new URL("../../client/", import.meta.url));
 const COMPILER = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
 
 const program = `
-import { createClient, StorefrontProblem, type Availability, type Money } from "af-storefront-client";
+import { createClient, searchAsYouType, StorefrontProblem, type Availability, type Money } from "af-storefront-client";
 
 const client = createClient({ baseUrl: process.argv[2] ?? "" });
 const search = await client.search({ q: "kabul", tlds: [".af", ".com.af"] });
@@ -24,6 +24,13 @@ for await (const event of client.searchStream({ q: "kabul", tlds: [".af"] })) {
   if (event.event === "result") found.push(event.result);
   else complete = event.complete;
 }
+const typed = await new Promise<string[]>((done) => {
+  searchAsYouType(client, {
+    onChange: ({ phase, results }) => {
+      if (phase === "done") done(results.map(({ domain }) => domain));
+    },
+  }).search({ q: "kabul", tlds: [".af"] });
+});
 const quote: Money = (await client.quote({ tld: ".af", action: "renewal", years: 2 })).price;
 const cart = await client.cart([{ domain: "kabul.af", action: "registration", years: 1 }]);
 // @ts-expect-error an action that nobody sells does not compile
@@ -32,6 +39,7 @@ console.log(JSON.stringify({
   searched: search.results.map(({ domain }) => domain),
   streamed: found.map(({ domain, status }) => [domain, status]),
   complete,
+  typed,
   quote,
   total: cart.total,
   refused: refused instanceof StorefrontProblem && [refused.code, refused.errors[0]?.field],
@@ -61,6 +69,7 @@ test("a fresh project compiles and runs a search, a stream, a quote and a cart",
       searched: ["kabul.af", "kabul.com.af"],
       streamed: [["kabul.af", "available"]],
       complete: true,
+      typed: ["kabul.af"],
       quote: { amount: expect.any(String), currency: "USD" },
       total: [{ amount: expect.any(String), currency: "USD" }],
       refused: ["invalid_request", "action"],

@@ -170,6 +170,13 @@ describe("a search", () => {
     expect(last().phase).toBe("done");
   });
 
+  test("says until when the service waits for the registry", async () => {
+    answers = [() => new Promise(() => {})];
+    box.search({ q: "kabul" });
+    await pass(0);
+    expect(last()).toMatchObject({ phase: "searching", untilMs: Date.now() + 30_000 });
+  });
+
   test("is tried at once when somebody does not want to wait", async () => {
     answers = [refused("quota_exhausted", 503, 30), refused("quota_exhausted", 503, 20)];
     box.search({ q: "kabul" });

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";

@@ -64,7 +64,7 @@ describeWithBrowser("the cart", () => {
                   ...line,
                   domain: "kabul.net.af",
                   price: null,
-                  status: "unknown",
+                  status: "not_checked",
                   problem: { code: "upstream_timeout", detail: "x", retryAfter: 5 },
                 },
               ],
@@ -81,11 +81,15 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await told(page);
     expect(await texts(page, ".item .problem")).toEqual([
-      "Someone else has just registered it. Remove it to go on.",
+      "Someone else has just registered this name. Remove it.",
       "The registry is very slow right now. Try again in a minute.",
     ]);
     expect(await status(page).textContent()).toMatch(/^1 of 3 names can be ordered\. .* held for you/);
     expect(await total(page).textContent()).toBe("Total: $26.99");
+    expect(await page.locator("#cart-order .button:visible").allTextContents()).toEqual([
+      "Go to checkout",
+      "Confirm again",
+    ]);
     await picture("storefront-cart-problems");
     expect(await axe()).toEqual([]);
   });
@@ -196,6 +200,18 @@ describeWithBrowser("the cart", () => {
     await page.close();
     await other.goto("/");
     await isAsBefore(other);
+  });
+
+  test("is the same in two tabs", async () => {
+    const { page } = await shop.visitor();
+    const other = await page.context().newPage();
+    await other.goto("/");
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await other.locator('.item[data-domain="kabul.af"]').waitFor();
+    await other.getByRole("button", { name: "Remove kabul.af" }).click();
+    await page.getByText("Your cart is empty.").waitFor();
+    expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
   });
 
   test("a link to a search searches once and leaves the address clean", async () => {

@@ -1,21 +1,12 @@
 /** What visitors see of a search in a real browser: each name in its place, its price, and why and how long they wait. */
 import { expect, test } from "@jest/globals";
-import type { Page, Route } from "playwright-core";
 import { CHECK } from "../support/service.js";
-import { refusal, result, streamed } from "./support/answers.js";
+import { onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, look, openShop, row, searchFor, texts } from "./support/storefront.js";
-
-/** Only what is asked of the upstream; what memory holds is asked while somebody types. */
-async function onSearch(page: Page, answer: (route: Route) => Promise<void>): Promise<void> {
-  await page.route("/v1/search?*", (route) =>
-    route.request().url().includes("only=known") ? route.continue() : answer(route),
-  );
-}
+import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 describeWithBrowser("a search at the storefront", () => {
   const shop = openShop();
-  const status = (page: Page) => page.locator("#search-status");
 
   test("finds a name under every ending sold, the exact one first, with prices, and tells it to a screen reader", async () => {
     const { page, picture, weight } = await shop.visitor();
@@ -138,112 +129,5 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await axe()).toEqual([]);
     await page.locator('.idea[data-domain="mygoogle.af"] button').click();
     expect(await texts(page, ".item .domain")).toEqual(["mygoogle.af"]);
-  });
-
-  // The price list is the first question and the look into memory the second; or a name may not be asked for at the registry.
-  test.each([
-    [
-      "too many questions",
-      "You have searched a lot in a short time. Please wait a moment.",
-      { CLIENT_RATE_PER_MINUTE: "2" },
-    ],
-    [
-      "too many new names",
-      "Many people are searching right now, so some names could not be checked.",
-      { CLIENT_COLD_PER_MINUTE: "1" },
-    ],
-  ])("says in words that it must wait, counts down, and goes on by itself: %s", async (_, why, env) => {
-    const at = await shop.start({ env });
-    const { page, axe, picture } = await shop.visitor({ at, stopped: true, colorScheme: "dark" });
-    await searchFor(page, "herat");
-    await shop.clock.advance(30_000);
-    await page.locator("#query").focus();
-    await page.keyboard.press("ControlOrMeta+a");
-    await page.keyboard.type("balkh");
-    await page.keyboard.press("Enter");
-    await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect(await status(page).textContent()).toBe(`${why} We will try again in 30 seconds.`);
-    expect(await page.locator("#live").textContent()).toBe(`${why} We will try again in 30 seconds.`);
-    await look(page, 10_000, async () => {
-      await picture("storefront-wait-dark");
-      expect(await axe()).toEqual([]);
-    });
-    expect(await status(page).textContent()).toBe(`${why} We will try again in 20 seconds.`);
-    // Spoken once: a screen reader is not told every second.
-    expect(await page.locator("#live").textContent()).toMatch(/30 seconds\.$/);
-    await shop.clock.advance(30_000);
-    await page.clock.runFor(21_000);
-    await done(page);
-    expect(await texts(page, ".names .domain")).toContain("balkh.af");
-  });
-
-  test("lets people try by hand while it waits and after it has failed", async () => {
-    let answers = [refusal("quota_exhausted", 503, 30), refusal("upstream_failed", 502)];
-    let asked = 0;
-    const { page, axe, picture } = await shop.visitor({
-      stopped: true,
-      before: (page) =>
-        onSearch(page, (route) => {
-          asked += 1;
-          const next = answers.shift();
-          return next === undefined ? route.continue() : route.fulfill(next);
-        }),
-    });
-    const again = page.locator("#search-again");
-    await page.locator("#query").focus();
-    await page.keyboard.type("kabul");
-    await page.keyboard.press("Enter");
-    await page.getByText("Many people are searching right now. We will try again in 30").first().waitFor();
-    expect(await again.textContent()).toBe("Try now");
-    await again.click();
-    await page.locator('#search-status[data-kind="failed"]').waitFor();
-    expect(await status(page).textContent()).toBe(
-      "The registry is not answering properly. Try again in a few minutes.",
-    );
-    expect(await again.textContent()).toBe("Try again");
-    await look(page, 60_000, async () => {
-      await picture("storefront-refused");
-      expect(await axe()).toEqual([]);
-    });
-    expect(asked).toBe(2);
-    answers = [];
-    await again.click();
-    await done(page);
-    expect(await again.isVisible()).toBe(false);
-  });
-
-  test("asks again for what could not be known in time, and for that alone", async () => {
-    const asked: (string | null)[] = [];
-    const { page } = await shop.visitor({
-      stopped: true,
-      before: (page) =>
-        onSearch(page, (route) => {
-          asked.push(new URL(route.request().url()).searchParams.get("tlds"));
-          if (asked.length > 1) return route.continue();
-          const unknown = result("kabul.com.af", ".com.af", "unknown", { retryAfter: 7 });
-          return route.fulfill(streamed([result("kabul.af", ".af", "available"), unknown], false));
-        }),
-    });
-    await page.locator("#query").focus();
-    await page.keyboard.type("kabul");
-    await page.keyboard.press("Enter");
-    await row(page, "kabul.com.af").getByText("Not checked yet").waitFor();
-    expect(await status(page).textContent()).toMatch(/We will try again in 7 seconds\.$/);
-    await page.clock.runFor(8_000);
-    await row(page, "kabul.com.af").getByText("Available").waitFor();
-    expect(asked).toEqual([null, ".com.af"]);
-  });
-
-  test("goes on by itself when the connection is back, and says that it was lost", async () => {
-    const { page, picture } = await shop.visitor();
-    await page.context().setOffline(true);
-    await page.locator("#query").focus();
-    await page.keyboard.type("kabul");
-    await page.keyboard.press("Enter");
-    await page.getByText("You are offline.").first().waitFor();
-    await picture("storefront-offline");
-    await page.context().setOffline(false);
-    await done(page);
-    expect(await row(page, "kabul.af").textContent()).toContain("Available");
   });
 });

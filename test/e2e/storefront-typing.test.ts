@@ -14,14 +14,14 @@ const ENDINGS = 4;
 
 /** Typed with nothing replaced but the clock of the page, so that a busy machine does not make a pause. */
 const NAMES = ["saffronmarket", "kabul", "my-shop24", "zaranj.af", "www.bamyan-tours.com.af", "افغانستان"];
-/** As many of the label corpus as `TYPING_NAMES` says, typed in real time. */
+/** 100 labels of the file that `TYPING_NAMES_FILE` names, one a line, typed in real time. */
 const CORPUS = (process.env["TYPING_NAMES_FILE"] ?? "") === "" ? [] : corpus();
 
 function corpus(): string[] {
   const lines = readFileSync(process.env["TYPING_NAMES_FILE"] ?? "", "utf8").split("\n");
   const labels = lines.flatMap((line) => {
     const label = line.trim();
-    return label !== "" && !label.startsWith("#") ? [label] : [];
+    return /^[a-z\d-]+$/.test(label) ? [label] : [];
   });
   const step = Math.floor(labels.length / 100);
   return labels.filter((_label, at) => at % step === 0).slice(0, 100);

@@ -1,6 +1,6 @@
 /** Whom the quota counts as one client. */
 import { expect, test } from "@jest/globals";
-import { askerOf } from "../../src/http/context.js";
+import { askerOf } from "../../src/http/edge/client.js";
 
 test("an IPv4 address is one client, however it is written", () => {
   expect(askerOf("203.0.113.7")).toEqual({ client: "203.0.113.7" });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import express from "express";
 import request from "supertest";
 import { systemClock } from "../../src/clock.js";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { createAccessLog, requestContext } from "../../src/http/context.js";
 import { pageRoutes } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/problems.js";
@@ -14,7 +14,7 @@ const log = createLog("error");
 const withPages = (storefront: boolean) =>
   express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    pageRoutes({ storefront }),
+    pageRoutes({ storefront, checkoutUrl: null, demoCheckout: null }),
     problemHandler(log, () => undefined),
   );
 

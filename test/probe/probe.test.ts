@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
-import { type Config, readConfig } from "../../src/config.js";
+import { type Config, readConfig } from "../../src/config/env.js";
 import { probe } from "../../src/probe/probe.js";
 import type { Result } from "../../src/probe/result.js";
 import { tableOf } from "../../src/probe/table.js";

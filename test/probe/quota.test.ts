@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/clock.js";
-import { type Config, readConfig } from "../../src/config.js";
+import { type Config, readConfig } from "../../src/config/env.js";
 import { NotProbedError, probe } from "../../src/probe/probe.js";
 import type { Result } from "../../src/probe/result.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";

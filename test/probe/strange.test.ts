@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createServer, type Server } from "node:http";
 import { systemClock } from "../../src/clock.js";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { probe } from "../../src/probe/probe.js";
 import type { Result } from "../../src/probe/result.js";
 import { tableOf } from "../../src/probe/table.js";

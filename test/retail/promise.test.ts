@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import * as fc from "fast-check";
 import { calculateJwkThumbprint, createLocalJWKSet, jwtVerify } from "jose";
 import { z } from "zod";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { decimal, parseWholesale, retailOf } from "../../src/money.js";
 import {
   createPromises,

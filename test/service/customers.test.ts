@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { z } from "zod";
-import { readConfig } from "../../src/config.js";
+import { readConfig } from "../../src/config/env.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";

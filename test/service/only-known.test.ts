@@ -16,7 +16,16 @@ function expectShape(schema: "Availability" | "Search", body: unknown): void {
 }
 
 function unknown(domain: string, tld = ".af") {
-  return { domain, tld, status: "unknown", available: false, price: null, asOf: null, stale: false };
+  return {
+    domain,
+    tld,
+    status: "unknown",
+    available: false,
+    price: null,
+    renewal: null,
+    asOf: null,
+    stale: false,
+  };
 }
 
 describe("with only=known", () => {

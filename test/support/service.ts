@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { createApp } from "../../src/app.js";
 import type { Clock } from "../../src/clock.js";
-import { readConfig, type Scope } from "../../src/config.js";
+import { readConfig, type Scope } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../src/sandbox/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -260,7 +260,8 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
-  const isJson = /[/+]json\b/.test(headers["content-type"] ?? "") && text !== "";
+  const isText = headers["content-encoding"] === undefined;
+  const isJson = isText && /[/+]json\b/.test(headers["content-type"] ?? "") && text !== "";
   const body: unknown = isJson ? JSON.parse(text) : text;
   return { status: response.statusCode ?? 0, headers, text, body };
 }
@@ -287,7 +288,9 @@ export const STATUS_OF: Readonly<Record<string, number>> = {
   not_acceptable: 406,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  expectation_failed: 417,
   rate_limited: 429,
+  headers_too_large: 431,
   internal: 500,
   upstream_failed: 502,
   upstream_contract: 502,

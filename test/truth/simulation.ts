@@ -10,7 +10,7 @@ import { join } from "node:path";
 import perfHooks from "node:perf_hooks";
 import { z } from "zod";
 import { type App, createApp } from "../../src/app.js";
-import { type Config, readConfig } from "../../src/config.js";
+import { type Config, readConfig } from "../../src/config/env.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";

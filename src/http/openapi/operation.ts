@@ -19,6 +19,9 @@ export interface OperationFacts {
   readonly problems: readonly ProblemResponse[];
 }
 
+/** Before a request reaches its route. */
+const ANY_REQUEST = ["ExpectationFailed", "HeadersTooLarge"] as const satisfies readonly ProblemResponse[];
+
 export function operation(facts: OperationFacts): JsonObject {
   const { scope, description, parameters, body } = facts;
   return {
@@ -39,7 +42,7 @@ export function operation(facts: OperationFacts): JsonObject {
         content: { "application/json": { schema: schemaRef(body.schema), example: body.example } },
       },
     }),
-    responses: { ...facts.answers, ...problemRefs(facts.problems) },
+    responses: { ...facts.answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
   };
 }
 
@@ -58,11 +61,20 @@ export interface AnswerFacts {
   readonly headers?: JsonObject;
 }
 
-/** An answer outside /v1, without RateLimit headers. */
-export function answer({ description, content, cache, headers }: AnswerFacts): JsonObject {
+/** An answer without RateLimit headers. */
+export function answer(facts: AnswerFacts): JsonObject {
+  return sharedAnswer({
+    cache: NO_STORE,
+    ...facts,
+    headers: { "x-request-id": REQUEST_ID, ...facts.headers },
+  });
+}
+
+/** An answer that a shared cache may keep, so it carries nothing about the client that asked. */
+export function sharedAnswer({ description, content, cache, headers }: AnswerFacts): JsonObject {
   return {
     description,
-    headers: { "x-request-id": REQUEST_ID, "Cache-Control": cache ?? NO_STORE, ...headers },
+    headers: { ...headers, ...(cache !== undefined && { "Cache-Control": cache }) },
     ...(content !== undefined && {
       content: Object.fromEntries(
         [content]
@@ -92,6 +104,13 @@ export function query(
 ): JsonObject {
   return { name, in: "query", description, schema, ...rest };
 }
+
+export const IF_NONE_MATCH: JsonObject = {
+  name: "If-None-Match",
+  in: "header",
+  description: "The ETag of an answer already held.",
+  schema: { type: "string" },
+};
 
 export function inPath(name: string, description: string, schema: JsonObject, example: string): JsonObject {
   return { name, in: "path", required: true, description, schema, example };

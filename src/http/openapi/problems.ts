@@ -15,7 +15,10 @@ export const PROBLEM_MEANINGS = {
   not_acceptable: "The service can't answer in any of the formats in the `Accept` header.",
   payload_too_large: "The body is larger than 32 kB.",
   unsupported_media_type: "The body must be sent as `application/json` in UTF-8.",
+  expectation_failed:
+    "The `Expect` header asks for something other than `100-continue`. Send the request without it.",
   rate_limited: "This client sent too many requests. It is served again after `retryAfter` seconds.",
+  headers_too_large: "The request line and the headers together are larger than 16 kB.",
   internal: "The service itself failed. The error is logged with the request id.",
   upstream_failed:
     "The registry service refused the call or failed, and there is no known answer to show instead.",
@@ -37,7 +40,9 @@ const RESPONSES = {
   NotAcceptable: ["not_acceptable"],
   PayloadTooLarge: ["payload_too_large"],
   UnsupportedMediaType: ["unsupported_media_type"],
+  ExpectationFailed: ["expectation_failed"],
   RateLimited: ["rate_limited"],
+  HeadersTooLarge: ["headers_too_large"],
   Internal: ["internal"],
   UpstreamFailed: ["upstream_failed", "upstream_contract"],
   Unavailable: ["quota_exhausted", "shutting_down"],

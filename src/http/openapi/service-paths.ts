@@ -1,5 +1,6 @@
 /** Paths for operators and tools: metrics, health, keys, error codes, this document (contract sections 3, 6 and 7). */
-import { answer, inPath, operation } from "./operation.js";
+import { ETAG } from "./headers.js";
+import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
 import { problemKind } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "./service-shapes.js";
@@ -15,6 +16,11 @@ const HEALTH = {
     prices: [{ status: "pass" }],
   },
 };
+
+const NOT_MODIFIED = answer({
+  description: "What is already held is still the same.",
+  headers: { ETag: ETAG },
+});
 
 function state(description: string, word: string): JsonObject {
   return answer({ description, content: { schema: schemaRef("Status"), example: { status: word } } });
@@ -44,7 +50,7 @@ const metrics = operation({
       },
     }),
   },
-  problems: ["Unauthenticated", "Forbidden", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "Unauthenticated", "Forbidden", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const live = operation({
@@ -87,14 +93,19 @@ const problem = operation({
   id: "getProblemKind",
   tag: "service",
   summary: "Explanation of an error code.",
-  parameters: [inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
+  parameters: [
+    inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted"),
+    IF_NONE_MATCH,
+  ],
   answers: {
     200: answer({
       description: "The explanation.",
       content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["NotFound", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "NotFound", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const keys = operation({
@@ -102,6 +113,7 @@ const keys = operation({
   tag: "service",
   summary: "Public keys that verify signed carts.",
   description: "A signed cart names its key by `kid`. The keys of all valid signed carts are included.",
+  parameters: [IF_NONE_MATCH],
   answers: {
     200: answer({
       description: "A JWK set. It is empty if the service has no signing key.",
@@ -120,15 +132,18 @@ const keys = operation({
           ],
         },
       },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 const document = operation({
   id: "getOpenApiDocument",
   tag: "service",
   summary: "This document.",
+  parameters: [IF_NONE_MATCH],
   answers: {
     200: answer({
       description: "An OpenAPI 3.1 document.",
@@ -143,9 +158,11 @@ const document = operation({
           required: ["openapi", "info", "paths"],
         },
       },
+      headers: { ETag: ETAG },
     }),
+    304: NOT_MODIFIED,
   },
-  problems: ["InvalidRequest", "Internal", "ShuttingDown"],
+  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 
 export const SERVICE_PATHS: JsonObject = {

@@ -1,7 +1,7 @@
 /** What everyone may ask: availability, search, prices and quotes (contract section 4). */
 import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
-import { countedAnswer, operation, query } from "./operation.js";
+import { countedAnswer, IF_NONE_MATCH, operation, query, sharedAnswer } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
 const AS_OF = "2026-03-01T09:30:00.000Z";
@@ -149,21 +149,16 @@ const prices = operation({
     query("tld", "Only this TLD.", TLD, { example: ".af" }),
     query("action", "Only this action.", ACTION, { example: "registration" }),
     query("years", "Only this term.", YEARS, { example: 1 }),
-    {
-      name: "If-None-Match",
-      in: "header",
-      description: "The ETag of a list already held.",
-      schema: { type: "string" },
-    },
+    IF_NONE_MATCH,
   ],
   answers: {
-    200: countedAnswer({
+    200: sharedAnswer({
       description: "The prices.",
       content: { schema: schemaRef("PriceList"), example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
       cache: pricesCache,
       headers: { ETag: ETAG },
     }),
-    304: countedAnswer({
+    304: sharedAnswer({
       description: "The list already held is still the right one.",
       cache: pricesCache,
       headers: { ETag: ETAG },

@@ -1,7 +1,8 @@
 /** The cart as it is seen: its lines with their terms and problems, the total, the time that the price holds, and the one next step. */
+import type { QuoteLine } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";
-import { type Cart, type Change, type Line, MOST_NAMES } from "./cart.js";
+import { type Cart, type Change, MOST_NAMES } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import type { Wanted } from "./results.js";
@@ -24,6 +25,7 @@ export class CartView {
   readonly #statusLine = byId("cart-status", HTMLElement);
   readonly #confirm = byId("cart-confirm", HTMLButtonElement);
   readonly #checkout = byId("cart-checkout", HTMLFormElement);
+  readonly #goOn = byId("cart-go-on", HTMLButtonElement);
   readonly #promise = byId("cart-promise", HTMLInputElement);
   readonly #bar = byId("cart-bar", HTMLElement);
   readonly #barTotal = byId("cart-bar-total", HTMLElement);
@@ -40,7 +42,7 @@ export class CartView {
     this.#say = parts.say;
     this.#texts = parts.texts;
     this.#confirm.addEventListener("click", () => {
-      void this.#cart.confirm();
+      if (this.#cart.confirmed.kind !== "asking") void this.#cart.confirm();
     });
     this.#undo.addEventListener("click", () => {
       const item = this.#cart.removed;
@@ -124,11 +126,17 @@ export class CartView {
     this.#statusLine.textContent = this.#statusText();
     this.#statusLine.dataset["kind"] = isOver ? "over" : confirmed.kind;
     const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
+    const isFocused = this.#order.contains(document.activeElement);
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
-    this.#confirm.hidden = goesOn;
+    // With every line priced there is one next step.
+    const isWhole = confirmed.kind === "told" && confirmed.quotes.items.every(({ price }) => price !== null);
+    this.#confirm.hidden = goesOn && isWhole;
+    this.#confirm.classList.toggle("second", goesOn);
     this.#confirm.textContent = confirmed.kind === "told" ? texts.page.confirmAgain : texts.page.confirm;
-    this.#confirm.disabled = confirmed.kind === "asking";
+    this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
+    // The button that was pressed may have given way to the other.
+    if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();
   }
 
   #draw(): void {
@@ -185,7 +193,7 @@ export class CartView {
   }
 
   /** What is wrong with a line and what to do about it; empty where it has a price. */
-  #problem({ price, status, problem }: Line): string {
+  #problem({ price, status, problem }: QuoteLine): string {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;
     const { problems } = this.#texts;

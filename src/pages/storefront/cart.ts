@@ -23,12 +23,6 @@ export type Confirmed =
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
   | { readonly kind: "told"; readonly quotes: Quotes };
 
-/** In the schema as soon as the service sends it. */
-export type Line = Omit<QuoteLine, "status"> & {
-  readonly status: string;
-  readonly problem?: { readonly code: string; readonly detail: string; readonly retryAfter?: number };
-};
-
 /** What has happened to the cart. `names`: other terms, or another tab. `prices`: news of what was asked. */
 export type Change =
   { readonly kind: "added" | "removed"; readonly item: Wanted } | { readonly kind: "names" | "prices" };
@@ -56,6 +50,10 @@ export class Cart implements Basket {
     this.#prices = parts.prices;
     this.#changed = parts.changed;
     this.#restore();
+    addEventListener("online", () => {
+      if (this.#confirmed.kind === "refused" && this.#confirmed.problem.code === "unreachable")
+        void this.confirm();
+    });
     onKeptElsewhere("cart", () => {
       this.#asking.abort();
       this.#restore();
@@ -113,7 +111,7 @@ export class Cart implements Basket {
     );
   }
 
-  line(domain: string): Line | undefined {
+  line(domain: string): QuoteLine | undefined {
     if (this.#confirmed.kind !== "told") return undefined;
     return this.#confirmed.quotes.items.find((line) => line.domain === domain);
   }

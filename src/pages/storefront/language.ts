@@ -26,11 +26,16 @@ export function chosenLanguage(linked: string | null): Language {
   return known.find(isLanguage) ?? "en";
 }
 
-/** Writes the page's texts into an element and its descendants that name one, and sets the language of the document. */
-export function speakIn(texts: Texts): void {
+/** Tells the browser the language of the document and its direction. */
+export function directDocument({ language, locale, direction }: Texts): void {
   const root = document.documentElement;
-  root.lang = texts.language === "fa" ? texts.locale : texts.language;
-  root.dir = texts.direction;
+  root.lang = language === "fa" ? locale : language;
+  root.dir = direction;
+}
+
+/** Writes the page's texts into every element that names one. */
+export function speakIn(texts: Texts): void {
+  directDocument(texts);
   for (const at of document.querySelectorAll<HTMLElement>("[data-text]"))
     at.textContent = pageText(texts, at.dataset["text"]);
   for (const at of document.querySelectorAll<HTMLElement>("[data-label]"))

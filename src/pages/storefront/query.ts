@@ -15,14 +15,19 @@ const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
 
 /** `sold` are the endings sold, the main one first. */
 export function meaningOf(text: string, sold: readonly string[]): Meaning {
-  const parts = text.split(BETWEEN_NAMES).flatMap((part) => part.trim() || []);
+  const parts = text.split(BETWEEN_NAMES).flatMap(namesIn);
   const [only] = parts;
   if (only === undefined) return { kind: "none" };
   if (parts.length > 1) return listOf(parts, sold);
   const words = only.split(/\s+/);
   if (words.length === 1) return { kind: "name", q: only, offers: offersFor(only, sold) };
-  if (words.every((word) => word.includes("."))) return listOf(words, sold);
   return { kind: "name", q: words.join(""), offers: [words.join("-")] };
+}
+
+/** Words with an ending each are names of their own; other words are one name. */
+function namesIn(part: string): string[] {
+  const words = part.split(/\s+/).filter((word) => word !== "");
+  return words.every((word) => word.includes(".")) ? words : [words.join(" ")];
 }
 
 /** Where the results of a query will stand, the exact name first. */

@@ -24,17 +24,15 @@ export interface Basket {
   add(wanted: Wanted): void;
 }
 
+/** A row without an answer, and why there will be none. */
+export type Unanswered =
+  { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
+
 export type Row = {
   readonly label: string;
   readonly tld: string;
   readonly isExact: boolean;
-} & (
-  | { readonly state: "idle" | "typing" | "looking" | "failed"; readonly why?: string }
-  | { readonly state: "known"; readonly result: Availability }
-);
-
-/** In the schema as soon as the service sends it. */
-type WithRenewal = Availability & { readonly renewal?: Money | null };
+} & (Unanswered | { readonly state: "known"; readonly result: Availability });
 
 /** A price for a term, as it is shown. */
 interface Offer {
@@ -102,9 +100,9 @@ export class Results {
   }
 
   #stateWithout(texts: Texts, row: Row): (Node | string)[] {
-    if (row.state === "looking") return [texts.looking];
     if (row.state === "known") return [element("span", { class: "badge" }, texts.unknown)];
-    return row.state !== "typing" && row.why !== undefined ? [row.why] : [];
+    if (row.state === "failed") return [row.why];
+    return row.state === "looking" ? [texts.looking] : [];
   }
 
   #state(texts: Texts, result: Availability): HTMLElement {
@@ -113,13 +111,7 @@ export class Results {
     if (result.stale && result.asOf !== null)
       state.append(" ", element("small", {}, texts.asOf(timeOfDay(texts, result.asOf))));
     if (!result.available) return state;
-    const renewal = this.#renewal(result);
-    const note =
-      result.price === null
-        ? texts.noPrice
-        : renewal === null
-          ? texts.renewalUnknown
-          : texts.renewsAt(amount(texts, renewal.price), years(texts, renewal.years));
+    const note = result.price === null ? texts.noPrice : this.#renewal(texts, result);
     state.append(" ", element("span", { class: "renewal" }, note));
     return state;
   }
@@ -136,7 +128,8 @@ export class Results {
       "p",
       { class: "price" },
       ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
-      amount(texts, price),
+      // Apart, or in Arabic script its digits would join those of the term.
+      element("bdi", { dir: texts.direction }, amount(texts, price)),
       element("small", {}, note),
     );
   }
@@ -161,10 +154,12 @@ export class Results {
     return this.#prices.price(tld, "registration", term)?.promotion?.regular;
   }
 
-  #renewal(result: WithRenewal): Offer | null {
-    const listed = this.#prices.shortest(result.tld, "renewal");
-    const price = result.renewal === undefined && !result.premium ? listed?.price : result.renewal;
-    return price && listed ? { price, years: listed.years } : null;
+  /** In words; empty where an ordinary name's is not known yet. */
+  #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
+    if (premium) return texts.renewalUnknown;
+    const term = this.#prices.shortest(tld, "renewal")?.years;
+    if (renewal === null || term === undefined) return "";
+    return texts.renewsAt(amount(texts, renewal), years(texts, term));
   }
 
   #idea(texts: Texts, idea: Availability): HTMLElement {

@@ -31,6 +31,8 @@ const NOTHING: View = {
   untilMs: null,
 };
 
+/** Of half a minute; after some seconds people want to know what is going on. */
+const SLOW_WITH_LEFT = 27;
 /** As many letters of a query fit into two lines on a phone. */
 const LONG = 32;
 
@@ -75,7 +77,7 @@ export class SearchView {
     this.#texts = texts;
     this.#view = view;
     const isNews = view.phase !== before.phase || view.untilMs !== before.untilMs;
-    if (isNews) this.#count(view.phase === "waiting" ? view.untilMs : null);
+    if (isNews) this.#count(view.phase === "waiting" || view.phase === "searching" ? view.untilMs : null);
     this.#draw();
     const exact = knownExact(view);
     if (view.phase === "done" && isNews) this.#say(this.#statusText());
@@ -86,6 +88,7 @@ export class SearchView {
 
   #count(untilMs: number | null): void {
     this.#countdown.stop();
+    this.#secondsLeft = 0;
     if (untilMs === null) return;
     this.#countdown.start(untilMs, (left) => {
       this.#secondsLeft = left;
@@ -99,6 +102,8 @@ export class SearchView {
     if (!navigator.onLine && phase !== "idle" && phase !== "done") return texts.offline;
     if (phase === "idle" && text.trim() === "") return texts.page.hint;
     if (phase === "idle" || phase === "typing") return this.#typingText(meaning, text);
+    const isSlow = phase === "searching" && this.#secondsLeft > 0 && this.#secondsLeft <= SLOW_WITH_LEFT;
+    if (isSlow) return texts.slow(seconds(texts, this.#secondsLeft));
     if (phase === "searching")
       return meaning.kind === "list" ? this.#progress() : texts.lookingFor(isolated(shortened(text.trim())));
     if (phase === "waiting") {

@@ -13,7 +13,7 @@ import { byId } from "../element.js";
 import { checkNames } from "./name-list.js";
 import type { Prices } from "./prices.js";
 import { type Meaning, meaningOf, rowsFor } from "./query.js";
-import { type Results, type Row, rowOf } from "./results.js";
+import { type Results, type Row, rowOf, type Unanswered } from "./results.js";
 import { SearchView, type View } from "./search-view.js";
 import { keep, kept } from "./session.js";
 import { type Texts, wordsFor } from "./texts/texts.js";
@@ -31,6 +31,8 @@ export class Search {
   /** Ends the list that is being checked. */
   #checking = new AbortController();
   #rows = new Map<string, Row>();
+  /** Whether the search ended because the connection was lost. */
+  #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
 
   constructor(parts: {
@@ -96,8 +98,7 @@ export class Search {
       this.#view.show(this.#texts);
     });
     addEventListener("online", () => {
-      const { phase, problem } = this.#typed.state;
-      if (phase === "failed" && problem?.code === "unreachable") this.#retry();
+      if (this.#isLost) this.#retry();
       else this.#view.show(this.#texts);
     });
   }
@@ -162,18 +163,18 @@ export class Search {
     if (phase === "searching") this.#keep(Date.now());
     const isName = query !== null && problem?.code !== "invalid_request";
     const { label, tlds } = rowsFor(isName ? query.q : this.#texts.yourName, this.#prices.tlds);
-    const state = !isName
-      ? "idle"
-      : phase === "typing"
-        ? "typing"
-        : phase === "done" || phase === "failed"
-          ? "failed"
-          : "looking";
+    const without = ((): Unanswered => {
+      if (!isName) return { state: "idle" };
+      if (phase === "typing") return { state: "typing" };
+      // An ending under which this word makes no name has no answer at the end either.
+      if (phase === "done") return { state: "failed", why: this.#texts.notOffered };
+      return phase === "failed" ? { state: "failed", why: this.#texts.unknown } : { state: "looking" };
+    })();
     const rows = tlds.map((tld, at): Row => {
       const place = { label, tld, isExact: isName && at === 0 };
       const result = results.find((one) => one.tld === tld);
       const isAnswer = result !== undefined && (result.status !== "unknown" || phase !== "typing");
-      return isAnswer ? { ...rowOf(result), isExact: place.isExact } : { ...place, state };
+      return isAnswer ? { ...rowOf(result), isExact: place.isExact } : { ...place, ...without };
     });
     const others = isName ? results.filter(({ tld }) => !tlds.includes(tld)).map(rowOf) : [];
     this.#show({
@@ -216,10 +217,7 @@ export class Search {
     );
   }
 
-  #rowFor(
-    name: string,
-    state: { readonly state: "typing" | "looking" | "failed"; readonly why?: string },
-  ): Row {
+  #rowFor(name: string, state: Unanswered): Row {
     const { label, tlds } = rowsFor(name, this.#prices.tlds);
     return { label, tld: tlds[0] ?? "", isExact: false, ...state };
   }
@@ -229,6 +227,7 @@ export class Search {
   }
 
   #show(view: Omit<View, "text" | "meaning">): void {
+    this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
     this.#view.show(this.#texts, { ...view, text: this.#query.value, meaning: this.#meaning });
   }
 }

@@ -1,4 +1,12 @@
 /** Answers of the service as a route of the browser gives them in its place. */
+import type { Page, Route } from "playwright-core";
+
+/** Only what is asked of the upstream; what memory holds is asked while somebody types. */
+export async function onSearch(page: Page, answer: (route: Route) => Promise<void>): Promise<void> {
+  await page.route("/v1/search?*", (route) =>
+    route.request().url().includes("only=known") ? route.continue() : answer(route),
+  );
+}
 
 export function result(
   domain: string,
@@ -16,6 +24,7 @@ export function result(
     premium: false,
     years: 1,
     price: available ? { amount: "11.99", currency: "USD" } : null,
+    renewal: available ? { amount: "13.99", currency: "USD" } : null,
     asOf: status === "unknown" ? null : "2026-03-20T00:00:00.000Z",
     stale: false,
     ...more,

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { closed, listening } from "./sockets.js";
 
 /** One request as it came over the wire. */
-export interface Seen {
+interface Seen {
   readonly method: string;
   readonly path: string;
   /** Names in lower case. */

@@ -50,6 +50,7 @@ export const en: Texts = {
   availableOf: (available, all) => `${available} of ${all} are available.`,
   notAll: "Many people are searching right now, so some names could not be checked.",
   again: (duration) => `We will try again in ${duration}.`,
+  slow: (duration) => `This takes longer than usual. We keep asking the registry for up to ${duration}.`,
   orElse: "Or search for",
 
   looking: "Checking…",
@@ -80,7 +81,7 @@ export const en: Texts = {
   heldUntil: (time) => `Price held for you until ${time}`,
   left: (clock) => `${clock}\u00A0left`,
   runOut: "This price is no longer held.",
-  justTaken: "Someone else has just registered it. Remove it to go on.",
+  justTaken: "Someone else has just registered this name. Remove it.",
   priceLater: "Price shown when you confirm",
 
   pricesFor: (term) => `For ${term}, everything included. Transfer and restore: for 1 year.`,
@@ -106,7 +107,7 @@ export const en: Texts = {
     "is missing": "Type a name first.",
     "is empty": "Type a name first.",
     "is too long": "This name is too long. Each part can have up to 63 characters.",
-    "is not a valid domain name":
+    "isn't a valid domain name":
       "This cannot be a name. A name has letters, digits and hyphens, all in one writing direction.",
     "has an empty part": "There are two dots in a row, or a dot at the start. Remove one.",
     "has a misplaced hyphen":

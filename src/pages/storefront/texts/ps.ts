@@ -53,6 +53,7 @@ export const ps: Texts = {
   availableOf: (available, all) => `له ${all} نومونو څخه ${available} د ثبت وړ دي.`,
   notAll: "اوس ډېر خلک لټون کوي، نو ځینې نومونه ونه کتل شول.",
   again: (duration) => `${duration} وروسته بیا هڅه کوو.`,
+  slow: (duration) => `دا له معمول څخه ډېر وخت نیسي. تر ${duration} نورو پورې د ثبت دفتر پوښتو.`,
   orElse: "یا دا ولټوئ",
 
   looking: "کتل کېږي…",
@@ -84,7 +85,7 @@ export const ps: Texts = {
   heldUntil: (time) => `دا بیه تر ${time} ستاسو لپاره خوندي ده`,
   left: (clock) => `${clock}\u00A0پاتې`,
   runOut: "د دې بیې موده پای ته ورسېده.",
-  justTaken: "همدا اوس بل چا ثبت کړ. د مخته تلو لپاره یې لرې کړئ.",
+  justTaken: "همدا اوس بل چا دا نوم ثبت کړ. لرې یې کړئ.",
   priceLater: "بیه د تایید پر مهال ښکاري",
 
   pricesFor: (term) => `د ${term} لپاره، پرته له اضافي لګښته. لېږد او بېرته راګرځول: د ۱ کال لپاره.`,
@@ -110,7 +111,7 @@ export const ps: Texts = {
     "is missing": "لومړی یو نوم ولیکئ.",
     "is empty": "لومړی یو نوم ولیکئ.",
     "is too long": "دا نوم ډېر اوږد دی. هره برخه تر ۶۳ تورو پورې کېدای شي.",
-    "is not a valid domain name":
+    "isn't a valid domain name":
       "دا نوم نه شي کېدای. نوم له تورو، شمېرو او کرښې جوړېږي، ټول په یوه لوري لیکل شوي.",
     "has an empty part": "دوه ټکي پرله پسې راغلي، یا په پیل کې ټکی دی. یو یې لرې کړئ.",
     "has a misplaced hyphen":

@@ -20,6 +20,7 @@ export interface Texts {
   readonly availableOf: (available: string, all: string) => string;
   readonly notAll: string;
   readonly again: (duration: string) => string;
+  readonly slow: (duration: string) => string;
   readonly orElse: string;
 
   // A result
@@ -81,7 +82,7 @@ export const REASONS = [
   "is missing",
   "is empty",
   "is too long",
-  "is not a valid domain name",
+  "isn't a valid domain name",
   "has an empty part",
   "has a misplaced hyphen",
   "is only an ending",

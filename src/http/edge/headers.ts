@@ -1,12 +1,11 @@
-/** What stands before every route: security headers, one Host, the website's origins, and a server that nobody can hold. */
-import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
+/** Header fields that every request is checked for and every answer carries: Host, Expect, security headers, CORS. */
+import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import cors from "cors";
-import type { Express, Request, RequestHandler } from "express";
+import type { RequestHandler } from "express";
 import helmet from "helmet";
-import { ServiceError } from "../errors.js";
-import { unreadableRequest } from "./problems.js";
-import { type HeaderList, setHeaders } from "./rendered.js";
+import { ServiceError } from "../../errors.js";
+import { type HeaderList, setHeaders } from "../rendered.js";
 
 /** An API needs no resources of its own, so its policy allows none; pages bring their own. */
 const security = helmet({
@@ -29,26 +28,36 @@ function headersBy(middleware: Middleware, origin?: string): HeaderList {
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
-const SECURITY_HEADERS = headersBy(security);
+export const SECURITY_HEADERS = headersBy(security);
 
 export const securityHeaders: RequestHandler = (_request, response, next) => {
   setHeaders(response, SECURITY_HEADERS);
   next();
 };
 
-/** Node takes two Host headers; a proxy may have believed the other one. */
-export function hasOneHost({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): boolean {
+/** RFC 9112, section 3.2: HTTP/1.1 has exactly one Host field. Node hides a second one, which a proxy may have believed. */
+export function hasRightHost({
+  rawHeaders,
+  httpVersion,
+}: Pick<IncomingMessage, "rawHeaders" | "httpVersion">): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
     if (name?.length === 4 && name.toLowerCase() === "host") hosts += 1;
   }
-  return hosts <= 1;
+  return hosts === 1 || (hosts === 0 && httpVersion === "1.0");
 }
 
-export const oneHost: RequestHandler = (request, _response, next) => {
-  if (!hasOneHost(request))
-    throw new ServiceError("invalid_request", "The request has more than one Host header.");
+export const rightHost: RequestHandler = (request, _response, next) => {
+  if (!hasRightHost(request))
+    throw new ServiceError("invalid_request", "The request must have exactly one Host header.");
+  next();
+};
+
+/** 100-continue is the only expectation there is (RFC 9110, section 10.1.1); HTTP/1.0 has none. */
+export const knownExpectation: RequestHandler = ({ headers: { expect }, httpVersion }, _response, next) => {
+  if (expect !== undefined && httpVersion !== "1.0" && expect.toLowerCase() !== "100-continue")
+    throw new ServiceError("expectation_failed", "The only expectation that can be met is 100-continue.");
   next();
 };
 
@@ -89,56 +98,10 @@ function preflight(origins: readonly string[]) {
   return cors({
     origin: [...origins],
     methods: ["GET", "HEAD", "POST"],
-    allowedHeaders: ["Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id"],
+    allowedHeaders: ["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
     exposedHeaders: ["ETag", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"],
     maxAge: 600,
     // The routes answer OPTIONS themselves, with Allow.
     preflightContinue: true,
   });
-}
-
-/**
- * Express changes the prototype of every request and response, after which V8 (Node 18 to 22) finds none of their properties fast
- * (nodejs/node#37457). Made by these classes they have Express's prototypes from birth, and Express changes nothing.
- */
-function bornAsExpress(app: Express) {
-  class Incoming extends IncomingMessage {
-    declare readonly ip: string | undefined;
-  }
-  class Outgoing extends ServerResponse<Incoming> {}
-  Object.setPrototypeOf(Incoming.prototype, app.request);
-  Object.setPrototypeOf(Outgoing.prototype, app.response);
-  Object.assign(app, { request: Incoming.prototype, response: Outgoing.prototype });
-  return { IncomingMessage: Incoming, ServerResponse: Outgoing };
-}
-
-/** A request that has not passed Express, of which it has the address behind the proxies that are trusted. */
-export type Arrived = IncomingMessage & Pick<Request, "ip">;
-
-/**
- * Serves what `isAnswered` answers in front of Express, and everything else by Express. Slow headers, bodies and readers must not hold
- * sockets for minutes, as Node's own limits let them.
- */
-export function serve(
-  app: Express,
-  isAnswered: (request: Arrived, response: ServerResponse) => boolean,
-): Server {
-  const server = createServer(
-    {
-      ...bornAsExpress(app),
-      headersTimeout: 10_000,
-      requestTimeout: 20_000,
-      connectionsCheckingInterval: 5_000,
-      keepAliveTimeout: 65_000,
-    },
-    (request, response) => {
-      if (!isAnswered(request, response)) app(request, response);
-    },
-  );
-  server.setTimeout(90_000);
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else socket.end(unreadableRequest());
-  });
-  return server;
 }

@@ -1,18 +1,13 @@
-/** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once, each with the name of its setting. */
-import { existsSync, readFileSync } from "node:fs";
+/** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once. */
 import { resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { parse as parseYaml } from "yaml";
-import { z } from "zod";
-import type { Clock } from "./clock.js";
-import { LOG_LEVELS, type LogLevel } from "./logger.js";
-import { parsePromiseKeys } from "./retail/promise.js";
-import { parseRetailConfig, type RetailConfig } from "./retail/retail-config.js";
-import { ROOT } from "./root.js";
-import { fileSecret, fixedSecret, type Secret } from "./secret.js";
-import type { CredentialSource } from "./upstream/credentials.js";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import type { Clock } from "../clock.js";
+import { LOG_LEVELS, type LogLevel } from "../logger.js";
+import { parsePromiseKeys } from "../retail/promise.js";
+import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
+import type { Secret } from "../secret.js";
+import type { CredentialSource } from "../upstream/credentials.js";
+import { type CacheConfig, readCache } from "./cache.js";
+import { type Environment, fileOf, readText, Settings } from "./settings.js";
 
 export interface StaffToken {
   readonly name: string;
@@ -20,7 +15,7 @@ export interface StaffToken {
   readonly scopes: readonly Scope[];
 }
 
-export const SCOPES = ["read", "operate", "metrics"] as const;
+const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
@@ -61,11 +56,15 @@ export interface Config {
   /** Null: a random key in sandbox mode; otherwise carts aren't signed. */
   readonly promiseKeys: Secret | null;
   readonly corsOrigins: readonly string[];
+  /** Where security problems are reported, as a URI; null: there is no security.txt. */
+  readonly securityContact: string | null;
   readonly trustProxyHops: number;
   readonly clientPerMinute: number;
   readonly clientColdPerMinute: number;
   /** Whether the demo storefront is served at `/`. */
   readonly demoStorefront: boolean;
+  /** Where the demo page posts a signed cart: an address, or `/checkout`, the demo checkout of sandbox mode. Null: nowhere. */
+  readonly checkoutUrl: string | null;
   readonly logLevel: LogLevel;
   readonly shutdownGraceMs: number;
   readonly sandboxConfigFile: string;
@@ -74,106 +73,7 @@ export interface Config {
 export type ConfigResult =
   { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly string[] };
 
-const ms = z
-  .int()
-  .min(0)
-  .max(30 * 24 * 3_600_000);
-const entries = z.int().min(1).max(1_000_000);
-const times = { freshMs: ms, usableMs: ms };
-const pool = z.strictObject({ entries, ...times, failureMs: ms });
-const cacheSchema = z.strictObject({
-  availability: z.strictObject({
-    entries,
-    available: z.strictObject({
-      freshMs: ms,
-      usableMs: ms.max(60_000, "must be at most 60000: available is never shown beyond 60 s"),
-    }),
-    taken: z.strictObject(times),
-    failureMs: ms,
-  }),
-  prices: pool,
-  tier: pool,
-  account: pool,
-});
-export type CacheConfig = Readonly<z.infer<typeof cacheSchema>>;
-
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
-/** Reads settings one by one and collects their faults. */
-class Settings {
-  readonly faults: string[] = [];
-  readonly #env: Environment;
-  readonly #clock: Clock;
-
-  constructor(env: Environment, clock: Clock) {
-    this.#env = env;
-    this.#clock = clock;
-  }
-
-  fault(name: string, problem: string): void {
-    this.faults.push(`${name}: ${problem}`);
-  }
-
-  text(name: string): string | null {
-    const value = this.#env[name]?.trim();
-    return value === undefined || value === "" ? null : value;
-  }
-
-  integer(name: string, standard: number, least: number, most: number): number {
-    const text = this.text(name);
-    if (text === null) return standard;
-    const value = Number(text);
-    if (/^\d{1,12}$/.test(text) && value >= least && value <= most) return value;
-    this.fault(name, `must be a whole number from ${least} to ${most}`);
-    return standard;
-  }
-
-  oneOf<T extends string>(name: string, standard: T, allowed: readonly T[]): T {
-    const text = this.text(name);
-    const found = text === null ? standard : allowed.find((word) => word === text);
-    if (found === undefined) this.fault(name, `must be one of ${allowed.join(", ")}`);
-    return found ?? standard;
-  }
-
-  /** The secret in `name`, or in the file `name_FILE`; null if neither is set. */
-  secret(name: string): Secret | null {
-    const value = this.#env[name];
-    const path = this.text(`${name}_FILE`);
-    if (value !== undefined && value !== "" && path !== null) {
-      this.fault(name, `is set twice, directly and as ${name}_FILE: remove one`);
-      return null;
-    }
-    if (path !== null) {
-      try {
-        return fileSecret(path, this.#clock);
-      } catch {
-        this.fault(`${name}_FILE`, "names a file that can't be read or is empty");
-        return null;
-      }
-    }
-    return value === undefined || value === "" ? null : fixedSecret(value);
-  }
-
-  /** A key and its secret, which must be set together; null if neither is set. */
-  credential(keyName: string, secretName: string): CredentialSource | null {
-    const given = (name: string): boolean => this.text(name) !== null || this.text(`${name}_FILE`) !== null;
-    const key = this.secret(keyName);
-    const secret = this.secret(secretName);
-    if (key && secret) {
-      for (const [name, part] of [
-        [keyName, key],
-        [secretName, secret],
-      ] as const) {
-        if (!/^[\x21-\x7e]{1,512}$/.test(part.current()))
-          this.fault(name, "must be 1 to 512 printable characters without white space");
-      }
-      return { key, secret };
-    }
-    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: ${keyName} needs it`);
-    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: ${secretName} needs it`);
-    return null;
-  }
-}
 
 /** Reads the environment. Configured paths are relative to the working folder, default paths to the package. */
 export function readConfig(env: Environment, clock: Clock): ConfigResult {
@@ -215,10 +115,12 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     customers: readCustomers(settings, production),
     promiseKeys: readPromiseKeys(settings),
     corsOrigins: readOrigins(settings),
+    securityContact: readSecurityContact(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
     demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
+    checkoutUrl: readCheckout(settings, production) ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
@@ -273,6 +175,11 @@ function addressOf(settings: Settings, name: string, text: string, production: b
   return null;
 }
 
+function readCheckout(settings: Settings, production: boolean): string | null {
+  const text = settings.text("CHECKOUT_URL");
+  return text === null ? null : (addressOf(settings, "CHECKOUT_URL", text, production)?.href ?? null);
+}
+
 function readRetail(settings: Settings): RetailConfig | null {
   const text = readText(settings, "RETAIL_CONFIG", "config/retail.yaml");
   if (text === null) return null;
@@ -280,42 +187,6 @@ function readRetail(settings: Settings): RetailConfig | null {
   if (result.ok) return result.config;
   for (const fault of result.faults) settings.fault("RETAIL_CONFIG", fault);
   return null;
-}
-
-function readCache(settings: Settings): CacheConfig | null {
-  const text = readText(settings, "CACHE_CONFIG", "config/cache.yaml");
-  if (text === null) return null;
-  let raw: unknown;
-  try {
-    raw = parseYaml(text);
-  } catch {
-    settings.fault("CACHE_CONFIG", "is not valid YAML");
-    return null;
-  }
-  const result = cacheSchema.safeParse(raw);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues)
-    settings.fault("CACHE_CONFIG", `${issue.path.join(".")}: ${issue.message}`);
-  return null;
-}
-
-function fileOf(settings: Settings, name: string, standard: string): string {
-  const given = settings.text(name);
-  return given === null ? fileURLToPath(new URL(standard, ROOT)) : resolve(given);
-}
-
-function readText(settings: Settings, name: string, standard: string): string | null {
-  const path = fileOf(settings, name, standard);
-  if (!existsSync(path)) {
-    settings.fault(name, "names a file that doesn't exist");
-    return null;
-  }
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    settings.fault(name, "names a file that can't be read");
-    return null;
-  }
 }
 
 function readStaffTokens(settings: Settings): Secret | null {
@@ -381,6 +252,14 @@ function readPromiseKeys(settings: Settings): Secret | null {
   const read = parsePromiseKeys(secret.current());
   if (!read.ok) settings.fault("PROMISE_PRIVATE_KEY", read.problem);
   return secret;
+}
+
+/** RFC 9116, section 2.5.3: a web page, a mail address or a telephone number, as a URI. */
+function readSecurityContact(settings: Settings): string | null {
+  const contact = settings.text("SECURITY_CONTACT");
+  if (contact === null || /^(?:https:\/\/|mailto:[^\s@]+@|tel:\+)[!-~]+$/.test(contact)) return contact;
+  settings.fault("SECURITY_CONTACT", "must begin with https://, mailto: or tel:+");
+  return null;
 }
 
 function readOrigins(settings: Settings): string[] {

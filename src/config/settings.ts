@@ -1,0 +1,106 @@
+/** Reads settings one by one and collects every fault, each with the name of its setting, so that all are reported at once. */
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Clock } from "../clock.js";
+import { ROOT } from "../root.js";
+import { fileSecret, fixedSecret, type Secret } from "../secret.js";
+import type { CredentialSource } from "../upstream/credentials.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export class Settings {
+  readonly faults: string[] = [];
+  readonly #env: Environment;
+  readonly #clock: Clock;
+
+  constructor(env: Environment, clock: Clock) {
+    this.#env = env;
+    this.#clock = clock;
+  }
+
+  fault(name: string, problem: string): void {
+    this.faults.push(`${name}: ${problem}`);
+  }
+
+  text(name: string): string | null {
+    const value = this.#env[name]?.trim();
+    return value === undefined || value === "" ? null : value;
+  }
+
+  integer(name: string, standard: number, least: number, most: number): number {
+    const text = this.text(name);
+    if (text === null) return standard;
+    const value = Number(text);
+    if (/^\d{1,12}$/.test(text) && value >= least && value <= most) return value;
+    this.fault(name, `must be a whole number from ${least} to ${most}`);
+    return standard;
+  }
+
+  oneOf<T extends string>(name: string, standard: T, allowed: readonly T[]): T {
+    const text = this.text(name);
+    const found = text === null ? standard : allowed.find((word) => word === text);
+    if (found === undefined) this.fault(name, `must be one of ${allowed.join(", ")}`);
+    return found ?? standard;
+  }
+
+  /** The secret in `name`, or in the file `name_FILE`; null if neither is set. */
+  secret(name: string): Secret | null {
+    const value = this.#env[name];
+    const path = this.text(`${name}_FILE`);
+    if (value !== undefined && value !== "" && path !== null) {
+      this.fault(name, `is set twice, directly and as ${name}_FILE: remove one`);
+      return null;
+    }
+    if (path !== null) {
+      try {
+        return fileSecret(path, this.#clock);
+      } catch {
+        this.fault(`${name}_FILE`, "names a file that can't be read or is empty");
+        return null;
+      }
+    }
+    return value === undefined || value === "" ? null : fixedSecret(value);
+  }
+
+  /** A key and its secret, which must be set together; null if neither is set. */
+  credential(keyName: string, secretName: string): CredentialSource | null {
+    const given = (name: string): boolean => this.text(name) !== null || this.text(`${name}_FILE`) !== null;
+    const key = this.secret(keyName);
+    const secret = this.secret(secretName);
+    if (key && secret) {
+      for (const [name, part] of [
+        [keyName, key],
+        [secretName, secret],
+      ] as const) {
+        if (!/^[\x21-\x7e]{1,512}$/.test(part.current()))
+          this.fault(name, "must be 1 to 512 printable characters without white space");
+      }
+      return { key, secret };
+    }
+    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: ${keyName} needs it`);
+    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: ${secretName} needs it`);
+    return null;
+  }
+}
+
+/** The path of a configured file, relative to the working folder, or that of the package's own. */
+export function fileOf(settings: Settings, name: string, standard: string): string {
+  const given = settings.text(name);
+  return given === null ? fileURLToPath(new URL(standard, ROOT)) : resolve(given);
+}
+
+/** The text of a configured file, or null after reporting why it can't be read. */
+export function readText(settings: Settings, name: string, standard: string): string | null {
+  const path = fileOf(settings, name, standard);
+  if (!existsSync(path)) {
+    settings.fault(name, "names a file that doesn't exist");
+    return null;
+  }
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    settings.fault(name, "names a file that can't be read");
+    return null;
+  }
+}

@@ -1,0 +1,22 @@
+/** `/.well-known/security.txt` (RFC 9116): where to report a security problem. */
+import type { Request, Response } from "express";
+import { renderBody, sendRendered } from "./rendered.js";
+
+/** Readers must not use the file after this; it is served with a new date each month. */
+const VALID_MONTHS = 6;
+
+export function securityTxt(contact: string, now: () => number) {
+  return (_request: Request, response: Response): void => {
+    const today = new Date(now());
+    const expires = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + VALID_MONTHS));
+    const lines = [`Contact: ${contact}`, `Expires: ${expires.toISOString()}`, "Preferred-Languages: en", ""];
+    sendRendered(
+      response,
+      renderBody(lines.join("\n"), {
+        type: "text/plain; charset=utf-8",
+        cacheControl: "no-store",
+        tagged: true,
+      }),
+    );
+  };
+}

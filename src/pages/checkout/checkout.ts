@@ -1,0 +1,77 @@
+/** The demo checkout: shows what the service verified of a promise, in the language chosen at the shop. */
+import type { Money } from "../../../client/src/client.js";
+import { Countdown } from "../countdown.js";
+import { byId, element } from "../element.js";
+import {
+  amount,
+  chosenLanguage,
+  clock,
+  directDocument,
+  textsIn,
+  timeOfDay,
+  years,
+} from "../storefront/language.js";
+import { sumOf } from "../storefront/money.js";
+import { CHECKOUT_TEXTS } from "./texts.js";
+
+/** As the service wrote it into the page. */
+type View =
+  | { readonly kind: "good"; readonly lines: readonly Line[]; readonly validUntil: string }
+  | { readonly kind: "expired" | "altered" | "nothing" };
+
+interface Line {
+  readonly domain: string;
+  readonly years: number;
+  readonly price: Money;
+}
+
+const texts = textsIn(chosenLanguage(null));
+const words = CHECKOUT_TEXTS[texts.language];
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
+const view = JSON.parse(byId("view", HTMLScriptElement).textContent) as View;
+
+directDocument(texts);
+document.title = words.heading;
+write("heading", words.heading);
+write("back", words.back);
+if (view.kind === "good") showOrder(view.lines, Date.parse(view.validUntil));
+else notice(view.kind);
+
+function showOrder(lines: readonly Line[], untilMs: number): void {
+  write("lead", words.good);
+  write("name-column", words.name);
+  write("term-column", words.term);
+  write("price-column", words.price);
+  byId("lines", HTMLElement).replaceChildren(
+    ...lines.map(({ domain, years: term, price }) =>
+      element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, domain)),
+        element("td", {}, years(texts, term)),
+        element("td", {}, amount(texts, price)),
+      ),
+    ),
+  );
+  const total = sumOf(lines.map(({ price }) => price)).map((money) => amount(texts, money));
+  write("total", words.total(total.join(" + ")));
+  byId("order", HTMLElement).hidden = false;
+  notice("good");
+  const until = byId("until", HTMLElement);
+  new Countdown(new AbortController().signal).start(untilMs, (left) => {
+    until.textContent = words.heldUntil(timeOfDay(texts, untilMs), texts.left(clock(texts, left)));
+    if (left > 0) return;
+    byId("order", HTMLElement).hidden = true;
+    write("lead", "");
+    notice("expired");
+  });
+}
+
+function notice(kind: View["kind"]): void {
+  write("notice", words.notices[kind]);
+  byId("notice", HTMLElement).dataset["kind"] = kind;
+}
+
+function write(id: string, text: string): void {
+  byId(id, HTMLElement).textContent = text;
+}

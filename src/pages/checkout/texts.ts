@@ -1,0 +1,69 @@
+/** What the demo checkout has to say in each language. */
+import type { Language } from "../storefront/texts/texts.js";
+
+export interface CheckoutTexts {
+  readonly heading: string;
+  readonly good: string;
+  readonly name: string;
+  readonly term: string;
+  readonly price: string;
+  readonly total: (amount: string) => string;
+  readonly heldUntil: (time: string, left: string) => string;
+  /** By what was sent. */
+  readonly notices: Readonly<Record<"good" | "expired" | "altered" | "nothing", string>>;
+  readonly back: string;
+}
+
+export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
+  en: {
+    heading: "Checkout",
+    good: "The signature is valid. These are your names and prices.",
+    name: "Name",
+    term: "Term",
+    price: "Price",
+    total: (amount) => `Total: ${amount}`,
+    heldUntil: (time, left) => `These prices hold until ${time} (${left}).`,
+    notices: {
+      good: "This is a demonstration. Nothing is ordered and nothing is paid. A real checkout would ask for your details now.",
+      expired: "These prices are no longer held. Go back and confirm them again.",
+      altered:
+        "This cart was not signed by the shop, or was changed on its way. Go back and confirm the prices again.",
+      nothing: "No cart has arrived here. Go back to the shop and choose a name.",
+    },
+    back: "Back to the shop",
+  },
+  fa: {
+    heading: "پرداخت",
+    good: "امضا درست است. نام‌ها و قیمت‌های شما این است.",
+    name: "نام",
+    term: "مدت",
+    price: "قیمت",
+    total: (amount) => `مجموع: ${amount}`,
+    heldUntil: (time, left) => `این قیمت‌ها تا ${time} محفوظ است (${left}).`,
+    notices: {
+      good: "این صفحه نمایشی است. چیزی فرمایش داده و پرداخت نمی‌شود. صندوق واقعی حالا مشخصات شما را می‌پرسد.",
+      expired: "مهلت این قیمت‌ها تمام شد. برگردید و دوباره تأییدشان کنید.",
+      altered:
+        "این سبد را فروشگاه امضا نکرده، یا در راه تغییر کرده است. برگردید و قیمت‌ها را دوباره تأیید کنید.",
+      nothing: "سبدی به اینجا نرسیده است. به فروشگاه برگردید و نامی انتخاب کنید.",
+    },
+    back: "برگشت به فروشگاه",
+  },
+  ps: {
+    heading: "تادیه",
+    good: "لاسلیک سم دی. ستاسو نومونه او بیې دا دي.",
+    name: "نوم",
+    term: "موده",
+    price: "بیه",
+    total: (amount) => `ټولټال: ${amount}`,
+    heldUntil: (time, left) => `دا بیې تر ${time} خوندي دي (${left}).`,
+    notices: {
+      good: "دا یوه نندارې پاڼه ده. نه څه فرمایش کېږي او نه څه تادیه کېږي. رښتینې تادیه به اوس ستاسو معلومات وغواړي.",
+      expired: "د دې بیو موده پای ته ورسېده. بېرته لاړ شئ او بیا یې تایید کړئ.",
+      altered:
+        "دا ټوکرۍ پلورنځي نه ده لاسلیک کړې، یا په لاره کې بدله شوې ده. بېرته لاړ شئ او بیې بیا تایید کړئ.",
+      nothing: "دلته هېڅ ټوکرۍ نه ده رارسېدلې. پلورنځي ته ستانه شئ او یو نوم وټاکئ.",
+    },
+    back: "پلورنځي ته ستنېدل",
+  },
+};

@@ -1,0 +1,96 @@
+/** Every fault of the environment, the prices and the cache times is reported in one attempt to start. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
+import { readConfig } from "../../src/config/env.js";
+import type { Environment } from "../../src/config/settings.js";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "config-"));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function faultsOf(env: Environment): readonly string[] {
+  const result = readConfig(env, systemClock);
+  return result.ok ? [] : result.faults;
+}
+
+/** A copy of the package's own file in which `from` is replaced. */
+function edited(name: string, from: string, to: string): string {
+  const text = readFileSync(new URL(`../../config/${name}`, import.meta.url), "utf8");
+  if (!text.includes(from)) throw new Error(`${name} doesn't contain ${from}`);
+  const path = join(folder, name);
+  writeFileSync(path, text.replace(from, to));
+  return path;
+}
+
+function yaml(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+test("the package's own files have no faults", () => {
+  expect(faultsOf({})).toEqual([]);
+});
+
+test("faults in the environment and in both files are reported together", () => {
+  const names = faultsOf({
+    PORT: "80a",
+    UPSTREAM_BASE_URL: "ftp://registry.example",
+    CORS_ORIGINS: "https://www.example.af/",
+    RETAIL_CONFIG: edited("retail.yaml", "currency:", "courrency:"),
+    CACHE_CONFIG: edited("cache.yaml", "usableMs: 60000", "usableMs: 60001"),
+    PROMISE_PRIVATE_KEY: "no key",
+  }).map((fault) => fault.slice(0, fault.indexOf(":")));
+  expect(new Set(names)).toEqual(
+    new Set([
+      "PORT",
+      "UPSTREAM_BASE_URL",
+      "UPSTREAM_SERVICE_KEY",
+      "UPSTREAM_SERVICE_SECRET",
+      "CORS_ORIGINS",
+      "RETAIL_CONFIG",
+      "CACHE_CONFIG",
+      "PROMISE_PRIVATE_KEY",
+    ]),
+  );
+});
+
+test.each<[string, string, string]>([
+  ["isn't YAML", "a: [", "CACHE_CONFIG: is not valid YAML"],
+  ["misses a group", "{}", "CACHE_CONFIG: availability: "],
+  ["isn't an object", "7", "CACHE_CONFIG: Invalid input"],
+])("a cache file that %s is reported", (_what, text, fault) => {
+  const faults = faultsOf({ CACHE_CONFIG: yaml("broken.yaml", text) });
+  expect(faults[0]?.startsWith(fault)).toBe(true);
+});
+
+test("each fault of a cache file is reported with its path", () => {
+  const text = readFileSync(new URL("../../config/cache.yaml", import.meta.url), "utf8");
+  const faults = faultsOf({
+    CACHE_CONFIG: yaml(
+      "several.yaml",
+      text.replaceAll(/entries: \d+/g, "entries: 0").replace("tier:", "teer:"),
+    ),
+  });
+  expect(faults.map((fault) => fault.split(": ").slice(0, 2).join(": ")).sort()).toEqual([
+    "CACHE_CONFIG: Unrecognized key",
+    "CACHE_CONFIG: account.entries",
+    "CACHE_CONFIG: availability.entries",
+    "CACHE_CONFIG: prices.entries",
+    "CACHE_CONFIG: tier",
+  ]);
+});
+
+test("a file that doesn't exist is reported next to other faults", () => {
+  expect(faultsOf({ CACHE_CONFIG: join(folder, "absent.yaml"), PORT: "x" })).toEqual([
+    "PORT: must be a whole number from 0 to 65535",
+    "CACHE_CONFIG: names a file that doesn't exist",
+  ]);
+});

@@ -1,0 +1,87 @@
+/** The whole way in a real browser: from a word to the demo checkout, by mouse, by touch and by keyboard alone. */
+import { expect, test } from "@jest/globals";
+import type { Page } from "playwright-core";
+import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
+
+const LOOKS = [
+  ["en", "light", "desk", DESK],
+  ["en", "dark", "phone", PHONE],
+  ["fa", "light", "phone", PHONE],
+  ["fa", "dark", "desk", DESK],
+  ["ps", "dark", "phone", PHONE],
+  ["ps", "light", "desk", DESK],
+] as const;
+const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
+const TOTALS = { en: /38\.98/, fa: /۳۸٫۹۸/, ps: /۳۸٫۹۸/ };
+
+describeWithBrowser("from a word to the checkout", () => {
+  const shop = openShop();
+  const told = (page: Page) => page.locator('#cart-status[data-kind="told"]').waitFor();
+
+  test.each(LOOKS)("in %s, %s, on a %s", async (language, colorScheme, name, size) => {
+    const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
+    if (name === "phone") await page.locator("#cart-bar").tap();
+    await page.locator("#cart-confirm").click();
+    await told(page);
+    await picture(`order-${language}-${name}-1-signed`);
+    expect(await page.locator("body").textContent()).not.toMatch(/eyJ/);
+    await page.locator("#cart-checkout button").click();
+    await page.locator("#lines tr").first().waitFor();
+    expect(new URL(page.url()).pathname).toBe("/checkout");
+    await page.evaluate(`globalThis.watched ??= { violations: [] }`);
+    expect(await page.locator("h1").textContent()).toBe(HEADINGS[language]);
+    expect(await texts(page, "#lines th")).toEqual(["kabul.af", "kabul.com.af"]);
+    expect(await page.locator("#total").textContent()).toMatch(TOTALS[language]);
+    await picture(`order-${language}-${name}-2-checkout`);
+    expect(await axe()).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+    await page.goBack();
+    await done(page);
+    await told(page);
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
+  });
+
+  test("by keyboard alone", async () => {
+    const { page } = await shop.visitor();
+    const focused = (): Promise<unknown> => page.evaluate("document.activeElement.textContent.trim()");
+    const tabTo = async (text: string): Promise<void> => {
+      for (let tabs = 0; (await focused()) !== text; tabs += 1) {
+        if (tabs > 40) throw new Error(`no key leads to ${text}`);
+        await page.keyboard.press("Tab");
+      }
+    };
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await done(page);
+    await tabTo("Add to cart");
+    await page.keyboard.press("Enter");
+    await tabTo("Confirm the price");
+    await page.keyboard.press("Enter");
+    await told(page);
+    // The next step is where the last one was.
+    expect(await focused()).toBe("Go to checkout");
+    await page.keyboard.press("Enter");
+    await page.locator("#lines tr").first().waitFor();
+    await tabTo("Back to the shop");
+    await page.keyboard.press("Enter");
+    await done(page);
+  });
+
+  test("a promise that no longer holds is refused in plain words", async () => {
+    const { page, axe, picture } = await shop.visitor();
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await told(page);
+    await shop.clock.advance(20 * 60_000);
+    await page.locator("#cart-checkout button").click();
+    await page.getByText("These prices are no longer held.").waitFor();
+    await picture("order-refused");
+    expect(await axe()).toEqual([]);
+  });
+});

@@ -1,0 +1,128 @@
+/** What the storefront page decides without a browser: what people mean by what they type, and exact amounts. */
+import { describe, expect, test } from "@jest/globals";
+import { StorefrontProblem } from "../../client/src/client.js";
+import { parseSearchTerm } from "../../src/domain-name.js";
+import { ServiceError } from "../../src/errors.js";
+import { perYear, sumOf } from "../../src/pages/storefront/money.js";
+import { meaningOf, rowsFor } from "../../src/pages/storefront/query.js";
+import { en } from "../../src/pages/storefront/texts/en.js";
+import { fa } from "../../src/pages/storefront/texts/fa.js";
+import { ps } from "../../src/pages/storefront/texts/ps.js";
+import { REASONS, wordsFor } from "../../src/pages/storefront/texts/texts.js";
+
+const SOLD = [".af", ".com.af", ".net.af", ".org.af"];
+const name = (q: string, ...offers: string[]) => ({ kind: "name", q, offers });
+const list = (names: string[], leftOut = 0) => ({ kind: "list", names, leftOut });
+
+describe("what people type", () => {
+  test.each([
+    ["", { kind: "none" }],
+    [" ,\n; ", { kind: "none" }],
+    ["kabul", name("kabul")],
+    [" kabul ", name("kabul")],
+    ["kabul,", name("kabul")],
+    ["KABUL.AF", name("KABUL.AF")],
+    ["https://www.kabul.com.af/shop", name("https://www.kabul.com.af/shop")],
+    ["my shop", name("myshop", "my-shop")],
+    ["my  new\u00A0shop", name("mynewshop", "my-new-shop")],
+    ["my shop.af", name("myshop.af", "my-shop.af")],
+    ["دکان من", name("دکانمن", "دکان-من")],
+    ["kabul.com", name("kabul.com", "kabul.af")],
+    ["https://www.kabul.co.uk/x?y=1", name("https://www.kabul.co.uk/x?y=1", "kabul.af")],
+    ["shop@kabul.com", name("shop@kabul.com")],
+    [".com", name(".com")],
+    ["kabul.", name("kabul.")],
+    ["kabul, herat", list(["kabul.af", "herat.af"])],
+    ["kabul\nherat.com.af\r\n\r\nbalkh", list(["kabul.af", "herat.com.af", "balkh.af"])],
+    ["کابل، هرات؛ بلخ", list(["کابل.af", "هرات.af", "بلخ.af"])],
+    ["a.af b.com.af\tc.af", list(["a.af", "b.com.af", "c.af"])],
+    ["a.af b.com.af c.com", list(["a.af", "b.com.af", "c.af"])],
+    ["Kabul, kabul.af, KABUL", list(["kabul.af"])],
+    ["my shop, your shop", list(["myshop.af", "yourshop.af"])],
+    [
+      Array.from({ length: 25 }, (_, at) => `n${at}`).join(","),
+      list(
+        Array.from({ length: 20 }, (_, at) => `n${at}.af`),
+        5,
+      ),
+    ],
+  ])("%j", (text, meaning) => {
+    expect(meaningOf(text, SOLD)).toEqual(meaning);
+  });
+
+  test("offers nothing before it is known what is sold", () => {
+    expect(meaningOf("kabul.com", [])).toEqual(name("kabul.com"));
+  });
+
+  test.each([
+    ["kabul", "kabul", SOLD],
+    ["https://www.kabul.org.af/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
+    ["KABUL.af", "kabul", SOLD],
+  ])("%j stands in the rows of its endings, the exact one first", (q, label, tlds) => {
+    expect(rowsFor(q, SOLD)).toEqual({ label, tlds });
+  });
+});
+
+describe("a name that the service refuses", () => {
+  const REFUSED = [
+    "https://",
+    "a".repeat(64),
+    "kab_ul",
+    "ka..bul.af",
+    "-kabul",
+    "com.af",
+    "kabul.com",
+    "https://kabul",
+    "a.b.af",
+    "shop@kabul.af",
+  ];
+
+  function refusal(text: string): ServiceError {
+    try {
+      parseSearchTerm(text, SOLD, "q");
+    } catch (error) {
+      if (error instanceof ServiceError) return error;
+    }
+    throw new Error(`${text} is not refused`);
+  }
+
+  test.each(REFUSED)("%s is refused in words of each language", (text) => {
+    const { code, detail, errors } = refusal(text);
+    expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
+    const problem = new StorefrontProblem(code, detail, { errors });
+    const said = [en, fa, ps].map((texts) => wordsFor(texts, problem));
+    expect(new Set(said).size).toBe(3);
+    expect(said[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
+  });
+
+  test("and no reason has words that the service never says", () => {
+    const others = ["is missing", "no name of this label"];
+    const said = REFUSED.map((text) => refusal(text).errors[0]?.message ?? "");
+    const unused = REASONS.filter((reason) => !said.some((message) => message.startsWith(reason)));
+    expect(unused).toEqual(others);
+  });
+});
+
+describe("amounts", () => {
+  const usd = (amount: string) => ({ amount, currency: "USD" });
+
+  test.each([
+    ["48.99", 2, "24.50"],
+    ["70.99", 3, "23.67"],
+    ["0.01", 3, "0.01"],
+    ["0.00", 2, "0.00"],
+    ["90071992547409.93", 1, "90071992547409.93"],
+    ["100", 3, "34"],
+  ])("%s for %i years is %s a year", (amount, years, each) => {
+    expect(perYear(usd(amount), years)).toEqual(usd(each));
+  });
+
+  test("are added up exactly, each currency for itself", () => {
+    const afn = { amount: "1500", currency: "AFN" };
+    expect(sumOf([usd("0.10"), usd("0.20"), afn, usd("26.99"), afn])).toEqual([
+      usd("27.29"),
+      { amount: "3000", currency: "AFN" },
+    ]);
+    expect(sumOf([])).toEqual([]);
+  });
+});

@@ -1,0 +1,193 @@
+/** Behind nginx, which sends the requests of many clients over few kept-alive connections: nothing is smuggled, no answer is swapped. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { z } from "zod";
+import { FakeClock } from "../support/fake-clock.js";
+import { nginxProgram, type Proxy, startNginx } from "../support/nginx.js";
+import { play, type Sent, sequences } from "../support/pipelining.js";
+import { answersIn, exchange, get } from "../support/raw.js";
+import { type Service, startService, until } from "../support/service.js";
+
+const RUNS = Number(process.env["PIPELINING_RUNS"] ?? 25);
+const NAUGHTY = z
+  .array(z.string())
+  .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
+
+/** Not installed: `apt-get install nginx`. */
+const withNginx = nginxProgram === null ? describe.skip : describe;
+
+withNginx("behind nginx", () => {
+  let service: Service;
+  let nginx: Proxy;
+  const urls: string[] = [];
+  let connections = 0;
+  beforeAll(async () => {
+    service = await startService({
+      clock: new FakeClock(),
+      env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "100000" },
+    });
+    await until(() => service.calls() === 29);
+    service.server.on("connection", () => {
+      connections += 1;
+    });
+    service.server.on("request", ({ url = "" }) => {
+      urls.push(url);
+    });
+    nginx = await startNginx(nginxProgram ?? "", service.port);
+  });
+  afterAll(async () => {
+    await nginx.close();
+    await service.close();
+  });
+
+  /** Asks for a name of its own, so that an answer to another request is seen. */
+  let innocents = 0;
+  async function innocent(): Promise<void> {
+    const name = `innocent-${(innocents += 1)}.af`;
+    const [answer, ...others] = answersIn(
+      await exchange(nginx.port, get(`/v1/availability?domain=${name}`, { Connection: "close" })),
+    );
+    expect([answer?.status, others]).toEqual([200, []]);
+    expect(answer?.body).toContain(`"domain":"${name}"`);
+  }
+
+  // nginx answers these itself, or changes them on their way.
+  const isPassedOn = ({ bytes, method }: Sent): boolean =>
+    method !== "" &&
+    method !== "CONNECT" &&
+    !/^Expect: a miracle|^Upgrade|^Host: b|^GET \S+ HTTP\/1\.1\r\n\r\n|not a size/m.test(bytes);
+
+  test(
+    "random sequences of several clients at once are answered in order",
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(sequences({ most: 8, only: isPassedOn }), { minLength: 2, maxLength: 5 }),
+          async (clients) => {
+            await Promise.all(
+              clients.map(async (sequence) => {
+                const answers = await play(nginx.port, sequence);
+                expect(answers).toHaveLength(sequence.sent.length);
+                answers.forEach(({ status, body, headers }, at) => {
+                  const { bytes = "", method = "" } = sequence.sent[at] ?? {};
+                  const name = /domain=((?:slow|herat|khyber)[\w-]*\.af) /.exec(bytes)?.[1];
+                  if (method === "HEAD") expect(body).toBe("");
+                  else if (name !== undefined) expect(body).toContain(`"domain":"${name}"`);
+                  else if (bytes.includes(" /livez")) expect(body).toBe('{"status":"live"}');
+                  else if (status >= 400) expect(headers["content-type"]).toMatch(/problem\+json/);
+                });
+              }),
+            );
+          },
+        ),
+        { numRuns: RUNS, seed: 20_261_121 },
+      );
+      // Or no connection has been shared.
+      expect(connections).toBeLessThan(urls.length / 2);
+    },
+    60_000 + 60 * RUNS,
+  );
+
+  test("naughty strings in names, paths and fields swap no answers", async () => {
+    for (const text of NAUGHTY) {
+      const encoded = encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, "?"));
+      const field = Buffer.from(text)
+        .toString("latin1")
+        .replaceAll(/\p{Cc}/gu, " ");
+      await exchange(
+        nginx.port,
+        get(`/v1/search?q=${encoded}&tlds=.af&only=x`, { "X-Naughty": field }) +
+          get(`/${encoded}`, { Accept: field, Connection: "close" }),
+      );
+    }
+    await innocent();
+  }, 30_000);
+
+  const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: a\r\nX: ";
+  const post = (fields: string, body: string): string =>
+    `POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${fields}\r\n${body}`;
+  const chunked = `0\r\n\r\n${SMUGGLED}`;
+
+  test.each<[string, string]>([
+    ["a length that hides it", post(`Content-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    [
+      "a length and chunks",
+      post(`Content-Length: ${chunked.length}\r\nTransfer-Encoding: chunked\r\n`, chunked),
+    ],
+    ["chunks and a length", post(`Transfer-Encoding: chunked\r\nContent-Length: 4\r\n`, chunked)],
+    ["two lengths", post(`Content-Length: 0\r\nContent-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["a list of lengths", post(`Content-Length: 0, ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["a signed length", post(`Content-Length: +0\r\n`, SMUGGLED)],
+    ["a length in hex", post(`Content-Length: 0x0\r\n`, SMUGGLED)],
+    ["a length of another digit", post(`Content-Length: \xd9\xa0\r\n`, SMUGGLED)],
+    ["a space before the colon", post(`Content-Length : ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["a folded line", post(`Content-Length: 0\r\n ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["chunks of another spelling", post("Transfer-Encoding: xchunked\r\n", chunked)],
+    ["chunks behind a tab", post("Transfer-Encoding:\tchunked\r\n", chunked)],
+    ["chunks behind a vertical tab", post("Transfer-Encoding:\x0bchunked\r\n", chunked)],
+    ["chunks in two fields", post("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", chunked)],
+    ["chunks that are not the last coding", post("Transfer-Encoding: chunked, identity\r\n", chunked)],
+    ["chunks in HTTP/1.0", post("Transfer-Encoding: chunked\r\n", chunked).replace("HTTP/1.1", "HTTP/1.0")],
+    ["a chunk size with a sign", post("Transfer-Encoding: chunked\r\n", `+0\r\n\r\n${SMUGGLED}`)],
+    [
+      "a chunk size that overflows",
+      post("Transfer-Encoding: chunked\r\n", `10000000000000000\r\n${chunked}`),
+    ],
+    [
+      "a chunk extension with a line feed",
+      post("Transfer-Encoding: chunked\r\n", `2;\nxx\r\n4c\r\n${chunked}`),
+    ],
+    ["a chunk that ends too early", post("Transfer-Encoding: chunked\r\n", `5\r\n{}\r\n${chunked}`)],
+    [
+      "a field in the trailer",
+      post("Transfer-Encoding: chunked\r\n", `0\r\nContent-Length: 30\r\n\r\n${SMUGGLED}`),
+    ],
+    [
+      "a bare carriage return",
+      `GET /livez HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 50\r\n\r\n${SMUGGLED}`,
+    ],
+    ["bare line feeds", `GET /livez HTTP/1.1\nHost: a\nContent-Length: 0\n\n${SMUGGLED}`],
+    ["a null in a field", `GET /livez HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n${SMUGGLED}`],
+    [
+      "a body of a GET",
+      `GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      "a body of a HEAD",
+      `HEAD /livez HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      "a body that was expected to be asked for",
+      post(`Expect: 100-continue\r\nContent-Length: ${SMUGGLED.length}\r\n`, SMUGGLED),
+    ],
+    [
+      "an upgrade",
+      `GET /livez HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, Content-Length\r\nUpgrade: h2c\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      "an absolute address and another Host",
+      `GET http://a/livez HTTP/1.1\r\nHost: b\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      "a line break in the address",
+      `GET /livez%0d%0aContent-Length:%2050 HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+    [
+      "a space in the address",
+      `GET /livez HTTP/1.1 HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    ],
+  ])("%s smuggles nothing", async (_what, attack) => {
+    const isSmuggled = (url: string): boolean => url.includes("smuggled");
+    const before = urls.filter(isSmuggled).length;
+    // Whether nginx itself takes what is left for the attacker's next request is between the two of them.
+    const told = await exchange(nginx.port, attack, { end: true });
+    await Promise.all([innocent(), innocent(), innocent()]);
+    const smuggled = urls.filter(isSmuggled).length - before;
+    // Asked in the open, nginx has forwarded it and answered it to the attacker.
+    expect(smuggled).toBe(told.includes("/problems/not_found") ? 1 : 0);
+    // The same straight at the service.
+    await exchange(service.port, attack, { end: true });
+    expect((await service.ask("/livez")).status).toBe(200);
+  });
+});

@@ -1,0 +1,171 @@
+/** From a signed cart to a checkout: what the demo checkout believes, and where the storefront posts a cart. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { readConfig } from "../../src/config/env.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { type Answer, problemOf, type Service, startService } from "../support/service.js";
+
+const quotesShape = z.object({ promise: z.string(), validUntil: z.string() });
+const viewShape = z.object({
+  kind: z.string(),
+  lines: z
+    .array(z.object({ domain: z.string(), years: z.int(), price: z.object({ amount: z.string() }) }))
+    .optional(),
+  validUntil: z.string().optional(),
+});
+
+async function signed(service: Service, domain = "kabul.af"): Promise<z.infer<typeof quotesShape>> {
+  const items = [{ domain, action: "registration", years: 2 }];
+  const { body } = await service.ask("/v1/quotes", { method: "POST", body: { items } });
+  return quotesShape.parse(body);
+}
+
+function post(service: Service, body: string, type = "application/x-www-form-urlencoded"): Promise<Answer> {
+  return service.ask("/checkout", { method: "POST", body, headers: { "Content-Type": type } });
+}
+
+const posted = (service: Service, promise: string): Promise<Answer> =>
+  post(service, new URLSearchParams({ promise }).toString());
+
+/** What the service wrote into the page. */
+function viewIn({ text }: Answer): z.infer<typeof viewShape> {
+  const [, json = ""] = /<script id="view" type="application\/json">([^<]*)<\/script>/.exec(text) ?? [];
+  return viewShape.parse(JSON.parse(json));
+}
+
+describe("the demo checkout", () => {
+  const clock = new FakeClock();
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock });
+  });
+  afterAll(() => service.close());
+
+  test("shows the lines of a promise and until when it holds, and asks nobody", async () => {
+    const { promise, validUntil } = await signed(service);
+    const calls = service.calls();
+    const answer = await posted(service, promise);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+    });
+    expect(viewIn(answer)).toEqual({
+      kind: "good",
+      lines: [
+        expect.objectContaining({
+          domain: "kabul.af",
+          years: 2,
+          price: expect.objectContaining({ amount: "48.99" }),
+        }),
+      ],
+      validUntil,
+    });
+    expect(answer.text).not.toContain(promise);
+    expect(service.calls()).toBe(calls);
+  });
+
+  test("refuses a promise that was changed, in whatever part", async () => {
+    const { promise } = await signed(service);
+    const [head = "", claims = "", signature = ""] = promise.split(".");
+    const cheaper = Buffer.from(claims, "base64url").toString("utf8").replace("48.99", "8.99");
+    for (const wrong of [
+      `${head}.${Buffer.from(cheaper).toString("base64url")}.${signature}`,
+      `${head}.${claims}.${signature.startsWith("A") ? "B" : "A"}${signature.slice(1)}`,
+      `${head}.${claims}.`,
+      `${Buffer.from('{"alg":"none"}').toString("base64url")}.${claims}.`,
+      "aaaa.bbbb.cccc",
+      "<script>alert(1)</script>",
+    ]) {
+      const answer = await posted(service, wrong);
+      expect([wrong, answer.status, viewIn(answer)]).toEqual([wrong, 400, { kind: "altered" }]);
+      expect(answer.text).not.toContain("alert(1)");
+    }
+  });
+
+  test("refuses a promise that another key has signed", async () => {
+    const other = await startService({ clock });
+    const { promise } = await signed(other);
+    expect(viewIn(await posted(other, promise))).toMatchObject({ kind: "good" });
+    expect(viewIn(await posted(service, promise))).toEqual({ kind: "altered" });
+    await other.close();
+  });
+
+  test("refuses a promise from the second on at which it no longer holds", async () => {
+    const { promise, validUntil } = await signed(service, "kabul.com.af");
+    await clock.advance(Date.parse(validUntil) - clock.now() - 1);
+    expect(viewIn(await posted(service, promise))).toMatchObject({ kind: "good" });
+    await clock.advance(1);
+    const answer = await posted(service, promise);
+    expect([answer.status, viewIn(answer)]).toEqual([400, { kind: "expired" }]);
+  });
+
+  test("says so when no cart was sent", async () => {
+    for (const answer of [
+      await service.ask("/checkout"),
+      await post(service, ""),
+      await post(service, "promise="),
+      await post(service, "promise=a&promise=b"),
+      await post(service, "other=1"),
+    ])
+      expect([answer.status, viewIn(answer)]).toEqual([200, { kind: "nothing" }]);
+  });
+
+  test("takes the fields of a form alone, and not too many of them", async () => {
+    expect(problemOf(await post(service, '{"promise":"a"}', "application/json")).code).toBe(
+      "unsupported_media_type",
+    );
+    expect(problemOf(await posted(service, "a".repeat(40_000))).code).toBe("payload_too_large");
+    expect(problemOf(await service.ask("/checkout", { method: "PUT" })).code).toBe("method_not_allowed");
+  });
+});
+
+describe("the storefront", () => {
+  const formIn = ({ text }: Answer): string | undefined => /<form\s[^>]*method="post"[^>]*>/.exec(text)?.[0];
+
+  test("posts to the demo checkout in sandbox mode", async () => {
+    const service = await startService({ clock: new FakeClock() });
+    const page = await service.ask("/");
+    expect(formIn(page)).toContain('action="/checkout"');
+    expect(page.headers["content-security-policy"]).toContain("form-action 'self';");
+    await service.close();
+  });
+
+  test("posts to CHECKOUT_URL and nowhere else, and then there is no demo checkout", async () => {
+    const env = { CHECKOUT_URL: 'https://pay.example.af/cart?shop="1"&x=2' };
+    const service = await startService({ clock: new FakeClock(), env });
+    const page = await service.ask("/");
+    expect(formIn(page)).toContain('action="https://pay.example.af/cart?shop=%221%22&amp;x=2"');
+    expect(page.headers["content-security-policy"]).toContain("form-action https://pay.example.af;");
+    for (const path of ["/checkout", "/assets/checkout/checkout.js"])
+      expect((await service.ask(path)).status).toBe(404);
+    await service.close();
+  });
+
+  test("posts nowhere with a live upstream and no CHECKOUT_URL", async () => {
+    const service = await startService({
+      clock: new FakeClock(),
+      env: (sandbox) => ({
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
+        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        QUOTA_COLD_START: "assume-free",
+        DEMO_STOREFRONT: "on",
+      }),
+    });
+    const page = await service.ask("/");
+    expect(formIn(page)).toContain('action=""');
+    expect(page.headers["content-security-policy"]).toContain("form-action 'none';");
+    expect((await service.ask("/checkout")).status).toBe(404);
+    await service.close();
+  });
+
+  test.each([
+    ["pay.example.af", "must be an http or https URL"],
+    ["javascript:alert(1)", "must be an http or https URL"],
+    ["https://user@pay.example.af", "must not contain credentials"],
+  ])("is not started with CHECKOUT_URL=%s", (url, problem) => {
+    const result = readConfig({ CHECKOUT_URL: url }, new FakeClock());
+    expect(result).toEqual({ ok: false, faults: [`CHECKOUT_URL: ${problem}`] });
+  });
+});

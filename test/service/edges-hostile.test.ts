@@ -1,0 +1,465 @@
+/** What hostile clients send: every well-formed request gets its answer, in order, and nobody gets more than his share. */
+import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { readConfig } from "../../src/config/env.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { answersIn, CLOSE, exchange, get, type RawAnswer } from "../support/raw.js";
+import { bearer, problemOf, type Service, startService, STATUS_OF, until } from "../support/service.js";
+
+const WEBSITE = "https://www.example.af";
+const KNOWN = "/v1/availability?domain=herat.af";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({
+    clock: new FakeClock(),
+    env: { CORS_ORIGINS: WEBSITE, TRUST_PROXY_HOPS: "1" },
+  });
+  await service.ask(KNOWN);
+});
+afterAll(() => service.close());
+
+const statusesOf = (text: string): number[] => answersIn(text).map(({ status }) => status);
+
+/** Checks what holds for all problems. */
+function problemIn({ status, headers, body }: RawAnswer) {
+  return problemOf({ status, headers, text: body, body: JSON.parse(body) });
+}
+
+function logged(event: string): readonly Readonly<Record<string, unknown>>[] {
+  return service.log
+    .map((line) => z.record(z.string(), z.unknown()).parse(JSON.parse(line)))
+    .filter((line) => line["event"] === event);
+}
+
+describe("malformed input", () => {
+  const GARBAGE: readonly (readonly [string, string])[] = [
+    ["no HTTP at all", "hello\r\n\r\n"],
+    ["two lengths", "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"],
+    ["a header without a name", "GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n"],
+    ["a bare line feed", "GET /livez HTTP/1.1\nHost: a\n\n"],
+  ];
+
+  test.each(GARBAGE)("%s after ten good requests costs none of their answers", async (_what, garbage) => {
+    const before = logged("http.request").length;
+    const answers = answersIn(await exchange(service.port, get(KNOWN).repeat(10) + garbage));
+    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(10).fill(200), 400]);
+    for (const { body } of answers.slice(0, 10)) expect(body).toMatch(/^\{"domain":"herat\.af"/);
+    const [last] = answers.slice(-1);
+    expect(last && problemIn(last).code).toBe("invalid_request");
+    expect(last?.headers["connection"]).toBe("close");
+    // The log says what has been sent.
+    await until(() => logged("http.request").length === before + 11);
+    const lines = logged("http.request").slice(before);
+    expect(lines.filter(({ status }) => status === 200)).toHaveLength(10);
+    expect(
+      lines.filter(({ status, requestId }) => status === 400 && requestId === last?.headers["x-request-id"]),
+    ).toHaveLength(1);
+  });
+
+  test("behind an answer that takes its time waits for it", async () => {
+    const answers = answersIn(
+      await exchange(service.port, `${get("/v1/availability?domain=asked-just-now.af")}hello\r\n\r\n`),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+  });
+
+  test("in the body of a request is the answer to this request", async () => {
+    const post =
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+    const answers = answersIn(await exchange(service.port, [get(KNOWN) + post]));
+    expect(answers.map(({ status }) => status)).toEqual([200, 400]);
+    expect(answers.map(({ headers }) => headers["connection"])).toEqual(["keep-alive", "close"]);
+    const [, refused] = answers;
+    expect(refused && problemIn(refused).code).toBe("invalid_request");
+  });
+
+  test("in the body of a request that waits for the upstream ends its wait", async () => {
+    const request =
+      "GET /v1/availability?domain=asked-with-a-body.af HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
+    expect(statusesOf(await exchange(service.port, request))).toEqual([400]);
+    expect(logged("internal")).toEqual([]);
+  });
+
+  test("after the client has said that it closes is not answered", async () => {
+    expect(statusesOf(await exchange(service.port, `${get(KNOWN, CLOSE)}hello\r\n\r\n`))).toEqual([200]);
+  });
+
+  test("of more than 16 kB of header fields is told so", async () => {
+    const long = get("/livez", { "X-Long": "x".repeat(20_000) });
+    const [good, refused, ...others] = answersIn(await exchange(service.port, get("/livez") + long));
+    expect([good?.status, refused?.status, others]).toEqual([200, 431, []]);
+    expect(refused && problemIn(refused).code).toBe("headers_too_large");
+  });
+});
+
+describe("a request", () => {
+  test("without a Host is refused with a problem, unless it is HTTP/1.0", async () => {
+    const [refused, ...others] = answersIn(
+      await exchange(service.port, "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n"),
+    );
+    expect(others).toEqual([]);
+    expect(refused && problemIn(refused)).toMatchObject({ code: "invalid_request" });
+    expect(statusesOf(await exchange(service.port, "GET /livez HTTP/1.0\r\n\r\n"))).toEqual([200]);
+  });
+
+  test.each(["/v1/prices", "/livez", "/docs"])(
+    "to %s with a second Host behind 2,100 other fields is refused",
+    async (path) => {
+      const text = `GET ${path} HTTP/1.1\r\nHost: a\r\n${"a:\r\n".repeat(2_100)}Host: b\r\nConnection: close\r\n\r\n`;
+      const [refused] = answersIn(await exchange(service.port, text));
+      expect(refused && problemIn(refused).code).toBe("invalid_request");
+    },
+  );
+
+  test.each(["foo", "100-continue, foo", "200-ok"])("that expects %s is refused", async (expectation) => {
+    for (const path of ["/livez", KNOWN]) {
+      const [refused, ...others] = answersIn(
+        await exchange(service.port, get(path, { Expect: expectation, ...CLOSE })),
+      );
+      expect(others).toEqual([]);
+      expect(refused && problemIn(refused).code).toBe("expectation_failed");
+    }
+  });
+
+  test("without a body is not invited to send one", async () => {
+    const expecting = { Expect: "100-continue" };
+    const text = get("/livez", expecting) + get(KNOWN, expecting) + get("/livez", { ...expecting, ...CLOSE });
+    expect(statusesOf(await exchange(service.port, text))).toEqual([200, 200, 200]);
+  });
+
+  test("with a body is invited to send it, after the answers before it", async () => {
+    const body = '{"items":[{"domain":"herat.af","action":"registration","years":1}]}';
+    const post = `POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-Continue\r\n`;
+    const text = await exchange(service.port, [
+      `${get("/v1/availability?domain=invited-1.af")}${post}\r\n`,
+      `${body}${post}Connection: close\r\n\r\n`,
+      body,
+    ]);
+    expect(statusesOf(text).filter((status) => status !== 100)).toEqual([200, 200, 200]);
+    expect(statusesOf(text)[0]).toBe(200);
+    expect(
+      answersIn(text)
+        .filter(({ status }) => status === 200)
+        .map(({ body }) => body.slice(0, 9)),
+    ).toEqual(['{"domain"', '{"items":', '{"items":']);
+  });
+
+  test("with a second parameter behind a thousand separators is read to its end", async () => {
+    for (const path of ["/v1/prices?tld=.af", KNOWN, "/v1/quotes?tld=.af&action=renewal"]) {
+      const answer = await service.ask(`${path}${"&".repeat(1_000)}bogus=1`);
+      expect(problemOf(answer).errors).toEqual([expect.objectContaining({ field: "bogus" })]);
+    }
+  });
+
+  test("by CONNECT is refused after the answers before it", async () => {
+    const answers = answersIn(
+      await exchange(service.port, `${get(KNOWN)}CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n`),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([200, 405]);
+    const [, refused] = answers;
+    expect(refused && problemIn(refused).code).toBe("method_not_allowed");
+  });
+
+  test("to upgrade is answered like any other", async () => {
+    const upgrade = { Connection: "Upgrade, close", Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
+    expect(statusesOf(await exchange(service.port, get(KNOWN, upgrade)))).toEqual([200]);
+  });
+});
+
+describe("a client that has finished sending", () => {
+  test("gets the answers that are ready, whole and in order, and then the end", async () => {
+    const asset = get("/docs/assets/swagger-ui-bundle.js");
+    const text = await exchange(service.port, get(KNOWN) + asset.repeat(5) + get(KNOWN), { end: true });
+    const answers = answersIn(text);
+    expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(200));
+    expect(new Set(answers.slice(1, 6).map(({ body }) => body.length)).size).toBe(1);
+  });
+
+  test("in the middle of a request gets the answers before it", async () => {
+    const post =
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    expect(statusesOf(await exchange(service.port, get(KNOWN) + post, { end: true }))).toEqual([200]);
+    expect(statusesOf(await exchange(service.port, `${get(KNOWN)}GET /liv`, { end: true }))).toEqual([
+      200, 400,
+    ]);
+  });
+});
+
+describe("a client is an address", () => {
+  const remaining = async (address: string): Promise<string | undefined> => {
+    const { headers } = await service.ask("/v1/quotes?tld=.af&action=renewal", {
+      headers: { "X-Forwarded-For": address },
+    });
+    return /r=(\d+)/.exec(headers["ratelimit"] ?? "")?.[1];
+  };
+
+  test.each<[string, ...string[]]>([
+    ["203.0.113.7", "203.0.113.7:1024", "203.0.113.7:65535", "::ffff:203.0.113.7", "[::ffff:203.0.113.7]:80"],
+    [
+      "2001:db8:1:2::1",
+      "[2001:db8:1:2::1]",
+      "[2001:db8:1:2::1]:443",
+      "2001:DB8:1:02:ffff::9",
+      "2001:db8:1:2::1%eth0",
+    ],
+    [
+      "nonsense",
+      "x".repeat(15_000),
+      "203.0.113.300",
+      "010.1.1.1",
+      "203.0.113.7:port",
+      "[::1",
+      "unknown",
+      "_hidden",
+    ],
+  ])("however it is written: %s", async (...forms) => {
+    const counts = [];
+    for (const form of forms) counts.push(Number(await remaining(form)));
+    const [first = NaN] = counts;
+    expect(counts).toEqual(forms.map((_, index) => first - index));
+  });
+
+  test("that is the second to last where two proxies are trusted", async () => {
+    const behindTwo = await startService({
+      clock: new FakeClock(),
+      env: { TRUST_PROXY_HOPS: "2", CLIENT_RATE_PER_MINUTE: "1" },
+    });
+    const ask = (forwarded: string) =>
+      behindTwo.ask("/v1/quotes?tld=.af&action=renewal", { headers: { "X-Forwarded-For": forwarded } });
+    try {
+      expect((await ask("6.6.6.6, 198.51.100.1:99, 10.0.0.1")).status).toBe(200);
+      expect((await ask("7.7.7.7, 198.51.100.1:98, 10.0.0.2")).status).toBe(429);
+    } finally {
+      await behindTwo.close();
+    }
+  });
+});
+
+describe("what a shared cache may keep", () => {
+  const ask = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+    service.ask(path, { headers: { "X-Forwarded-For": "203.0.113.9", "X-Request-Id": "mine", ...headers } });
+
+  test.each(["/v1/prices", "/v1/prices?tld=.af", "/docs/assets/swagger-ui.css"])(
+    "%s says nothing of the client that asked",
+    async (path) => {
+      const answer = await ask(path);
+      const etag = answer.headers["etag"] ?? "";
+      const again = await ask(path, { "If-None-Match": etag });
+      const byExpress = await ask(path, { Accept: "application/json;q=0.9, */*;q=0.1" });
+      expect([answer.status, again.status, byExpress.status]).toEqual([200, 304, 200]);
+      for (const { headers } of [answer, again, byExpress]) {
+        expect(headers["cache-control"]).toMatch(/^public/);
+        for (const name of ["x-request-id", "ratelimit", "ratelimit-policy"])
+          expect(headers).not.toHaveProperty(name);
+      }
+    },
+  );
+
+  test("is not kept when it is a refusal, which says it all", async () => {
+    const { headers } = await ask("/v1/prices?tld=x");
+    expect(headers).toMatchObject({
+      "cache-control": "no-store",
+      "x-request-id": "mine",
+      ratelimit: expect.any(String),
+    });
+  });
+
+  test("the limit's partition key cannot be computed from an address", async () => {
+    const { headers } = await ask("/v1/quotes?tld=.af&action=renewal");
+    const [, encoded = ""] = /pk=:([^:]+):/.exec(headers["ratelimit-policy"] ?? "") ?? [];
+    const key = Buffer.from(encoded, "base64").toString();
+    expect(key).toMatch(/^[0-9a-f]{12}$/);
+    expect(key).not.toBe(createHash("sha256").update("203.0.113.9").digest("hex").slice(0, 12));
+  });
+});
+
+describe("a condition", () => {
+  const PATHS = [
+    "/v1/prices",
+    "/v1/quotes?tld=.af&action=renewal",
+    "/.well-known/jwks.json",
+    "/openapi.json",
+    "/problems/internal",
+    "/docs",
+    "/staff",
+  ];
+
+  test.each(PATHS)("on %s is met as browsers send it, with no-cache", async (path) => {
+    for (const coding of ["identity", "gzip", "br"]) {
+      const first = await service.ask(path, { headers: { "Accept-Encoding": coding } });
+      const etag = first.headers["etag"] ?? "";
+      expect(etag).toMatch(/^"[\w-]{27}"$/);
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+        for (const wish of [
+          {},
+          { "Cache-Control": "no-cache", Pragma: "no-cache" },
+          { "Cache-Control": "max-age=0" },
+        ]) {
+          const headers = { "If-None-Match": tag, "Accept-Encoding": coding, ...wish };
+          const { status, text, headers: told } = await service.ask(path, { headers });
+          expect([path, tag, status, text, told["etag"]]).toEqual([path, tag, 304, "", etag]);
+        }
+      }
+      const other = await service.ask(path, {
+        headers: { "If-None-Match": '"other"', "Accept-Encoding": coding },
+      });
+      expect(other.status).toBe(200);
+    }
+  });
+
+  test("on a form of the document that is compressed otherwise is not met", async () => {
+    const tagOf = async (coding: string): Promise<string | undefined> =>
+      (await service.ask("/openapi.json", { headers: { "Accept-Encoding": coding } })).headers["etag"];
+    expect(new Set([await tagOf("identity"), await tagOf("gzip"), await tagOf("br")]).size).toBe(3);
+  });
+
+  test.each(["/.well-known/jwks.json", "/openapi.json", "/v1/prices"])(
+    "on %s may be set by the website's pages, which can read the answer",
+    async (path) => {
+      const { headers } = await service.ask(path, {
+        headers: { Origin: WEBSITE, "Accept-Encoding": "gzip" },
+      });
+      expect(headers).toMatchObject({
+        "access-control-allow-origin": WEBSITE,
+        vary: expect.stringContaining("Origin"),
+        "access-control-expose-headers": expect.stringContaining("ETag"),
+      });
+      const preflight = await service.ask(path, {
+        method: "OPTIONS",
+        headers: {
+          Origin: WEBSITE,
+          "Access-Control-Request-Method": "GET",
+          "Access-Control-Request-Headers": "if-none-match",
+        },
+      });
+      expect(preflight.headers["access-control-allow-headers"]).toMatch(/\bif-none-match\b/i);
+    },
+  );
+});
+
+describe("the client's limit", () => {
+  const ROUTES = [
+    "/metrics",
+    "/v1/staff/tier",
+    "/openapi.json",
+    "/docs",
+    "/docs/assets/init.js",
+    "/staff",
+    "/",
+    "/problems/internal",
+    "/.well-known/jwks.json",
+    "/nothing",
+    "/v1/prices",
+  ];
+
+  test.each(ROUTES)("binds on %s, and not on health", async (path) => {
+    const strict = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
+    try {
+      const headers = path === "/metrics" ? bearer("metrics") : bearer("read");
+      for (let count = 0; count < 2; count += 1)
+        expect((await strict.ask(path, { headers })).status).not.toBe(429);
+      const refused = problemOf(await strict.ask(path, { headers }));
+      expect([refused.code, refused.retryAfter]).toEqual(["rate_limited", 60]);
+      for (const free of ["/livez", "/readyz", "/health"]) expect((await strict.ask(free)).status).toBe(200);
+    } finally {
+      await strict.close();
+    }
+  });
+
+  test("counts requests without a Host and with strange expectations too", async () => {
+    const strict = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
+    try {
+      const text = `${"GET /v1/prices HTTP/1.1\r\n\r\n".repeat(3)}${get("/v1/prices", { Expect: "x", ...CLOSE })}`;
+      expect(statusesOf(await exchange(strict.port, text))).toEqual([400, 400, 429, 429]);
+    } finally {
+      await strict.close();
+    }
+  });
+});
+
+describe("wrong tokens", () => {
+  const guess = (target: Service, path: string, from: string, n: number) =>
+    target.ask(path, { headers: { "X-Forwarded-For": from, Authorization: `Bearer guess-${n}` } });
+
+  test("have a limit of their own, and leave a line each with the client, hashed, and the route", async () => {
+    const before = logged("auth.token.wrong").length;
+    const statuses = new Map<number, number>();
+    for (let n = 0; n < 300; n += 1) {
+      const path = n % 2 === 0 ? "/metrics" : "/v1/staff/domains/kabul.af";
+      const { status } = await guess(service, path, "198.51.100.66", n);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(statuses)).toEqual({ 401: 30, 429: 270 });
+    const lines = logged("auth.token.wrong").slice(before);
+    expect(lines).toHaveLength(30);
+    expect(new Set(lines.map(({ route }) => route))).toEqual(
+      new Set(["/metrics", "/v1/staff/domains/:domain"]),
+    );
+    expect(new Set(lines.map(({ client }) => client)).size).toBe(1);
+    expect(lines[0]).toEqual({
+      level: "warn",
+      event: "auth.token.wrong",
+      requestId: expect.any(String),
+      kind: "staff",
+      route: "/metrics",
+      client: expect.stringMatching(/^[0-9a-f]{12}$/),
+    });
+    expect(service.log.join("\n")).not.toMatch(/guess-|198\.51\.100\.66/);
+  });
+
+  test("of one client keep its right ones waiting, and nobody else's", async () => {
+    const right = (from: string) =>
+      service.ask("/v1/staff/tier", { headers: { "X-Forwarded-For": from, ...bearer("read") } });
+    for (let n = 0; n < 30; n += 1) await guess(service, "/metrics", "198.51.100.67", n);
+    const refused = await right("198.51.100.67");
+    expect(problemOf(refused).code).toBe("rate_limited");
+    expect((await right("198.51.100.68")).status).toBe(200);
+    // What asks for no token is open to it.
+    expect(
+      (await service.ask("/v1/prices", { headers: { "X-Forwarded-For": "198.51.100.67" } })).status,
+    ).toBe(200);
+  });
+});
+
+describe("security.txt", () => {
+  const path = "/.well-known/security.txt";
+
+  test("tells where to report, for half a year", async () => {
+    const clock = new FakeClock();
+    const contact = "mailto:security@example.af";
+    const told = await startService({ clock, env: { SECURITY_CONTACT: contact } });
+    try {
+      const { status, headers, text } = await told.ask(path);
+      expect([status, headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
+      expect(text).toMatch(
+        /^Contact: mailto:security@example\.af\nExpires: \S+Z\nPreferred-Languages: en\n$/,
+      );
+      const expiresAt = Date.parse(/^Expires: (.*)$/m.exec(text)?.[1] ?? "");
+      const months = (expiresAt - clock.now()) / (30.4 * 24 * 3_600_000);
+      expect(months).toBeGreaterThan(4.9);
+      expect(months).toBeLessThan(6.1);
+    } finally {
+      await told.close();
+    }
+  });
+
+  test("is not there without a contact", async () => {
+    expect(problemOf(await service.ask(path)).code).toBe("not_found");
+  });
+
+  test.each(["security@example.af", "http://example.af/security", "mailto:", "https://a b", "nothing"])(
+    "cannot be made of %j",
+    (SECURITY_CONTACT) => {
+      expect(readConfig({ SECURITY_CONTACT }, new FakeClock())).toEqual({
+        ok: false,
+        faults: [expect.stringMatching(/^SECURITY_CONTACT: must begin with/)],
+      });
+    },
+  );
+});
+
+test("the codes that the edge adds are told with their status", () => {
+  expect(STATUS_OF).toMatchObject({ expectation_failed: 417, headers_too_large: 431 });
+});

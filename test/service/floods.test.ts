@@ -1,0 +1,161 @@
+/** One hostile client in a process of its own: it costs bounded memory and descriptors, and others are answered while it goes on. */
+import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { Agent } from "node:http";
+import { connect, type Socket } from "node:net";
+import { get } from "../support/raw.js";
+import { asker, type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
+
+const MOST_RSS_MB = 250;
+const SPARE_DESCRIPTORS = 100;
+const SOCKETS = 60;
+const REQUESTS = 2_000;
+
+/** Memory and descriptors are read from /proc. */
+const onLinux = existsSync("/proc/self/fd") ? describe : describe.skip;
+
+const folder = temporaryFolder();
+const sockets = new Set<Socket>();
+let service: ServiceProcess | null = null;
+
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await service?.stop();
+});
+afterAll(() => {
+  folder.remove();
+});
+
+async function start(
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ port: number; started: ServiceProcess }> {
+  const started = spawnService({ STATE_DIR: folder.path, ...env });
+  service = started;
+  return { port: await started.listening, started };
+}
+
+/** Everybody has an address of his own, so that one's limit is nobody else's. */
+function open(port: number, localAddress = "127.0.0.2"): Socket {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
+  socket.on("error", () => undefined);
+  sockets.add(socket);
+  return socket;
+}
+
+/** What the process holds while `during` goes on. */
+async function most(child: ServiceProcess["child"], during: () => Promise<void>) {
+  let rssMb = 0;
+  let descriptors = 0;
+  const look = (): void => {
+    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+    rssMb = Math.max(rssMb, Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
+    descriptors = Math.max(descriptors, readdirSync(`/proc/${child.pid}/fd`).length);
+  };
+  const timer = setInterval(look, 20);
+  await during();
+  look();
+  clearInterval(timer);
+  return { rssMb, descriptors };
+}
+
+const ROUTES = [
+  "/docs/assets/swagger-ui-bundle.js",
+  "/openapi.json",
+  "/v1/prices",
+  "/v1/availability?domain=google.af",
+  "/v1/availability?domain=-.af",
+  "/livez",
+];
+
+onLinux("a client that never reads", () => {
+  test.each(["120", "1000000000"])(
+    "what it asks for, with a limit of %s",
+    async (limit) => {
+      const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit });
+      expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
+      const others = new Agent({ keepAlive: false });
+      const ask = asker(port, others);
+      const held = await most(started.child, async () => {
+        for (const path of ROUTES) {
+          for (let made = 0; made < SOCKETS / ROUTES.length; made += 1)
+            open(port).pause().write(get(path).repeat(REQUESTS));
+        }
+        await until(() =>
+          [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
+        );
+        for (let asked = 0; asked < 40; asked += 1) {
+          expect((await ask("/livez")).status).toBe(200);
+          expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
+        }
+      });
+      expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+      expect(held.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
+    },
+    60_000,
+  );
+
+  test("loses its connections once it is far past its limit", async () => {
+    const { port } = await start({ CLIENT_RATE_PER_MINUTE: "50" });
+    const ended = new Set<Socket>();
+    for (let made = 0; made < 10; made += 1) {
+      const socket = open(port);
+      socket.on("close", () => ended.add(socket));
+      socket.resume().write(get("/v1/prices").repeat(REQUESTS));
+    }
+    await until(() => ended.size === 10, "the end of all");
+  });
+});
+
+onLinux("a log that nobody reads", () => {
+  test("takes bounded memory, and tells how many lines are missing", async () => {
+    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000" });
+    const { stdout } = started.child;
+    stdout?.pause();
+    const held = await most(started.child, async () => {
+      const socket = open(port);
+      let received = 0;
+      socket.on("data", (part: Buffer) => {
+        received += part.length;
+      });
+      socket.write(get("/livez", { "X-Request-Id": "x".repeat(64) }).repeat(60_000));
+      socket.write(get("/livez", { Connection: "close" }));
+      await new Promise((closed) => socket.once("close", closed));
+      expect(received).toBeGreaterThan(60_000 * 500);
+    });
+    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+    stdout?.resume();
+    await until(() => started.stdout.some((line) => line.includes('"log.dropped"')), "the line");
+    const dropped = (): number =>
+      started.stdout
+        .map((line) => Number(/"event":"log\.dropped","lines":(\d+)/.exec(line)?.[1] ?? 0))
+        .reduce((sum, lines) => sum + lines, 0);
+    const kept = (): number => started.stdout.filter((line) => line.includes('"http.request"')).length;
+    await until(() => kept() + dropped() >= 60_001, "every line, kept or counted");
+    expect(kept()).toBeLessThan(60_001);
+  }, 60_000);
+});
+
+onLinux("slow clients", () => {
+  test("keep nobody from an answer", async () => {
+    const { port, started } = await start();
+    const held = await most(started.child, async () => {
+      for (let made = 0; made < 150; made += 1) {
+        open(port).write("GET /livez HTTP/1.1\r\nHost: a\r\nX-");
+        open(port).write(
+          "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 30000\r\n\r\n{",
+        );
+        open(port, `127.0.1.${1 + (made % 20)}`)
+          .pause()
+          .write(get(`/v1/search?q=slow-${made}`, { Accept: "text/event-stream" }));
+      }
+      await until(() => [...sockets].every(({ bytesWritten }) => bytesWritten > 0));
+      for (let asked = 0; asked < 20; asked += 1) {
+        const answer = await started.ask("/livez");
+        expect(answer.status).toBe(200);
+      }
+    });
+    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+    expect(held.descriptors).toBeLessThan(sockets.size + SPARE_DESCRIPTORS);
+  });
+});

@@ -1,0 +1,89 @@
+/** Whatever is asked on one connection, in any order and cut at any byte: one answer for each request, in order, the one that it gets alone. */
+import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import fc from "fast-check";
+import { FakeClock } from "../support/fake-clock.js";
+import { comparable, play, playAlone, type Sent, sequences } from "../support/pipelining.js";
+import { answersIn, CLOSE, exchange, get } from "../support/raw.js";
+import { type Service, startService, until } from "../support/service.js";
+
+/** `PIPELINING_RUNS=20000 npm test -- test/service/pipelining` looks further. */
+const RUNS = Number(process.env["PIPELINING_RUNS"] ?? 150);
+const SEED = 20_261_121;
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({
+    clock: new FakeClock(),
+    env: { CORS_ORIGINS: "https://www.example.af", UPSTREAM_RATE_LIMIT: "100000" },
+  });
+  await until(() => service.calls() === 29);
+});
+afterAll(() => service.close());
+
+const alone = new Map<string, Promise<unknown>>();
+function answerAlone(sent: Sent): Promise<unknown> {
+  const known = alone.get(sent.bytes) ?? playAlone(service.port, sent).then(comparable);
+  // Names that nobody asks for again are not kept.
+  if (!sent.bytes.includes("slow-")) alone.set(sent.bytes, known);
+  return known;
+}
+
+test(
+  "a random sequence gets the answers that its requests get alone",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(sequences({ most: 12 }), async (sequence) => {
+        const answers = (await play(service.port, sequence)).map(comparable);
+        const expected = [];
+        for (const sent of sequence.sent) expected.push(await answerAlone(sent));
+        expect(answers).toEqual(expected);
+      }),
+      { numRuns: RUNS, seed: SEED },
+    );
+  },
+  60_000 + 50 * RUNS,
+);
+
+test(
+  "a sequence that is much longer than what a connection may have outstanding does too",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(sequences({ most: 400 }), async (sequence) => {
+        const answers = await play(service.port, sequence);
+        expect(answers.map(comparable)).toEqual(await Promise.all(sequence.sent.map(answerAlone)));
+      }),
+      { numRuns: Math.ceil(RUNS / 30), seed: SEED },
+    );
+  },
+  60_000 + 50 * RUNS,
+);
+
+test("no more than its share is parsed for one that does not read, and all of it is answered when it does", async () => {
+  const total = 8_000;
+  let outstanding = 0;
+  let most = 0;
+  let parsed = 0;
+  service.server.on("request", (_request, response) => {
+    parsed += 1;
+    outstanding += 1;
+    most = Math.max(most, outstanding);
+    response.once("close", () => {
+      outstanding -= 1;
+    });
+  });
+  const text = get("/v1/prices").repeat(total - 1) + get("/v1/prices", CLOSE);
+  const answers = answersIn(await exchange(service.port, text, { pauseUntil: stalled }));
+  expect(answers.map(({ status }) => status)).toEqual(Array(total).fill(200));
+  expect(most).toBeLessThanOrEqual(32);
+
+  /** Nothing more is parsed, though there is more to parse and others are answered. */
+  async function stalled(): Promise<void> {
+    let before = -1;
+    while (parsed !== before || parsed === 0) {
+      before = parsed;
+      for (let asked = 0; asked < 20; asked += 1) await service.ask("/livez");
+      parsed -= 20;
+    }
+    expect(parsed).toBeLessThan(total - 32);
+  }
+});

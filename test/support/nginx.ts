@@ -1,0 +1,95 @@
+/** nginx as operators put it in front: one worker, HTTP/1.1 to the service over connections that it keeps. */
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { exchange, get } from "./raw.js";
+import { temporaryFolder } from "./service.js";
+
+/** Where packages put it, though the path of an ordinary user does not lead there. */
+const PLACES = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
+
+/** Null where it is not installed. */
+export const nginxProgram =
+  PLACES.find((place) => (place.includes("/") ? existsSync(place) : !spawnSync(place, ["-v"]).error)) ?? null;
+
+export interface Proxy {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export async function startNginx(program: string, servicePort: number): Promise<Proxy> {
+  const folder = temporaryFolder();
+  // Started by root it works as another user.
+  chmodSync(folder.path, 0o755);
+  const port = await freePort();
+  const file = join(folder.path, "nginx.conf");
+  writeFileSync(file, configuration(folder.path, port, servicePort));
+  const child = spawn(program, ["-p", folder.path, "-c", file], { stdio: "ignore" });
+  const gone = new Promise<void>((done) => {
+    child.once("exit", () => {
+      folder.remove();
+      done();
+    });
+  });
+  const close = async (): Promise<void> => {
+    child.kill("SIGTERM");
+    await gone;
+  };
+  for (let looks = 0; looks < 400; looks += 1) {
+    const isUp = await exchange(port, get("/livez", { Connection: "close" })).then(
+      (text) => text.includes('"live"'),
+      () => false,
+    );
+    if (isUp) return { port, close };
+    await new Promise((later) => setTimeout(later, 10));
+  }
+  await close();
+  throw new Error("nginx does not answer");
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => {
+        done(typeof address === "object" && address !== null ? address.port : 0);
+      });
+    });
+  });
+}
+
+function configuration(folder: string, port: number, servicePort: number): string {
+  return `
+daemon off;
+worker_processes 1;
+pid ${folder}/nginx.pid;
+error_log ${folder}/error.log;
+events { worker_connections 512; }
+http {
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  keepalive_requests 1000000;
+  upstream service {
+    server 127.0.0.1:${servicePort};
+    keepalive 2;
+    keepalive_requests 1000000;
+  }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://service;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_request_buffering off;
+    }
+  }
+}
+`;
+}

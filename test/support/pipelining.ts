@@ -1,0 +1,197 @@
+/** Random sequences of requests on one connection, and the answers that each must get: those that it gets alone. */
+import { connect, type Socket } from "node:net";
+import fc from "fast-check";
+import { answersIn, type RawAnswer } from "./raw.js";
+
+export interface Sent {
+  readonly method: string;
+  readonly bytes: string;
+  /** Closes the connection behind its answer, or is not a request, so that nothing after it is answered. */
+  readonly isLast?: boolean;
+}
+
+function request(method: string, path: string, fields: readonly string[] = [], body = ""): Sent {
+  const lines = [`${method} ${path} HTTP/1.1`, "Host: shop.example", ...fields, "", body];
+  return { method, bytes: lines.join("\r\n") };
+}
+
+const CART = '{"items":[{"domain":"herat.af","action":"registration","years":1}]}';
+const LENGTH = `Content-Length: ${CART.length}`;
+const JSON_TYPE = "Content-Type: application/json";
+const EXPECT = "Expect: 100-continue";
+const CHUNKED = CART.replaceAll(/.{1,20}/g, (part) => `${part.length.toString(16)};x=y\r\n${part}\r\n`);
+
+/** Every kind of request that is answered without the upstream, or from it once and then from memory. */
+export const FIXED: readonly Sent[] = [
+  request("GET", "/v1/availability?domain=herat.af"),
+  request("GET", "/v1/availability?domain=khyber.af", ["Accept: application/json"]),
+  request("GET", "/v1/availability?domain=-.af"),
+  request("GET", "/v1/availability?domain=herat.af&x=1", ["Origin: https://www.example.af"]),
+  request("GET", "/v1/search?q=herat&tlds=.af"),
+  request("GET", "/v1/search?q=herat", ["Accept: text/html"]),
+  request("GET", "/v1/prices"),
+  request("GET", "/v1/prices?tld=.af", ["If-None-Match: *", "Cache-Control: no-cache"]),
+  request("GET", "/v1/prices", ['If-None-Match: "other"']),
+  request("GET", "/v1/prices", [EXPECT]),
+  request("GET", "/v1/quotes?tld=.af&action=renewal"),
+  request("GET", "/v1/staff/tier"),
+  request("GET", "/livez"),
+  request("GET", "/livez", [EXPECT]),
+  request("GET", "/livez", ["Expect: a miracle"]),
+  request("GET", "/problems/internal", ["If-None-Match: *"]),
+  request("GET", "/openapi.json"),
+  request("GET", "/docs/assets/init.js", ["Accept-Encoding: gzip"]),
+  request("GET", "/nothing/here"),
+  request("GET", "http://shop.example/livez"),
+  request("GET", "/livez", ["Connection: Upgrade", "Upgrade: websocket"]),
+  request("GET", "/livez", ["Content-Length: 5"], "GET /"),
+  request("GET", "/v1/prices", ["Content-Length: 21"], "GET /evil HTTP/1.1\r\n\r"),
+  request("HEAD", "/v1/prices"),
+  request("HEAD", "/v1/availability?domain=herat.af"),
+  request("HEAD", "/v1/availability?domain=-.af"),
+  request("HEAD", "/openapi.json"),
+  request("OPTIONS", "/v1/prices", ["Origin: https://www.example.af", "Access-Control-Request-Method: GET"]),
+  request("PUT", "/v1/prices", ["Content-Length: 3"], "abc"),
+  request("POST", "/v1/quotes", [JSON_TYPE, LENGTH], CART),
+  request("POST", "/v1/quotes", [JSON_TYPE, LENGTH, EXPECT], CART),
+  request(
+    "POST",
+    "/v1/quotes",
+    [JSON_TYPE, "Transfer-Encoding: chunked"],
+    `${CHUNKED}0\r\nTrailer: x\r\n\r\n`,
+  ),
+  request("POST", "/v1/quotes", [JSON_TYPE, "Content-Length: 1"], "{"),
+  request("POST", "/v1/quotes", ["Content-Type: text/plain", "Content-Length: 2", EXPECT], "{}"),
+  { method: "GET", bytes: "GET /livez HTTP/1.1\r\n\r\n" },
+  { method: "GET", bytes: "GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n" },
+];
+
+export const ENDS: readonly Sent[] = [
+  { ...request("GET", "/livez", ["Connection: close"]), isLast: true },
+  { ...request("GET", "/v1/prices", ["Connection: close"]), isLast: true },
+  { method: "", bytes: "no request at all\r\n\r\n", isLast: true },
+  { method: "", bytes: "GET /livez HTTP/1.1\r\nHost: a\r\n: nameless\r\n\r\n", isLast: true },
+  {
+    method: "",
+    bytes: `GET /livez HTTP/1.1\r\nHost: a\r\nLong: ${"x".repeat(17_000)}\r\n\r\n`,
+    isLast: true,
+  },
+  { method: "CONNECT", bytes: "CONNECT a.example:1 HTTP/1.1\r\nHost: a.example:1\r\n\r\n", isLast: true },
+  {
+    ...request(
+      "POST",
+      "/v1/quotes",
+      [JSON_TYPE, "Transfer-Encoding: chunked"],
+      '5\r\n{"ite\r\nnot a size\r\n',
+    ),
+    isLast: true,
+  },
+];
+
+/** A name that nobody has asked for: its answer takes its time and is known afterwards. */
+let names = 0;
+const slow = fc
+  .constantFrom("a", "b")
+  .map(() => request("GET", `/v1/availability?domain=slow-${(names += 1)}.af`));
+
+export interface Sequence {
+  readonly sent: readonly Sent[];
+  /** Where the bytes are cut, as parts of the whole. */
+  readonly cuts: readonly number[];
+}
+
+/** Sequences of up to `most` requests; those `only` that a proxy passes on unchanged. */
+export function sequences({
+  most,
+  only = () => true,
+}: {
+  readonly most: number;
+  readonly only?: (sent: Sent) => boolean;
+}): fc.Arbitrary<Sequence> {
+  const fixed = fc.constantFrom(...FIXED.filter(only));
+  return fc.record({
+    sent: fc
+      .tuple(
+        fc.array(fc.oneof({ arbitrary: fixed, weight: 6 }, { arbitrary: slow, weight: 1 }), {
+          maxLength: most,
+          size: "max",
+        }),
+        fc.constantFrom(...ENDS.filter(only)),
+      )
+      .map(([sent, end]) => [...sent, end]),
+    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+  });
+}
+
+/** Everything that comes back until the server closes. */
+export async function play(port: number, { sent, cuts }: Sequence): Promise<RawAnswer[]> {
+  const bytes = sent.map((one) => one.bytes).join("");
+  const at = [0, ...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b), bytes.length];
+  const pieces = at.slice(1).map((end, index) => bytes.slice(at[index], end));
+  const text = await talk(port, pieces, () => false);
+  return finalAnswers(
+    text,
+    sent.map(({ method }) => method),
+  );
+}
+
+/** The one answer that a request gets when nothing else is asked on its connection. */
+export async function playAlone(port: number, { method, bytes }: Sent): Promise<RawAnswer> {
+  const text = await talk(port, [bytes], (received) => isWhole(received, method));
+  const [answer, ...others] = finalAnswers(text, [method]);
+  if (answer === undefined || others.length > 0) throw new Error(`not one answer: ${text}`);
+  return answer;
+}
+
+/** Without what differs between any two requests. */
+export function comparable({ status, headers, body }: RawAnswer): unknown {
+  const {
+    date: _date,
+    connection: _connection,
+    "keep-alive": _keepAlive,
+    ratelimit: _left,
+    ...rest
+  } = headers;
+  return {
+    status,
+    headers: { ...rest, "x-request-id": "x-request-id" in rest },
+    body: body.replace(/"requestId":"[^"]+"/, "").replace(/"promise":"[^"]+"/, ""),
+  };
+}
+
+function finalAnswers(text: string, methods: readonly string[]): RawAnswer[] {
+  return answersIn(text, methods).filter(({ status }) => status >= 200);
+}
+
+function isWhole(text: string, method: string): boolean {
+  try {
+    return finalAnswers(text, [method]).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+function talk(port: number, pieces: readonly string[], isEnough: (text: string) => boolean): Promise<string> {
+  return new Promise((done, failed) => {
+    const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    let text = "";
+    socket.setEncoding("latin1");
+    socket.on("data", (part: string) => {
+      text += part;
+      if (isEnough(text)) socket.destroy();
+    });
+    // What is sent behind the last answer may meet a closed connection.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE" && error.code !== "ECONNRESET") failed(error);
+    });
+    socket.once("close", () => {
+      done(text);
+    });
+    const write = ([first, ...others]: readonly string[]): void => {
+      if (first === undefined) return;
+      socket.write(first, "latin1");
+      if (others.length > 0) setImmediate(write, others);
+    };
+    write(pieces);
+  });
+}
