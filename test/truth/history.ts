@@ -124,6 +124,23 @@ export function historyOf(seed: number): History {
     look(),
     cart(),
   ];
+  /** A late answer is older than it looks: what is fresh, usable or recent enough to be signed counts from the asking. */
+  const lateAndKept = (): Step[] => {
+    const [name, years] = [aName(), someYears()];
+    const late: Step = { hold: "check", calls: 1, decided: "on-arrival" };
+    const asked: Step[] = [late, { look: name, years }, oneOf([{ taken: name, is: true }, newPrices()])];
+    const down: Step[] = random() < 0.5 ? [{ upstream: "down" }] : [];
+    const term = years === 1 ? "registration 1" : "registration 2";
+    const then: Step = random() < 0.5 ? { look: name, years } : { cart: [{ name, term }] };
+    return [
+      ...asked,
+      { pass: 4_500 },
+      { release: 0 },
+      ...down,
+      { pass: oneOf([1_000, 27_000, 58_000]) },
+      then,
+    ];
+  };
   const newPricesOverRestart = (): Step[] => [
     { restart: oneOf([0, 1_000, 20_000]) },
     newPrices(),
@@ -151,6 +168,7 @@ export function historyOf(seed: number): History {
     [3, lateAnswer],
     [4, boughtAfterLook],
     [3, resolvedWhileItChanges],
+    [2, lateAndKept],
     [2, newPricesOverRestart],
   ];
   const total = kinds.reduce((sum, [weight]) => sum + weight, 0);
