@@ -43,6 +43,7 @@ const rooms = {
 
 const homes = {
   axios: "upstream/",
+  "lossless-json": "upstream/",
   "lru-cache": "cache/",
   winston: "logger\\.ts$",
   ioredis: "redis-connection\\.ts$",

@@ -89,10 +89,9 @@ describe("an object", () => {
   );
 });
 
-test("what is nested too deep is refused where it has to be read again, and harmless otherwise", () => {
-  const nested = (value: string): string => "[".repeat(100_000) + value + "]".repeat(100_000);
-  expect(() => parseWrittenJson(nested("0.5"))).toThrow(RangeError);
-  expect(() => parseWrittenJson(nested("0"))).not.toThrow();
+test.each(["0", "0.5"])("a value that is nested too deeply is rejected (%s)", (value) => {
+  const text = "[".repeat(100_000) + value + "]".repeat(100_000);
+  expect(() => parseWrittenJson(text)).toThrow(RangeError);
 });
 
 test("whatever is JSON reads as the language reads it, but for the digits that it keeps", () => {
@@ -111,13 +110,17 @@ test.each(["", "{", "[1.5,]", "01.5", "1.", ".5", "{'a':1}", '"\u0001"', "NaN"])
 
 test.each([
   '{"amount":"1.00","amount":"9.00"}',
-  '{"amount":"1.00","amount":"1.00"}',
+  '{"amount":1.00,"amount":1.0}',
   '{"a":[{"b":{"c":1 , "c" :2}}]}',
   '{"amount":1.00,"\\u0061mount":9.00}',
   '{"":1,"":2}',
   '{"__proto__":1,"__proto__":2}',
 ])("%s says two things under one name", (text) => {
   expect(() => parseWrittenJson(text)).toThrow(RepeatedFieldError);
+});
+
+test("a field that appears twice with the same value is read", () => {
+  expect(parseWrittenJson('{"amount":"1.00","amount":"1.00"}')).toEqual({ amount: "1.00" });
 });
 
 test("the same name in different objects is fine, and so is one that every object has", () => {
