@@ -11,6 +11,7 @@ import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
+import { benchWaits } from "./waits.js";
 
 interface Options {
   readonly rounds?: number;
@@ -20,6 +21,7 @@ interface Options {
 const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
+  waits: benchWaits,
   service: benchService,
   http: benchHttp,
   start: benchStart,
