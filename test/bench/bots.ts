@@ -14,11 +14,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 
-const LIMIT = 60;
-const BUDGET = 57;
-/** A second of the story: long enough that the whole real seconds of Retry-After, for which places are kept, are a few of its seconds only. */
-const SECOND_MS = 200;
-const MINUTE_MS = 60 * SECOND_MS;
+export const LIMIT = 60;
+export const BUDGET = 57;
+/** A second of the story: long enough that the whole real seconds of Retry-After, for which calls are reserved, are a few of its seconds only. */
+export const SECOND_MS = 200;
+export const MINUTE_MS = 60 * SECOND_MS;
 const PATIENCE_MS = 8 * SECOND_MS;
 /** Not counted: the budget is still full at the start. */
 const RAMP_MINUTES = 2;
@@ -61,14 +61,14 @@ function ownAddress(bot: number): string {
   return `10.66.${bot >> 8}.${bot & 255}`;
 }
 
-interface Question {
+export interface Question {
   readonly from: string;
   readonly path: string;
   /** JSON, sent as a POST. */
   readonly body?: string;
 }
 
-interface Answer {
+export interface Answer {
   /** 0: there was none. */
   readonly status: number;
   /** As told, in real time: the scale does not reach the whole seconds of the field. */
@@ -81,13 +81,13 @@ const HEALTH = z.object({
 });
 
 /** The service as a process of its own, with a sandbox in this one. */
-class Service {
+export class Service {
   readonly #port = 20_000 + Math.floor(Math.random() * 20_000);
   readonly #agent = new Agent({ keepAlive: true });
   readonly #stateDir = mkdtempSync(join(tmpdir(), "bench-bots-"));
   readonly #child: ChildProcess;
 
-  constructor(sandbox: Sandbox) {
+  constructor(sandbox: Sandbox, env: Readonly<Record<string, string>> = {}) {
     const { key, secret } = sandbox.credential();
     this.#child = spawn(process.execPath, ["dist/main.js"], {
       stdio: "ignore",
@@ -105,6 +105,7 @@ class Service {
         CLIENT_COLD_PER_MINUTE: "1000000",
         TRUST_PROXY_HOPS: "1",
         LOG_LEVEL: "error",
+        ...env,
       },
     });
     process.once("exit", () => this.#child.kill("SIGKILL"));
@@ -265,12 +266,14 @@ class Story {
 
   /** Asks, and once more at the second that was told; only the first counts as in time. */
   async #insist(count: Count, question: Question): Promise<void> {
-    const { status, retryAfterMs } = await this.#ask(count, question);
+    const { status, retryAfterMs, text } = await this.#ask(count, question);
     if (status !== 503 || retryAfterMs === null) return;
     count.toldMs.push(retryAfterMs);
     if (!(await this.#passes(retryAfterMs))) return;
+    const isServed = (await this.#service.ask(question)).status === 200;
+    if (!isKept(text)) return;
     count.retried += 1;
-    if ((await this.#service.ask(question)).status === 200) count.retriedServed += 1;
+    if (isServed) count.retriedServed += 1;
   }
 
   async #ask(count: Count, question: Question): Promise<Answer> {
@@ -295,6 +298,13 @@ class Story {
     this.#asked += 1;
     return `172.${16 + ((this.#asked >> 16) & 15)}.${(this.#asked >> 8) & 255}.${this.#asked & 255}`;
   }
+}
+
+const PROBLEM = z.object({ kept: z.boolean() });
+
+/** Whether a refusal says that a call is reserved. */
+export function isKept(text: string): boolean {
+  return PROBLEM.parse(JSON.parse(text)).kept;
 }
 
 function sum(counts: readonly Count[], what: "retried" | "retriedServed"): number {
@@ -332,7 +342,7 @@ async function tell(crowd: Crowd) {
       "cached %": cached.percent,
       "bots served a minute": (bots.served / MINUTES).toFixed(1),
       "retry told, median s": medianToldMs === undefined ? "" : medianToldMs / SECOND_MS,
-      "retries served": `${sum(everybody, "retriedServed")} / ${sum(everybody, "retried")} of ${told.length}`,
+      "reservations honoured": `${sum(everybody, "retriedServed")} / ${sum(everybody, "retried")} of ${told.length}`,
       "worst window": `${credential?.largestWindow ?? 0} / ${BUDGET}`,
       rejections: credential?.rejected429 ?? 0,
       "other answers": [...new Set(others)]
@@ -360,6 +370,6 @@ export async function benchBots(): Promise<void> {
   );
   console.table(rows);
   console.log(
-    `retries: refused searches and carts come back once at the second that they were told, if that is before the end; the field has whole real seconds, each ${1000 / SECOND_MS} s of that time`,
+    `reservations: refused searches and carts come back once at the second that they were told, if that is before the end; honoured of those that had a reservation, of all that were refused; the field has whole real seconds, each ${1000 / SECOND_MS} s of that time`,
   );
 }

@@ -81,6 +81,10 @@ export function candidates(upstreamPort: number): readonly Candidate[] {
     },
     service("search of two names, hit", { path: "/v1/search?q=google&tlds=.af,.com.af" }),
     service("400, another bad name each time", { path: "/v1/availability?domain=-{n}.af" }, 400),
+    service("503, another new name each time", { path: "/v1/availability?domain=new-{n}.af" }, 503, {
+      UPSTREAM_RATE_LIMIT: "2",
+      UPSTREAM_RATE_HEADROOM: "1",
+    }),
     service("429", HIT, 429, { CLIENT_RATE_PER_MINUTE: "1" }),
     service("hit, from a million addresses", { ...HIT, headers: { "X-Forwarded-For": "{address}" } }, 200, {
       TRUST_PROXY_HOPS: "1",

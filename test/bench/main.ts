@@ -14,6 +14,7 @@ import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
+import { benchWaits } from "./waits.js";
 
 interface Options extends TruthOptions {
   readonly rounds?: number;
@@ -24,6 +25,7 @@ interface Options extends TruthOptions {
 const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
+  waits: benchWaits,
   service: benchService,
   http: benchHttp,
   start: benchStart,

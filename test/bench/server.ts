@@ -96,7 +96,7 @@ export class Server {
     const options = {
       host: "127.0.0.1",
       port: this.port,
-      path,
+      path: path.replace("{n}", String(Math.floor(Math.random() * 1e9))),
       agent: false,
       method: sent === undefined ? "GET" : "POST",
       headers: { ...headers, ...(sent !== undefined && { "Content-Type": "application/json" }) },

@@ -131,6 +131,13 @@ describe("the next call", () => {
     expect(play(without("refresh"), 30)).not.toContain("refresh");
   });
 
+  test("is not owed to a renewal for calls made before it came", () => {
+    const heads = { newcomer: LITTLE };
+    let turns = FIRST_TURNS;
+    for (let n = 0; n < 20; n += 1) turns = turnsAfter(turns, "newcomer", heads);
+    expect(nextKind({ ...heads, refresh: LITTLE }, turns, true)).toBe("newcomer");
+  });
+
   test("is a suggestion's only when nobody else waits", () => {
     expect(play(all(), 100)).not.toContain("suggestion");
   });

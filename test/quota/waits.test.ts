@@ -5,8 +5,9 @@
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import type { Lane } from "../../src/quota/quota.js";
 import { settle } from "../support/fake-clock.js";
-import { ask, memoryQuota, outcome, toldMs, WINDOW_MS } from "./support/asks.js";
+import { ask, memoryQuota, outcome, refusalOf, toldMs, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 import { counted, meanWaitMs, servedWithin, useOfSafeBound, waits, type WaitsSeen } from "./support/waits.js";
 
@@ -135,6 +136,25 @@ describe("a refusal", () => {
     const back = quota.run(request, async () => "served");
     await clock.advance(8000);
     expect(await back).toBe("served");
+  });
+
+  test("with a reservation outlasts a cart that comes back for each of its names, and not one who keeps asking for one", async () => {
+    const { quota, clock } = memoryQuota(BUDGET);
+    for (let n = 0; n < 52; n += 1)
+      void outcome(quota.run(ask({ client: `burst ${n}`, lane: "checkout" }), async () => n));
+    await settle();
+    const early = async (lane: Lane): Promise<boolean | undefined> => {
+      const request = ask({ client: lane, question: lane, lane, maxWaitMs: 0 });
+      expect((await refusalOf(quota.run(request, async () => 0))).kept).toBe(true);
+      for (let times = 0; times < 3; times += 1) quota.refusal(request);
+      return quota.refusal(request)?.kept;
+    };
+    expect([await early("checkout"), await early("search"), await early("exact")]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    await clock.advance(WINDOW_MS);
   });
 
   test("of many costs one look at the slots", async () => {

@@ -155,8 +155,8 @@ export class Admission {
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket): ServiceError {
     const now = this.#settings.clock.monotonic();
-    // One search asks for several names, each with a second of its own, and comes back for the first of them.
-    const isForgiven = request.lane === "search";
+    // A search or a cart asks for several names, each with a second of its own, and comes back for the first of them.
+    const isForgiven = request.lane !== "exact";
     const { isReserved, dueAt } = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook());
     if (!isForgiven) this.#fairShare.charge(request, now, REFUSED_COUNTS);
     return this.#refusal(request, "early", dueAt - now, isReserved);
