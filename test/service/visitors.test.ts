@@ -693,7 +693,7 @@ describe("when this client asks too much", () => {
     const service = await startService({ clock, retail: ONE_TERM, env });
     try {
       const from = (address: string) =>
-        service.ask("/v1/prices", { headers: { "X-Forwarded-For": address } });
+        service.ask("/v1/quotes?tld=.af&action=registration", { headers: { "X-Forwarded-For": address } });
       for (let asked = 0; asked < 3; asked += 1) {
         const { status, headers } = await from("203.0.113.5");
         expect(status).toBe(200);
