@@ -58,6 +58,16 @@ test(
   60_000 + 50 * RUNS,
 );
 
+test.each(["/livez", "/openapi.json", "/v1/prices", "/nothing"])(
+  "thousands of requests for %s that are sent at once are all answered",
+  async (path) => {
+    const total = 3_000;
+    const text = get(path, { "X-Request-Id": "x".repeat(50) }).repeat(total - 1) + get(path, CLOSE);
+    expect(answersIn(await exchange(service.port, text))).toHaveLength(total);
+  },
+  30_000,
+);
+
 test("no more than its share is parsed for one that does not read, and all of it is answered when it does", async () => {
   const total = 8_000;
   let outstanding = 0;

@@ -85,8 +85,10 @@ export class Connection {
       this.#endWith(() => this.#socket.end());
       return;
     }
-    this.#socket.pause();
     this.#rest = [headOf(request), rest];
+    this.#stayPaused();
+    // Node resumes what it has paused itself, though nobody would hear the data.
+    this.#socket.on("resume", this.#stayPaused);
     this.#goOnSoon();
   }
 
@@ -134,6 +136,10 @@ export class Connection {
     this.#rest = null;
     this.#ending();
     this.#socket.resume();
+  };
+
+  readonly #stayPaused = (): void => {
+    if (this.#rest !== null) this.#socket.pause();
   };
 
   readonly #goOn = (): void => {

@@ -75,7 +75,7 @@ export function serve(app: Express, parts: ServerParts): Server {
   const rules: ConnectionRules = {
     ...parts,
     parseOn(socket, rest) {
-      // Node adds its own once more and has not removed these.
+      // Node adds its own once more and has not removed them.
       socket.removeAllListeners("pause").removeAllListeners("resume");
       server.emit("connection", socket);
       // Not by unshift and resume, which would read more with every packet that is only parsed in part.
