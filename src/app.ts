@@ -24,7 +24,7 @@ import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
-import { healthChecks, presentOverview, priceWarnings, type Redis } from "./http/overview.js";
+import { healthChecks, presentOverview, priceWarnings, type Redis, stateReaders } from "./http/overview.js";
 import type { PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
 import { explainProblem, problemHandler } from "./http/problems.js";
@@ -52,6 +52,7 @@ import {
 import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.js";
 import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { fixedSecret, type Secret } from "./secret.js";
+import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
 import {
   checkCaution,
@@ -70,6 +71,7 @@ import { createShops } from "./storefront/shop.js";
 import { createUpstream } from "./upstream/client.js";
 import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
+import { keepTrying } from "./upstream/trials.js";
 import { createRecentCalls } from "./upstream/recent-calls.js";
 
 export interface AppSettings {
@@ -149,6 +151,7 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
+  const stateDir = redis === null ? createStateDir(config.stateDir, clock) : null;
   const audit = createAudit(
     redis === null
       ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
@@ -333,6 +336,18 @@ export function createApp(settings: AppSettings): App {
     });
   const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
   const warnings = priceWarnings(prices, policies, clock);
+  const checks = () =>
+    healthChecks({
+      redis: redisState(),
+      credentials,
+      upstream,
+      quota: quota(),
+      stateProblem: stateDir?.problem() ?? null,
+      known: prices.facts(),
+      sold: prices.size,
+      warnings: warnings(),
+    });
+  metrics.state(stateReaders({ checks, upstream, credentials, policies }));
   metrics.quota(quota);
   metrics.prices(() => ({
     sold: prices.size,
@@ -370,16 +385,7 @@ export function createApp(settings: AppSettings): App {
       description:
         settings.mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.",
       phase: () => phase,
-      checks: () =>
-        healthChecks({
-          redis: redisState(),
-          credentials,
-          upstream,
-          quota: quota(),
-          known: prices.facts(),
-          sold: prices.size,
-          warnings: warnings(),
-        }),
+      checks,
     }),
   );
   // The pattern ends before a slash: Express matches whole segments only.
@@ -442,6 +448,8 @@ export function createApp(settings: AppSettings): App {
     clock,
   });
 
+  const trials = (): (() => void) =>
+    keepTrying({ upstream, term: () => policies.current().combinations()[0], roomInMs, clock });
   let stopWork = (): void => {};
   return {
     server: serve(app, answeredAtOnce),
@@ -450,9 +458,9 @@ export function createApp(settings: AppSettings): App {
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
-      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch()];
+      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch(), trials(), stateDir?.watch()];
       stopWork = () => {
-        for (const stop of stops) stop();
+        for (const stop of stops) stop?.();
       };
     },
     drain() {

@@ -1,6 +1,7 @@
 /** The state of the service: with figures for staff, and in coarse words for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
+import type { StateReaders } from "../metrics.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
@@ -8,6 +9,7 @@ import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/client.js";
 import type { Credentials } from "../upstream/credentials.js";
+import { OPERATIONS } from "../upstream/operation.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
@@ -117,6 +119,8 @@ export interface HealthFacts {
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
+  /** Why the ledger's folder isn't usable; null while it is. */
+  readonly stateProblem: string | null;
   /** The known prices, and how many are sold. */
   readonly known: readonly { readonly stale: boolean }[];
   readonly sold: number;
@@ -127,9 +131,34 @@ export interface HealthFacts {
 export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks"]> {
   return {
     upstream: upstreamCheck(facts),
-    quota: quotaCheck(facts.quota),
+    quota: quotaCheck(facts),
     redis: REDIS_CHECKS[facts.redis],
     prices: pricesCheck(facts),
+  };
+}
+
+/** The same state for the metrics. */
+export function stateReaders(parts: {
+  readonly checks: HealthParts["checks"];
+  readonly upstream: Upstream;
+  readonly credentials: Credentials;
+  readonly policies: Pick<LivePolicy, "state">;
+}): StateReaders {
+  const { checks, upstream, credentials, policies } = parts;
+  const figures = { pass: 0, warn: 1, fail: 2 };
+  return {
+    health: () =>
+      Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, figures[status]])),
+    circuits: () => {
+      const { leftAlone } = upstream.health();
+      return Object.fromEntries(OPERATIONS.map((one) => [one, Number(leftAlone.includes(one))]));
+    },
+    credentials: () =>
+      Object.fromEntries(credentials.states().map(({ role, refused }) => [role, Number(refused)])),
+    retailFaults: () => {
+      const { fingerprint, faults } = policies.state();
+      return { [fingerprint]: faults.length };
+    },
   };
 }
 
@@ -149,7 +178,8 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
-function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
+function quotaCheck({ quota, stateProblem }: HealthFacts): HealthCheck {
+  if (stateProblem !== null) return { status: "warn", output: stateProblem };
   const spent = quota !== null && (quota.pausedForMs > 0 || quota.used >= quota.budget);
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
