@@ -13,12 +13,13 @@ const words = [
   "tr46.d.ts",
   "logger.ts",
   "root.ts",
+  "state-dir.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
 const seen = [...words, "redis.ts", "redis-address.ts", "fleet.ts", ...engines, "metrics.ts", "config/"];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:errors|domain-name|money|clock|secret|logger|root)\\.ts": words,
+  "(?:errors|domain-name|money|clock|secret|logger|root|state-dir)\\.ts": words,
   "redis(?:-address|-connection|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],

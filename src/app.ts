@@ -44,6 +44,7 @@ import {
   priceWarnings,
   type Redis,
   savedCalls,
+  stateReaders,
 } from "./http/overview.js";
 import { parseQuery, type PurgeWish } from "./http/parse.js";
 import { pageRoutes } from "./http/pages.js";
@@ -76,6 +77,7 @@ import { createPriceList, type Quote, quoteCaution } from "./retail/price-list.j
 import { createPromises, newPromiseKey } from "./retail/promise.js";
 import { createSharedPromises } from "./retail/shared-promises.js";
 import { fixedSecret, type Secret } from "./secret.js";
+import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
 import {
   checkCaution,
@@ -94,6 +96,7 @@ import { createShops } from "./storefront/shop.js";
 import type { Tier } from "./upstream/contract.js";
 import { createCredentials, type CredentialSource } from "./upstream/credentials.js";
 import { createUpstream } from "./upstream/operations.js";
+import { keepTrying } from "./upstream/trials.js";
 import { createRecentCalls } from "./upstream/recent-calls.js";
 
 export interface AppSettings {
@@ -183,6 +186,7 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
+  const stateDir = redis === null ? createStateDir(config.stateDir, clock) : null;
   const audit = createAudit(
     redis === null
       ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
@@ -385,6 +389,19 @@ export function createApp(settings: AppSettings): App {
     log,
   });
   const warnings = priceWarnings(prices, policies, clock);
+  const health = () =>
+    healthChecks({
+      redis: redisState(),
+      fleet: fleet.fault(),
+      credentials,
+      upstream,
+      quota: quota(),
+      stateProblem: stateDir?.problem() ?? null,
+      known: prices.facts(),
+      sold: prices.size,
+      warnings: warnings(),
+    });
+  metrics.state(stateReaders({ checks: health, upstream, credentials, policies }));
   metrics.quota(quota);
   metrics.prices(() => ({
     sold: prices.size,
@@ -446,17 +463,7 @@ export function createApp(settings: AppSettings): App {
       description:
         settings.mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.",
       phase: () => phase,
-      checks: () =>
-        healthChecks({
-          redis: redisState(),
-          fleet: fleet.fault(),
-          credentials,
-          upstream,
-          quota: quota(),
-          known: prices.facts(),
-          sold: prices.size,
-          warnings: warnings(),
-        }),
+      checks: health,
     }),
   );
   // The pattern ends before a slash: Express matches whole segments only.
@@ -536,6 +543,8 @@ export function createApp(settings: AppSettings): App {
     clock,
   });
 
+  const trials = (): (() => void) =>
+    keepTrying({ upstream, term: () => policies.current().combinations()[0], roomInMs, clock });
   let stopWork = (): void => {};
   return {
     server: serve(app, {
@@ -552,9 +561,9 @@ export function createApp(settings: AppSettings): App {
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
-      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch()];
+      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch(), trials(), stateDir?.watch()];
       stopWork = () => {
-        for (const stop of stops) stop();
+        for (const stop of stops) stop?.();
       };
     },
     drain() {

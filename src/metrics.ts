@@ -22,9 +22,24 @@ export interface Metrics {
   prices(read: () => Readonly<Record<string, number>>): void;
   /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
   promises(read: () => PromisesInForce): void;
+  /** Registers gauges that read the state of the service on each scrape. */
+  state(read: StateReaders): void;
   /** The Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
+}
+
+type Figures = () => Readonly<Record<string, number>>;
+
+export interface StateReaders {
+  /** 0 pass, 1 warn, 2 fail; by check, as in `/health`. */
+  readonly health: Figures;
+  /** 1 while open, by operation. */
+  readonly circuits: Figures;
+  /** 1 while refused, by role. */
+  readonly credentials: Figures;
+  /** By the fingerprint of the file in effect. */
+  readonly retailFaults: Figures;
 }
 
 type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
@@ -219,6 +234,40 @@ export function createMetrics(): Metrics {
           label: "currency",
         },
         () => Object.fromEntries(read().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
+      );
+    },
+    state({ health, circuits, credentials, retailFaults }) {
+      family(
+        Gauge,
+        { name: "health_check", help: "State of each health check: 0 pass, 1 warn, 2 fail.", label: "check" },
+        health,
+      );
+      family(
+        Gauge,
+        {
+          name: "upstream_circuit_open",
+          help: "1 while the circuit of the operation is open.",
+          label: "operation",
+        },
+        circuits,
+      );
+      family(
+        Gauge,
+        {
+          name: "upstream_credential_refused",
+          help: "1 while the upstream refuses the credential, by role.",
+          label: "role",
+        },
+        credentials,
+      );
+      family(
+        Gauge,
+        {
+          name: "retail_config_faults",
+          help: "Faults of a changed RETAIL_CONFIG that isn't used, by the fingerprint of the file in effect.",
+          label: "fingerprint",
+        },
+        retailFaults,
       );
     },
     text: () => {

@@ -2,6 +2,7 @@
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
+import type { StateReaders } from "../metrics.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
 import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
@@ -10,6 +11,7 @@ import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Upstream } from "../upstream/operations.js";
 import type { Credentials } from "../upstream/credentials.js";
+import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
@@ -156,6 +158,8 @@ export interface HealthFacts {
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
+  /** Why the ledger's folder isn't usable; null while it is. */
+  readonly stateProblem: string | null;
   /** The known prices, and how many are sold. */
   readonly known: readonly { readonly stale: boolean }[];
   readonly sold: number;
@@ -166,9 +170,34 @@ export interface HealthFacts {
 export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks"]> {
   return {
     upstream: upstreamCheck(facts),
-    quota: quotaCheck(facts.quota),
+    quota: quotaCheck(facts),
     redis: facts.fleet === null ? REDIS_CHECKS[facts.redis] : FLEET_CHECKS[facts.fleet],
     prices: pricesCheck(facts),
+  };
+}
+
+/** The same state for the metrics. */
+export function stateReaders(parts: {
+  readonly checks: HealthParts["checks"];
+  readonly upstream: Upstream;
+  readonly credentials: Credentials;
+  readonly policies: Pick<LivePolicy, "state">;
+}): StateReaders {
+  const { checks, upstream, credentials, policies } = parts;
+  const figures = { pass: 0, warn: 1, fail: 2 };
+  return {
+    health: () =>
+      Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, figures[status]])),
+    circuits: () => {
+      const { openCircuits } = upstream.health();
+      return Object.fromEntries(OPERATIONS.map((one) => [one, Number(openCircuits.includes(one))]));
+    },
+    credentials: () =>
+      Object.fromEntries(credentials.states().map(({ role, refused }) => [role, Number(refused)])),
+    retailFaults: () => {
+      const { fingerprint, faults } = policies.state();
+      return { [fingerprint]: faults.length };
+    },
   };
 }
 
@@ -194,10 +223,11 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
-/** So long after the last refusal people count as being refused. */
+/** How long after the last refusal visitors count as being refused. */
 const REFUSED_LATELY_MS = 4_000;
 
-function quotaCheck(quota: QuotaSnapshot | null): HealthCheck {
+function quotaCheck({ quota, stateProblem }: HealthFacts): HealthCheck {
+  if (stateProblem !== null) return { status: "warn", output: stateProblem };
   const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
   if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_LATELY_MS)
     return { status: "warn", output: "Visitors are asked to come back later." };

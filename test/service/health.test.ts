@@ -1,7 +1,17 @@
 /** Liveness, readiness and health (contract section 7): true, coarse, and free. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  callsOf,
+  problemOf,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
 
 const SANDBOX = "Embedded sandbox: no real registry data.";
 const CALM = {
@@ -82,6 +92,68 @@ premium: { markupPercent: "15" }
         checks: { ...CALM, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
       },
     ]);
+  } finally {
+    await service.close();
+  }
+});
+
+/** How soon a change has to show. */
+const TRUE_WITHIN_MS = 5_000;
+
+test("while STATE_DIR can't be written it warns, and no longer", async () => {
+  const clock = new FakeClock();
+  const folder = temporaryFolder();
+  const state = join(folder.path, "state");
+  const service = await startService({ clock, env: { STATE_DIR: state } });
+  try {
+    const quota = async () => {
+      await clock.advance(TRUE_WITHIN_MS);
+      const { body } = await service.ask("/health");
+      return z.object({ checks: z.object({ quota: z.array(z.unknown()) }) }).parse(body).checks.quota[0];
+    };
+    expect(await quota()).toEqual({ status: "pass" });
+    renameSync(state, `${state}.away`);
+    expect(await quota()).toEqual({ status: "warn", output: "STATE_DIR can't be written." });
+    renameSync(`${state}.away`, state);
+    expect(await quota()).toEqual({ status: "pass" });
+    rmSync(state, { recursive: true });
+    // So that the new folder isn't given the number of the old one.
+    mkdirSync(`${state}.other`);
+    mkdirSync(state);
+    expect(await quota()).toEqual({ status: "warn", output: "STATE_DIR was replaced; restart the service." });
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
+test("after an outage it recovers although no visitor asks anything", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  const upstream = async () => {
+    const { body } = await service.ask("/health");
+    return z.object({ checks: z.object({ upstream: z.array(z.unknown()) }) }).parse(body).checks.upstream[0];
+  };
+  try {
+    service.sandbox.control.setFault("check", { fault: "status-500" });
+    for (let times = 0; times < 6; times += 1) {
+      await service.ask(`/v1/availability?domain=free${times}.af`);
+      await clock.advance(100);
+    }
+    expect(await upstream()).toEqual({
+      status: "warn",
+      output: "Calls keep failing; only trial requests are made.",
+    });
+    const before = callsOf(service.sandbox);
+    await clock.advance(60_000);
+    expect(await upstream()).toMatchObject({ status: "warn" });
+    service.sandbox.control.clearFaults("check");
+    await until(async () => {
+      await clock.advance(1_000);
+      return JSON.stringify(await upstream()) === '{"status":"pass"}';
+    }, "the recovery");
+    // A trial now and then, never a flood.
+    expect(callsOf(service.sandbox) - before).toBeLessThan(12);
   } finally {
     await service.close();
   }
