@@ -57,7 +57,6 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
         response,
         render(presentTermQuote(tld, action, years, quote), { cacheControl: "no-store", tagged: true }),
       );
-      response.json(presentTermQuote(tld, action, years, quote));
     },
     POST: async (request, response) => {
       readQuery(request.query, []);
