@@ -6,7 +6,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json build.cjs ./
 COPY client/src ./client/src
 COPY src ./src
-RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+RUN npm run build
 
 FROM node:24-bookworm-slim
 WORKDIR /app
@@ -14,7 +14,8 @@ ENV NODE_ENV=production STATE_DIR=/var/lib/af-storefront
 RUN install -d -o node -g node -m 700 "$STATE_DIR"
 # Owned by root, so that the service can't change its own program.
 COPY --from=build /app/package.json ./
-COPY --from=build /app/node_modules ./node_modules
+# Everything else is in the bundle.
+COPY --from=build /app/node_modules/swagger-ui-dist ./node_modules/swagger-ui-dist
 COPY --from=build /app/dist ./dist
 COPY config ./config
 USER node

@@ -186,7 +186,8 @@ export function createApp(settings: AppSettings): App {
     },
   });
 
-  const stateDir = redis === null ? createStateDir(config.stateDir, clock) : null;
+  const stateDir =
+    settings.mode === "upstream" && redis === null ? createStateDir(config.stateDir, clock) : null;
   const audit = createAudit(
     redis === null
       ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)

@@ -1,5 +1,5 @@
 /** Whether the folder of the ledger and the audit can be written, found out by writing. */
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "./clock.js";
 
@@ -32,11 +32,6 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     problem: () => problem,
     watch() {
       let cancel = (): void => {};
-      try {
-        mkdirSync(path, { recursive: true, mode: 0o700 });
-      } catch {
-        // Then it can't be written either.
-      }
       const lookAgain = (): void => {
         problem = look();
         cancel = clock.after(LOOK_EVERY_MS, lookAgain);

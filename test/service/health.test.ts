@@ -104,7 +104,19 @@ test("while STATE_DIR can't be written it warns, and no longer", async () => {
   const clock = new FakeClock();
   const folder = temporaryFolder();
   const state = join(folder.path, "state");
-  const service = await startService({ clock, env: { STATE_DIR: state } });
+  const service = await startService({
+    clock,
+    env: (sandbox) => {
+      const { key, secret } = sandbox.credential();
+      return {
+        STATE_DIR: state,
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: key,
+        UPSTREAM_SERVICE_SECRET: secret,
+        QUOTA_COLD_START: "assume-free",
+      };
+    },
+  });
   try {
     const quota = async () => {
       await clock.advance(TRUE_WITHIN_MS);
