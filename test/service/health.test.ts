@@ -1,7 +1,8 @@
 /** Liveness, readiness and health (contract section 7): true, coarse, and free. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
-import { problemOf, type Service, startService, until } from "../support/service.js";
+import { z } from "zod";
+import { inTime, problemOf, type Service, startService, until } from "../support/service.js";
 
 const SANDBOX = "Embedded sandbox: no real registry data.";
 const CALM = {
@@ -82,6 +83,26 @@ premium: { markupPercent: "15" }
         checks: { ...CALM, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
       },
     ]);
+  } finally {
+    await service.close();
+  }
+});
+
+test("while people are refused for want of quota it warns, and no more 5 s after the last of them", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "60" }, warm: false });
+  const quota = async (): Promise<unknown> => {
+    const { body } = await service.ask("/health");
+    return z.object({ checks: z.object({ quota: z.tuple([z.object({ status: z.string() })]) }) }).parse(body)
+      .checks.quota[0].status;
+  };
+  try {
+    expect(await quota()).toBe("pass");
+    const crowd = Array.from({ length: 100 }, (_, n) => service.ask(`/v1/availability?domain=new-${n}.af`));
+    await until(async () => (await quota()) === "warn", "the warning");
+    await inTime(clock, Promise.all(crowd));
+    await clock.advance(5000);
+    expect(await quota()).toBe("pass");
   } finally {
     await service.close();
   }
