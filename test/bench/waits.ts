@@ -2,6 +2,7 @@
  * `npm run bench -- waits`: what people who wait are told, whether it holds, and what it costs; on a clock of its own at several multiples
  * of the budget, and through the whole service over HTTP in scaled time.
  */
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { WINDOW_MS } from "../quota/support/asks.js";
@@ -112,6 +113,7 @@ async function overHttp(crowd: Crowd): Promise<string[]> {
   const service = new Service(sandbox, { CLIENT_COLD_PER_MINUTE: cold });
   const visits = new Visits();
   const over = new AbortController();
+  setMaxListeners(0, over.signal);
   const passes = (ms: number): Promise<boolean> =>
     sleep(ms, true, { signal: over.signal }).catch(() => false);
   let made = 0;

@@ -17,6 +17,18 @@ describe("a burst", () => {
     await clock.advance(WINDOW_MS);
   });
 
+  test("is refused at once what cannot go in time after it", async () => {
+    const { quota, clock } = memoryQuota(BUDGET);
+    const works = Array.from({ length: BUDGET }, (_, n) =>
+      outcome(quota.run(ask({ client: `a ${n}` }), async () => n)),
+    );
+    await clock.advance(0);
+    // Three more calls go in their patience of 8 s.
+    expect(quota.snapshot().lanes.exact).toMatchObject({ served: 35, queued: 3, refused: BUDGET - 38 });
+    await clock.advance(8000);
+    expect((await Promise.all(works)).filter((got) => typeof got === "number")).toHaveLength(38);
+  });
+
   test("leaves carts more than others, and background work the least", async () => {
     const taken = async (lane: Lane): Promise<number> => {
       const { quota, clock } = memoryQuota(BUDGET);

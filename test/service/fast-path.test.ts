@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { rateLimit } from "express-rate-limit";
 import { createClientLimit } from "../../src/http/client-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { type Service, startService, until } from "../support/service.js";
+import { inTime, type Service, startService, until } from "../support/service.js";
 
 const WEBSITE = "https://www.example.af";
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
@@ -352,4 +352,44 @@ test("the limit's fields are those that express-rate-limit writes", async () => 
     // Theirs can be computed from an address by anyone.
     expect(limit.fields(window)).not.toEqual(Object.entries(written).flat());
   }
+});
+
+describe("a name that nobody knows, while the quota is spent", () => {
+  const ONE_CALL = { UPSTREAM_RATE_LIMIT: "2", UPSTREAM_RATE_HEADROOM: "1", TRUST_PROXY_HOPS: "1" };
+  const clock = new FakeClock();
+  let service: Service;
+  let atOnce = 0;
+  beforeAll(async () => {
+    service = await startService({ clock, env: ONE_CALL, warm: false });
+    await until(() => service.calls() === 1);
+    service.server.on("request", (_request, response) => {
+      if (response.headersSent) atOnce += 1;
+    });
+  });
+  afterAll(() => service.close());
+
+  const kept = (told: Told): unknown => JSON.parse(told.body) as unknown;
+
+  test("is refused at once in front of Express, with the answer that Express gives", async () => {
+    const quick = await send(service, from("10.0.0.1", { path: "/v1/availability?domain=google.af" }));
+    expect([quick.status, atOnce]).toEqual([503, 1]);
+    // The first refusal has the only reservation, and the next ones are told the window.
+    expect(kept(quick)).toMatchObject({ code: "quota_exhausted", retryAfter: 60, kept: true });
+    const next = await send(service, from("10.0.0.2", { path: "/v1/availability?domain=new-2.af" }));
+    const whole = await send(
+      service,
+      from("10.0.0.3", byExpress({ path: "/v1/availability?domain=new-3.af" })),
+    );
+    expect(atOnce).toBe(2);
+    expect(kept(next)).toMatchObject({ retryAfter: 60, kept: false });
+    expect(comparable(next)).toEqual(comparable(whole));
+  });
+
+  test("goes the whole way when it comes back to its reservation, and is answered", async () => {
+    const before = atOnce;
+    await clock.advance(60_000);
+    const back = send(service, from("10.0.0.1", { path: "/v1/availability?domain=google.af" }));
+    expect((await inTime(clock, back)).status).toBe(200);
+    expect(atOnce).toBe(before);
+  });
 });

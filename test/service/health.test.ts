@@ -6,6 +6,7 @@ import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   callsOf,
+  inTime,
   problemOf,
   type Service,
   startService,
@@ -166,6 +167,22 @@ test("after an outage it recovers although no visitor asks anything", async () =
     }, "the recovery");
     // A trial now and then, never a flood.
     expect(callsOf(service.sandbox) - before).toBeLessThan(12);
+
+test("while people are refused for want of quota it warns, and no more 5 s after the last of them", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "60" }, warm: false });
+  const quota = async (): Promise<unknown> => {
+    const { body } = await service.ask("/health");
+    return z.object({ checks: z.object({ quota: z.tuple([z.object({ status: z.string() })]) }) }).parse(body)
+      .checks.quota[0].status;
+  };
+  try {
+    expect(await quota()).toBe("pass");
+    const crowd = Array.from({ length: 100 }, (_, n) => service.ask(`/v1/availability?domain=new-${n}.af`));
+    await until(async () => (await quota()) === "warn", "the warning");
+    await inTime(clock, Promise.all(crowd));
+    await clock.advance(5000);
+    expect(await quota()).toBe("pass");
   } finally {
     await service.close();
   }

@@ -163,8 +163,8 @@ function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: nu
   let free = slots;
   for (let index = samples.length - 1; index >= 0; index -= 1) {
     const [slot = 0, returnsIn = 0] = samples[index] ?? [];
+    if (returnsIn <= 0) break;
     spacingMs = Math.max(spacingMs, (SOONER * (returnsIn - lastMs)) / (slot + 1));
-    if (returnsIn <= 0) continue;
     free = slot;
     burstInMs = Math.max(burstInMs, returnsIn - slot * burstMs);
     calls = Math.min(calls, slot + 1 - returnsIn / burstMs);

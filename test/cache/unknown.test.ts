@@ -1,0 +1,46 @@
+/** What is unknown without asking anybody: no value, no question under way, no recent failure, and no other replica that may know. */
+import { expect, test } from "@jest/globals";
+import { createPool } from "../../src/cache/cache.js";
+import type { SharedPlace } from "../../src/cache/shared-tier.js";
+import { ServiceError } from "../../src/errors.js";
+import { FakeClock } from "../support/fake-clock.js";
+
+const clock = new FakeClock();
+const asker = { signal: new AbortController().signal };
+const settings = {
+  entries: 10,
+  freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
+  failureMs: 3000,
+  clock,
+};
+
+test("a key is unknown until it is asked for, and again when its value or its failure is forgotten", async () => {
+  const pool = createPool<string, typeof asker>(settings);
+  expect(pool.isUnknown("key")).toBe(true);
+  let answer = (_value: string): void => {};
+  const asking = pool.get("key", asker, () => new Promise((done) => (answer = done)));
+  expect(pool.isUnknown("key")).toBe(false);
+  await Promise.resolve();
+  answer("value");
+  await asking;
+  expect(pool.isUnknown("key")).toBe(false);
+  await clock.advance(5001);
+  expect(pool.isUnknown("key")).toBe(true);
+  const broken = new ServiceError("upstream_failed", "broken");
+  await expect(pool.get("key", asker, () => Promise.reject(broken))).rejects.toBe(broken);
+  expect(pool.isUnknown("key")).toBe(false);
+  await clock.advance(3001);
+  expect(pool.isUnknown("key")).toBe(true);
+});
+
+test("nothing is unknown where another replica can be asked", () => {
+  const place: SharedPlace<string> = {
+    read: async () => null,
+    write: async () => {},
+    claim: async () => null,
+  };
+  const shared = { place: () => place, purge: () => {}, onPurged: () => {} };
+  expect(createPool<string, typeof asker>({ ...settings, shared }).isUnknown("key")).toBe(false);
+  const unreachable = { ...shared, place: () => null };
+  expect(createPool<string, typeof asker>({ ...settings, shared: unreachable }).isUnknown("key")).toBe(true);
+});
