@@ -16,7 +16,7 @@ export interface Log {
 }
 
 /** What may wait for a slow reader of stdout. Beyond it lines below a warning are counted instead of kept. */
-const MOST_WAITING_BYTES = 8 * 1024 * 1024;
+const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 
 /** Lines are handed on together, because each hand-over costs more than the line: at this size, or after this time. */
 const BATCH_BYTES = 64 * 1024;
