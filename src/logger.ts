@@ -16,7 +16,7 @@ export interface Log {
 }
 
 /** What may wait for a slow reader of stdout. Beyond it, lines below a warning are counted and dropped. */
-const MOST_WAITING_BYTES = 8 * 1024 * 1024;
+const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 
 /** Lines are written in batches of this size or age, because a write costs more than a line. */
 const BATCH_BYTES = 64 * 1024;

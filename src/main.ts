@@ -12,6 +12,7 @@ import { startSandbox } from "./sandbox/sandbox.js";
 import { fixedSecret, type Secret } from "./secret.js";
 
 const CLOSE_IDLE_EVERY_MS = 100;
+const LONGEST_FLUSH_MS = 2_000;
 /**
  * How much garbage may lie beside what is in use before it is collected. What was for a moment in a map or a set that lives long outlives
  * V8's cheap collections, and V8 alone lets it grow to several times of what is in use: in a flood of new names by 100 MB.
@@ -83,7 +84,8 @@ async function run(config: Config, log: Log): Promise<void> {
     await Promise.race([app.close(), new Promise((late) => setTimeout(late, config.upstreamTimeoutMs))]);
     await sandbox?.close();
     log.info("server.stopped");
-    await log.flush();
+    // Nobody may be reading it.
+    await Promise.race([log.flush(), new Promise((late) => setTimeout(late, LONGEST_FLUSH_MS))]);
     process.exit(0);
   }
 }

@@ -167,6 +167,10 @@ test("after an outage it recovers although no visitor asks anything", async () =
     }, "the recovery");
     // A trial now and then, never a flood.
     expect(callsOf(service.sandbox) - before).toBeLessThan(12);
+  } finally {
+    await service.close();
+  }
+});
 
 test("while people are refused for want of quota it warns, and no more 5 s after the last of them", async () => {
   const clock = new FakeClock();

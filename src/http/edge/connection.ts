@@ -10,7 +10,7 @@ import { inTurns } from "./turns.js";
 
 /** Requests that have been parsed and whose answers have not left. Node alone would parse a whole packet: 1,900 small requests. */
 const MOST_OUTSTANDING = 32;
-/** How long a connection that ends may take to accept what it is owed, and is read so that the client sees it (RFC 9112, section 9.6). */
+/** How long a connection that has ended is read on, so that the client sees its last answer (RFC 9112, section 9.6), and a flooding one may take. */
 const LINGER_MS = 5_000;
 
 export interface ConnectionRules {
@@ -82,6 +82,7 @@ export class Connection {
   hold(request: Arrived, rest: Buffer): void {
     if (this.#ending !== null) return;
     if (this.isFull && this.#rules.isFlooding(request)) {
+      this.#destroyLater();
       this.#endWith(() => this.#socket.end());
       return;
     }
@@ -123,11 +124,14 @@ export class Connection {
 
   #endWith(end: () => void): void {
     this.#ending = end;
+    this.#endWhenDone();
+  }
+
+  #destroyLater(): void {
     const deadline = setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
     this.#socket.once("close", () => {
       clearTimeout(deadline);
     });
-    this.#endWhenDone();
   }
 
   readonly #endWhenDone = (): void => {
@@ -136,6 +140,7 @@ export class Connection {
     this.#rest = null;
     this.#ending();
     this.#socket.resume();
+    this.#destroyLater();
   };
 
   readonly #stayPaused = (): void => {
