@@ -1,7 +1,8 @@
 /** What is unknown without asking anybody: no value, no question under way, no recent failure, and no other replica that may know. */
 import { expect, test } from "@jest/globals";
 import { createPool } from "../../src/cache/cache.js";
-import type { SharedPlace } from "../../src/cache/shared-tier.js";
+import type { Fact } from "../../src/cache/facts.js";
+import type { SharedKey } from "../../src/cache/replicas.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock } from "../support/fake-clock.js";
 
@@ -17,11 +18,11 @@ const settings = {
 test("a key is unknown until it is asked for, and again when its value or its failure is forgotten", async () => {
   const pool = createPool<string, typeof asker>(settings);
   expect(pool.isUnknown("key")).toBe(true);
-  let answer = (_value: string): void => {};
+  let answer = (_fact: Fact<string>): void => {};
   const asking = pool.get("key", asker, () => new Promise((done) => (answer = done)));
   expect(pool.isUnknown("key")).toBe(false);
   await Promise.resolve();
-  answer("value");
+  answer({ value: "value", askedMs: clock.monotonic(), answeredMs: clock.monotonic() });
   await asking;
   expect(pool.isUnknown("key")).toBe(false);
   await clock.advance(5001);
@@ -34,13 +35,13 @@ test("a key is unknown until it is asked for, and again when its value or its fa
 });
 
 test("nothing is unknown where another replica can be asked", () => {
-  const place: SharedPlace<string> = {
-    read: async () => null,
-    write: async () => {},
+  const key: SharedKey<string> = {
+    read: async () => [],
+    write: async () => [],
     claim: async () => null,
   };
-  const shared = { place: () => place, purge: () => {}, onPurged: () => {} };
+  const shared = { at: () => key, purge: () => {}, onPurged: () => {} };
   expect(createPool<string, typeof asker>({ ...settings, shared }).isUnknown("key")).toBe(false);
-  const unreachable = { ...shared, place: () => null };
+  const unreachable = { ...shared, at: () => null };
   expect(createPool<string, typeof asker>({ ...settings, shared: unreachable }).isUnknown("key")).toBe(true);
 });
