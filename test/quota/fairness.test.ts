@@ -102,6 +102,15 @@ describe("those who come back without a reservation", () => {
     expect(order).toEqual(["first", "second"]);
   });
 
+  test("and newcomers may wait where nobody does, whoever is expected", async () => {
+    const { quota, clock } = await spent();
+    await clock.advance(OCCUPIED_MS - 4000);
+    const waiting = quota.run(ask({ client: "new" }), async () => clock.monotonic());
+    // Until shortly after its second the call is held for the one who has it reserved.
+    await clock.advance(8000);
+    expect(await waiting).toBe(62_500);
+  });
+
   test("have not had anything by their refusals", async () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);

@@ -87,6 +87,8 @@ describe("the users of one address", () => {
     expect(useOfSafeBound(seen, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
     const told = seen.people.flatMap((one) => one.toldMs);
     expect(Math.max(...told)).toBeLessThanOrEqual(WINDOW_MS);
+    // However busy it is, reservations too are its own.
+    expect(seen.kept.came).toBeGreaterThan(0.2 * BUDGET * (windows - 2));
     expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
   }, 60_000);
 
