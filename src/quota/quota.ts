@@ -92,7 +92,10 @@ export interface Quota {
   run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T>;
   /** The refusal that `run` would reject with at once; null, and nothing has happened, when it would not. */
   refusal(request: QuotaRequest): ServiceError | null;
-  /** Whether a call for this client would be at the expense of another: calls are waited for, and others wait or were refused of late. */
+  /**
+   * Whether a call for this client would be at the expense of another: calls are waited for, others wait or were refused of late, and the
+   * client was not told to come back now.
+   */
   isContested(client: string): boolean;
   /** The upstream said 429: nothing is sent for that long. */
   pause(forMs: number): Promise<void>;

@@ -1,7 +1,7 @@
 /** Who goes first inside a lane, and what neighbours behind one address can do to each other: nothing. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import type { Ask, Quota } from "../../src/quota/quota.js";
+import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { sharedAsk } from "../../src/quota/shared-ask.js";
 import { FairShare } from "../../src/quota/scheduler/fair-share.js";
 import { settle } from "../support/fake-clock.js";
@@ -12,7 +12,7 @@ const PATIENT = { maxWaitMs: Infinity };
 
 function recorder(quota: Quota): {
   readonly order: string[];
-  run(who: Partial<Ask>, name: string): Promise<unknown>;
+  run(who: Partial<QuotaRequest>, name: string): Promise<unknown>;
 } {
   const order: string[] = [];
   return { order, run: (who, name) => quota.run(ask({ ...PATIENT, ...who }), async () => order.push(name)) };
@@ -70,6 +70,59 @@ describe("inside a lane", () => {
     await clock.advance(OCCUPIED_MS * 2);
     await Promise.all(works);
     expect(order).toEqual(["a", "b"]);
+  });
+});
+
+describe("those who come back without a reservation", () => {
+  /** A budget of one call that is spent, whose only reservation somebody has who never comes back. */
+  async function spent() {
+    const bench = memoryQuota(1);
+    await spend(bench.quota, 1);
+    expect(bench.quota.refusal(ask({ client: "absent", question: "absent" }))?.kept).toBe(true);
+    return bench;
+  }
+
+  test("go in the order in which they first asked", async () => {
+    const { quota, clock } = await spent();
+    const { order, run } = recorder(quota);
+    const told = async (client: string): Promise<void> => {
+      expect(await refusalOf(quota.run(ask({ client }), async () => client))).toMatchObject({
+        kept: false,
+        retryAfterMs: WINDOW_MS,
+      });
+    };
+    await told("first");
+    await clock.advance(500);
+    await told("second");
+    // The second comes back first.
+    await clock.advance(WINDOW_MS);
+    const works = [run({ client: "second" }, "second"), run({ client: "first" }, "first")];
+    await clock.advance(2 * OCCUPIED_MS);
+    await Promise.all(works);
+    expect(order).toEqual(["first", "second"]);
+  });
+
+  test("and newcomers may wait where nobody does, whoever is expected", async () => {
+    const { quota, clock } = await spent();
+    await clock.advance(OCCUPIED_MS - 4000);
+    const waiting = quota.run(ask({ client: "new" }), async () => clock.monotonic());
+    // Until shortly after its second the call is held for the one who has it reserved.
+    await clock.advance(8000);
+    expect(await waiting).toBe(62_500);
+  });
+
+  test("have not had anything by their refusals", async () => {
+    const { quota, clock } = await spent();
+    const { order, run } = recorder(quota);
+    const questions = ["q1", "q2", "q3", "q4", "q5"];
+    for (const question of questions)
+      expect(quota.refusal(ask({ client: "back", question }))?.kept).toBe(false);
+    await clock.advance(WINDOW_MS);
+    const works = questions.map((question) => run({ client: "back", question }, question));
+    works.push(...["new 1", "new 2", "new 3"].map((client) => run({ client }, client)));
+    await clock.advance(9 * OCCUPIED_MS);
+    await Promise.all(works);
+    expect(order.slice(0, 5).filter((name) => name.startsWith("q")).length).toBeGreaterThanOrEqual(2);
   });
 });
 

@@ -34,7 +34,7 @@ function outlook(now: number, more: Partial<Outlook> = {}): Outlook {
 
 function refuse(now: number, more: Partial<Refused & Outlook> = {}) {
   tickets += 1;
-  const refused = { key: `ticket ${tickets}`, askedAt: now, maxWaitMs: 8000, part: 1, ...more };
+  const refused = { key: `ticket ${tickets}`, client: "a", askedAt: now, maxWaitMs: 8000, part: 1, ...more };
   return reservations.refuse(refused, outlook(now, more));
 }
 
@@ -58,7 +58,7 @@ describe("a reservation", () => {
         let now = 0;
         for (const [n, pauseMs] of pauses.entries()) {
           now += pauseMs;
-          const refused = { key: `${n}`, askedAt: now, maxWaitMs: 8000, part: 1 };
+          const refused = { key: `${n}`, client: "a", askedAt: now, maxWaitMs: 8000, part: 1 };
           const { key, isReserved, dueAt } = kept.refuse(refused, outlook(now));
           expect(dueAt - now).toBeLessThanOrEqual(WINDOW_MS);
           if (!isReserved) continue;
@@ -104,6 +104,16 @@ describe("a reservation", () => {
     expect(standings).toEqual(["early", "reserved", "reserved", "reserved"]);
     expect(reservations.standing(key, dueAt + 2500).kind).toBe("returner");
     expect([reservations.size, reservations.lapsed(dueAt + 2500)]).toEqual([0, 1]);
+  });
+
+  test("is due for its client and no other, while it can be claimed", () => {
+    const { dueAt } = refuse(300);
+    expect([dueAt - 1300, dueAt, dueAt + 1500].map((at) => reservations.isDue("a", at))).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect([reservations.isDue("b", dueAt), reservations.isDue("a", dueAt + 2500)]).toEqual([false, false]);
   });
 
   test("belongs to a client and its question", () => {

@@ -3,10 +3,11 @@
  * whatever else goes on, coming back when told pays, and no call is idle while somebody waits for it. `npm run bench -- waits` is longer.
  */
 import { describe, expect, test } from "@jest/globals";
+import type { Clock } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import type { Lane } from "../../src/quota/quota.js";
-import { settle } from "../support/fake-clock.js";
+import { FakeClock, settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, toldMs, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 import { counted, meanWaitMs, servedWithin, useOfSafeBound, waits, type WaitsSeen } from "./support/waits.js";
@@ -86,6 +87,8 @@ describe("the users of one address", () => {
     expect(useOfSafeBound(seen, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
     const told = seen.people.flatMap((one) => one.toldMs);
     expect(Math.max(...told)).toBeLessThanOrEqual(WINDOW_MS);
+    // However busy it is, reservations too are its own.
+    expect(seen.kept.came).toBeGreaterThan(0.2 * BUDGET * (windows - 2));
     expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
   }, 60_000);
 
@@ -123,7 +126,7 @@ describe("the users of one address", () => {
 describe("a refusal", () => {
   test("is told again, and changes nothing, to one who comes back too early once", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 50; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
     await settle();
     const request = ask({ client: "early", question: "mine" });
     const first = await outcome(quota.run(request, async () => "served"));
@@ -140,7 +143,7 @@ describe("a refusal", () => {
 
   test("with a reservation outlasts a cart that comes back for each of its names, and not one who keeps asking for one", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 52; n += 1)
+    for (let n = 0; n < 50; n += 1)
       void outcome(quota.run(ask({ client: `burst ${n}`, lane: "checkout" }), async () => n));
     await settle();
     const early = async (lane: Lane): Promise<boolean | undefined> => {
@@ -200,6 +203,44 @@ describe("a client", () => {
     expect(quota.isContested("a")).toBe(false);
   });
 });
+
+test("a client is not contested while its reservation is due", async () => {
+  const { quota, clock } = memoryQuota(1);
+  await quota.run(ask({ client: "b", question: "first" }), async () => {});
+  const mine = ask({ client: "a", question: "mine", maxWaitMs: 4000 });
+  const refused = quota.refusal(mine);
+  expect(refused?.kept).toBe(true);
+  await clock.advance(toldMs(refused ?? new ServiceError("internal", "it was not refused")) - 1000);
+  const waiting = outcome(quota.run(ask({ client: "b", question: "second" }), async () => {}));
+  await settle();
+  expect([quota.isContested("a"), quota.isContested("c")]).toEqual([true, true]);
+  await clock.advance(1000);
+  expect([quota.isContested("a"), quota.isContested("c")]).toEqual([false, true]);
+  await clock.advance(WINDOW_MS);
+  await waiting;
+});
+
+test("a clock that moves on while a refusal is worked out makes no wait longer than a window", () => {
+  const base = new FakeClock();
+  let reads = 0;
+  const clock: Clock = {
+    now: () => base.now(),
+    after: (delayMs, run) => base.after(delayMs, run),
+    monotonic: () => (reads += 1) * 0.05,
+  };
+  const { ledger } = memoryQuota(1);
+  const { quota } = memoryQuota(1, { clock, ledger: { ...ledger, forecast: () => spentLedger } });
+  const told = Array.from({ length: 100 }, (_, n) => quota.refusal(ask({ question: `${n}` })));
+  expect(Math.max(...told.map((one) => one?.retryAfterMs ?? 0))).toBe(WINDOW_MS);
+});
+
+const spentLedger = {
+  resting: 1,
+  usableInMs: () => WINDOW_MS,
+  inFlightForMs: [],
+  pausedForMs: 0,
+  occupiedMs: 60_060,
+};
 
 test("a cold start is told at most a sixth more than a window", async () => {
   const base = memoryQuota(BUDGET);

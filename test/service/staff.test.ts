@@ -196,7 +196,15 @@ describe("staff", () => {
           refresh: lane,
           suggestion: lane,
         },
+        waits: {
+          told: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
+          reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
+          refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
+          idleCalls: 0,
+          refusedAgoMs: null,
+        },
       },
+      rateLimited: { requests: count, cold: 0 },
       caches: { availability: pool, prices: pool, tier: pool, account: pool },
       upstream: {
         lastSuccessAt: NOW,

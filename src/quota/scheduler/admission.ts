@@ -4,9 +4,9 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { QuotaRequest, RefusalCause } from "../quota.js";
+import type { QuotaRequest } from "../quota.js";
 import { FairShare, type Share } from "./fair-share.js";
-import type { LaneStats } from "./lane-stats.js";
+import type { LaneStats, Told } from "./lane-stats.js";
 import type { Plan, Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
 import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
@@ -63,15 +63,15 @@ export class Admission {
       return { kind: "reserved", share: EQUAL_SHARES, rank: dueAt, askedAt, key };
     }
     const isEarly = standing.kind === "early";
-    if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket);
+    if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
     const isBack = standing.kind === "returner";
     if (isBack) this.#forgive(request, standing.ticket);
     const askedAt = isBack ? standing.ticket.askedAt : now;
     const kind = kindOf(lane, isBack ? "returner" : "newcomer");
     const entry: Entry = { kind, share: this.#fairShare.of(request, now), rank: askedAt, askedAt, key };
     const hasRoom = queue.hasRoom(client, this.othersWant(client));
-    if (hasRoom && this.#servedAt(request, entry) <= now + request.maxWaitMs + NOW_MS) return entry;
-    return isEarly ? this.#refuseEarly(request, standing.ticket) : this.#refuse(request, entry);
+    if (hasRoom && this.#servedAt(request, entry, now) <= now + request.maxWaitMs + NOW_MS) return entry;
+    return isEarly ? this.#refuseEarly(request, standing.ticket, now) : this.#refuse(request, entry, now);
   }
 
   /** Call when the request joins the queue. */
@@ -108,12 +108,18 @@ export class Admission {
 
   /** The refusal of a request that has waited in vain. */
   refuseLate(waiter: Waiter): ServiceError {
-    return this.#refuse(waiter.request, waiter, "late");
+    return this.#refuse(waiter.request, waiter, this.#settings.clock.monotonic(), "late");
   }
 
   /** The refusal of a request that nothing could be recorded for. */
   refuseForFault({ request }: Waiter): ServiceError {
-    return this.#refusal(request, "fault", this.#settings.windowMs / 60, false);
+    const told = { cause: "fault", inMs: this.#settings.windowMs / 60, kept: false } as const;
+    return this.#refusal(request, told, this.#settings.clock.monotonic());
+  }
+
+  /** Whether a reservation of this client is due. */
+  isExpected(client: string): boolean {
+    return this.#settings.reservations.isDue(client, this.#settings.clock.monotonic());
   }
 
   /** Whether other clients wait for calls, or were refused within the last window. */
@@ -123,12 +129,11 @@ export class Admission {
   }
 
   /** When somebody new would have a call, if nobody went before it who comes later. */
-  #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry): number {
+  #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry, now: number): number {
     if (maxWaitMs === Infinity) return -Infinity;
-    const { clock, queue, reservations, planned, stats, windowMs } = this.#settings;
+    const { queue, reservations, planned, stats, windowMs } = this.#settings;
     const { timeAt } = planned().of(urgencyOf(kind));
     if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
-    const now = clock.monotonic();
     // Who is only expected keeps nobody from waiting where nobody waits: no call shall be idle for them.
     const expected =
       queue.visitors === 0
@@ -140,32 +145,35 @@ export class Admission {
     return timeAt(callsBefore(kind, queue.ahead(kind, share, expected)));
   }
 
-  #refuse(request: QuotaRequest, { key, askedAt }: Entry, late?: "late"): ServiceError {
+  #refuse(request: QuotaRequest, { key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
     const { reservations, windowMs } = this.#settings;
-    const now = this.#settings.clock.monotonic();
     const { lane, client, maxWaitMs } = request;
-    if (lane === "suggestion") return this.#refusal(request, "busy", windowMs, false);
+    if (lane === "suggestion")
+      return this.#refusal(request, { cause: "busy", inMs: windowMs, kept: false }, now);
     const othersAsk = this.#asked.atOfOthers(client) > now - windowMs;
     const part = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
-    const ticket = reservations.refuse({ key, askedAt, maxWaitMs, part }, this.#outlook());
+    const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, part }, this.#outlook(now));
     this.#fairShare.charge(request, now, REFUSED_COUNTS);
-    const { isReserved, dueAt } = ticket;
-    return this.#refusal(request, late ?? (isReserved ? "reserved" : "busy"), dueAt - now, isReserved);
+    const { isReserved: kept, dueAt } = ticket;
+    return this.#refusal(
+      request,
+      { cause: late ?? (kept ? "reserved" : "busy"), inMs: dueAt - now, kept },
+      now,
+    );
   }
 
-  #refuseEarly(request: QuotaRequest, ticket: Ticket): ServiceError {
-    const now = this.#settings.clock.monotonic();
+  #refuseEarly(request: QuotaRequest, ticket: Ticket, now: number): ServiceError {
     // A search or a cart asks for several names, each with a second of its own, and comes back for the first of them.
     const isForgiven = request.lane !== "exact";
-    const { isReserved, dueAt } = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook());
+    const again = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook(now));
     if (!isForgiven) this.#fairShare.charge(request, now, REFUSED_COUNTS);
-    return this.#refusal(request, "early", dueAt - now, isReserved);
+    const told = { cause: "early", inMs: again.dueAt - now, kept: again.isReserved } as const;
+    return this.#refusal(request, told, now);
   }
 
-  #refusal({ lane, client }: QuotaRequest, cause: RefusalCause, inMs: number, kept: boolean): ServiceError {
-    const { stats } = this.#settings;
-    const now = this.#settings.clock.monotonic();
-    stats.refused(lane, { cause, inMs, kept }, now);
+  #refusal({ lane, client }: QuotaRequest, told: Told, now: number): ServiceError {
+    const { inMs, kept } = told;
+    this.#settings.stats.refused(lane, told, now);
     if (lane !== "suggestion") this.#refused.note(client, now);
     return new ServiceError("quota_exhausted", "The registry service cannot be asked in time.", {
       retryAfterMs: Math.max(1, Math.ceil(inMs - NOW_MS)),
@@ -180,10 +188,9 @@ export class Admission {
     this.#fairShare.refund(request, ticket.refusedAt, REFUSED_COUNTS);
   }
 
-  #outlook(): Outlook {
-    const { clock, windowMs, planned, queue } = this.#settings;
+  #outlook(now: number): Outlook {
+    const { windowMs, planned, queue } = this.#settings;
     const { pausedUntil, of } = planned();
-    const now = clock.monotonic();
     return {
       now,
       windowMs,

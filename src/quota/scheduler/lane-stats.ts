@@ -1,6 +1,13 @@
 /** What each lane got, and what those were told who got nothing. */
 import { type Lane, type LaneFigures, type RefusalCause, type WaitFigures } from "../quota.js";
 
+/** What somebody refused was told: to come back in so many ms; `kept`: with a reservation. */
+export interface Told {
+  readonly cause: RefusalCause;
+  readonly inMs: number;
+  readonly kept: boolean;
+}
+
 interface Totals {
   served: number;
   refused: number;
@@ -69,8 +76,7 @@ export class LaneStats {
     if (lane === "checkout") this.#carts.push(now);
   }
 
-  /** Somebody was told to come back in so many ms; `kept`: with a reservation. */
-  refused(lane: Lane, told: { cause: RefusalCause; inMs: number; kept: boolean }, now: number): void {
+  refused(lane: Lane, told: Told, now: number): void {
     const { cause, inMs, kept } = told;
     this.#totals[lane].refused += 1;
     if (lane === "suggestion") return;

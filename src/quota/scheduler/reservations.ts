@@ -31,6 +31,7 @@ const SLACK_MS = 1000;
 
 export interface Ticket {
   readonly key: string;
+  readonly client: string;
   /** Monotonic. */
   readonly dueAt: number;
   readonly isReserved: boolean;
@@ -61,6 +62,7 @@ export interface Outlook {
 
 export interface Refused {
   readonly key: string;
+  readonly client: string;
   readonly askedAt: number;
   readonly maxWaitMs: number;
   /** The part of the reservable calls that is open to this client, up to 1. */
@@ -114,7 +116,7 @@ export class Reservations {
 
   /** A new ticket: with the first second that can be promised, or without one and the whole window. */
   refuse(refused: Refused, outlook: Outlook): Ticket {
-    const { key, askedAt, maxWaitMs } = refused;
+    const { key, client, askedAt, maxWaitMs } = refused;
     const { now } = outlook;
     this.forget(key);
     this.#expire(now);
@@ -124,6 +126,7 @@ export class Reservations {
     const dueAt = now + inSeconds * SECOND_MS;
     const ticket: Ticket = {
       key,
+      client,
       dueAt,
       isReserved: reservedIn !== null,
       askedAt,
@@ -148,6 +151,16 @@ export class Reservations {
       : { ...ticket, earlyAsks, isReserved: false, askedAt: now, dueAt: now + inSeconds * SECOND_MS };
     this.#keep(again);
     return again;
+  }
+
+  /** Whether a reservation of this client can be claimed now. */
+  isDue(client: string, now: number): boolean {
+    this.#expire(now);
+    if (this.#reserved.size === 0) return false;
+    for (let second = this.#firstSecond; second <= secondOf(now + EARLY_MS); second += 1)
+      for (const key of this.#dueIn.get(second) ?? [])
+        if (this.#reserved.get(key)?.client === client) return true;
+    return false;
   }
 
   /** Reservations that are due within so many ms. */

@@ -101,7 +101,8 @@ class Scheduler implements Quota {
   }
 
   isContested(client: string): boolean {
-    return this.#queue.visitors > 0 && this.#admission.othersWant(client);
+    if (this.#queue.visitors === 0 || this.#admission.isExpected(client)) return false;
+    return this.#admission.othersWant(client);
   }
 
   async pause(forMs: number): Promise<void> {
