@@ -84,7 +84,7 @@ const WAIT_METRICS: readonly {
     Kind: Gauge,
     name: "quota_told_wait_seconds",
     help: "What refused visitors were told to wait of late.",
-    label: "quantile",
+    label: "percentile",
     of: ({ told }) => ({ 0.5: told.p50Seconds, 0.99: told.p99Seconds, 1: told.maxSeconds }),
   },
   {

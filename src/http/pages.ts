@@ -54,7 +54,7 @@ export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettin
   );
   const shop = files.get("storefront/index.html");
   if (shop) files.set("storefront/index.html", filled(shop, inAttribute(checkoutUrl ?? "")));
-  const served = new Map([...files].map(([path, file]) => [path, toServe(file)]));
+  const served = new Map([...files].map(([path, file]) => [path, toServe(file)] as const));
 
   async function send(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
     if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
@@ -74,9 +74,9 @@ export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettin
   page("/staff", "operator");
   if (demoCheckout !== null) {
     const show = (request: Request, response: Response, view: CheckoutView): Promise<void> => {
-      response.status(view.kind === "good" || view.kind === "nothing" ? 200 : 400);
+      const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
       const file = files.get("checkout/index.html");
-      return sendPage(request, response, file && toServe(filled(file, asData(view))));
+      return sendPage(request, response, file && toServe(filled(file, asData(view)), status));
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),
@@ -95,8 +95,8 @@ interface PageFile {
   readonly plain: string | Buffer;
 }
 
-function toServe({ type, plain }: PageFile): StaticFile {
-  return staticFile(plain, { type, cacheControl: "no-store" });
+function toServe({ type, plain }: PageFile, status = 200): StaticFile {
+  return staticFile(plain, { type, status, cacheControl: "no-store" });
 }
 
 function readFiles(wanted: (path: string) => boolean): Map<string, PageFile> {

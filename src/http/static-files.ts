@@ -9,7 +9,7 @@ export interface StaticFile {
   send(request: Request, response: Response): Promise<void>;
 }
 
-type FileOptions = Pick<RenderOptions, "cacheControl" | "headers"> & { readonly type: string };
+type FileOptions = Pick<RenderOptions, "cacheControl" | "headers" | "status"> & { readonly type: string };
 
 const compressWithBrotli = promisify(brotliCompress);
 const compressWithGzip = promisify(gzip);

@@ -197,7 +197,7 @@ describe("nginx", () => {
       expect((await get("/metrics", bearer("metrics"))).status).toBe(404);
       // A forged address doesn't make another client: both requests count for the same one.
       const left = async (from: string): Promise<number> => {
-        const { limits } = await get("/v1/prices", { "X-Forwarded-For": from });
+        const { limits } = await get("/v1/quotes?tld=.af&action=renewal", { "X-Forwarded-For": from });
         return Number(/r=(\d+)/.exec(limits)?.[1]);
       };
       expect((await left("203.0.113.9")) - (await left("203.0.113.10"))).toBe(1);
