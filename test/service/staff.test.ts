@@ -181,13 +181,6 @@ describe("staff", () => {
         windowMs: 60_000,
         largestWindowToday: service.calls(),
         pausedForMs: 0,
-        waits: {
-          told: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
-          reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
-          refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
-          idleCalls: 0,
-          refusedAgoMs: null,
-        },
         lanes: {
           checkout: lane,
           exact: lane,
@@ -216,7 +209,6 @@ describe("staff", () => {
       unexpected: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
       redis: "none",
-      rateLimited: { requests: 0, cold: 0 },
       prices: {
         sold: 28,
         known: 28,
