@@ -251,37 +251,37 @@ describeWithBrowser("the storefront", () => {
     expect(await page.locator("#cart-promise").isVisible()).toBe(false);
   });
 
-  // The price list is the first question; the second search is one too many, or may not be asked for at the registry.
-  test.each([
-    ["too many questions", "That was a lot of searching.", { CLIENT_RATE_PER_MINUTE: "2" }],
-    ["too many new names", "Some could not be asked in time.", { CLIENT_COLD_PER_MINUTE: "1" }],
-  ])("tells in words that it must wait, counts down, and goes on by itself: %s", async (_, why, env) => {
-    const at = await startService({ clock, env });
-    others.push(at);
-    const { page, axe, picture } = await visitor({ at, stopped: true, colorScheme: "dark" });
-    const type = async (text: string): Promise<void> => {
-      await page.locator("#query").fill(text);
-      await page.clock.runFor(300);
-    };
-    await type("herat");
-    await done(page);
-    await clock.advance(30_000);
-    await type("balkh");
-    await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect(await status(page).textContent()).toBe(`${why} Trying again in 30 seconds.`);
-    expect(await page.locator("#live").textContent()).toBe(`${why} Trying again in 30 seconds.`);
-    await look(page, 10_000, async () => {
-      await picture("storefront-wait-dark");
-      expect(await axe()).toEqual([]);
-    });
-    expect(await status(page).textContent()).toBe(`${why} Trying again in 20 seconds.`);
-    // Spoken once: a screen reader is not told every second.
-    expect(await page.locator("#live").textContent()).toMatch(/30 seconds\.$/);
-    await clock.advance(30_000);
-    await page.clock.runFor(21_000);
-    await done(page);
-    expect(await texts(page, ".names .domain")).toContain("balkh.af");
-  });
+  // The price list is the first question; the second search is one too many.
+  test.each([["too many questions", "That was a lot of searching.", { CLIENT_RATE_PER_MINUTE: "2" }]])(
+    "tells in words that it must wait, counts down, and goes on by itself: %s",
+    async (_, why, env) => {
+      const at = await startService({ clock, env });
+      others.push(at);
+      const { page, axe, picture } = await visitor({ at, stopped: true, colorScheme: "dark" });
+      const type = async (text: string): Promise<void> => {
+        await page.locator("#query").fill(text);
+        await page.clock.runFor(300);
+      };
+      await type("herat");
+      await done(page);
+      await clock.advance(30_000);
+      await type("balkh");
+      await page.locator('#search-status[data-kind="waiting"]').waitFor();
+      expect(await status(page).textContent()).toBe(`${why} Trying again in 30 seconds.`);
+      expect(await page.locator("#live").textContent()).toBe(`${why} Trying again in 30 seconds.`);
+      await look(page, 10_000, async () => {
+        await picture("storefront-wait-dark");
+        expect(await axe()).toEqual([]);
+      });
+      expect(await status(page).textContent()).toBe(`${why} Trying again in 20 seconds.`);
+      // Spoken once: a screen reader is not told every second.
+      expect(await page.locator("#live").textContent()).toMatch(/30 seconds\.$/);
+      await clock.advance(30_000);
+      await page.clock.runFor(21_000);
+      await done(page);
+      expect(await texts(page, ".names .domain")).toContain("balkh.af");
+    },
+  );
 
   test("offers another try when the wait is long or nobody knows how long it is", async () => {
     let refusals: { readonly status: number; readonly body: object; readonly retryAfter?: string }[] = [];
