@@ -110,6 +110,11 @@ interface Listed {
 const RENEW_AT = 0.8;
 const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
+/** While a price is doubtful nobody can buy at it, so it is asked again before new names, whatever the load. */
+function urgently(by: Ask): Ask {
+  return { ...by, lane: "checkout" };
+}
+
 /** Saved prices may prove good by one call for the tier. */
 const TIER_FIRST_MS = 3_000;
 /** A visitor waits no longer for another replica's question, which may be one that waits for its quota without haste. */
@@ -236,7 +241,8 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       if (isDue(known)) return "no room";
       return known?.asOfMs === before?.asOfMs ? "known" : "renewed";
     }
-    await ask(by, what, known === undefined ? -Infinity : newerThan(what, known));
+    const sinceMs = known === undefined ? -Infinity : newerThan(what, known);
+    await ask(known?.isTrusted === false ? urgently(by) : by, what, sinceMs);
     return "renewed";
   }
 

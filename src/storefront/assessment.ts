@@ -127,7 +127,8 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           check = found.kept;
         } else {
           if (!isOld) prices.dispute(what, check.answeredMs);
-          quote = await prices.quote(ask, what, sinceMs);
+          // Everyone who asks for a name of this TLD and term waits for it.
+          quote = await prices.quote({ ...ask, lane: "checkout" }, what, sinceMs);
         }
       } catch (error) {
         if (demands !== undefined || !isPassing(error)) throw error;

@@ -1,0 +1,84 @@
+/** The whole price list changes while far more people search than there are calls: who is shown what, and when all is right again. */
+import { expect, test } from "@jest/globals";
+import { z } from "zod";
+import { FakeClock, settle } from "../support/fake-clock.js";
+import { bearer, CHECK, PRICING, type Service, startService } from "../support/service.js";
+import { claimsOf } from "../support/promise.js";
+
+const WINDOW_MS = 60_000;
+const STEP_MS = 500;
+/** What `.af` for a year costs a visitor before and after. */
+const [BEFORE, AFTER] = ["26.99", "23.99"];
+const RENEWAL_AFTER = "24.99";
+
+const shown = z.object({ price: z.object({ amount: z.string() }).nullable(), stale: z.boolean() });
+const staffPrices = z.object({
+  prices: z.array(z.object({ doubtful: z.literal(true).optional(), changed: z.unknown().optional() })),
+});
+const cartShape = z.object({ promise: z.string().nullable() });
+
+async function settled(times = 12): Promise<void> {
+  for (let n = 0; n < times; n += 1) {
+    await settle();
+    await new Promise((next) => setImmediate(next));
+  }
+}
+
+test("under a full load of searches the first price is right at once, and the whole list within one window", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "60" } });
+  const calls = (): number => service.calls(CHECK) + service.calls(PRICING);
+  try {
+    await clock.advance(2 * WINDOW_MS);
+    let evidenceAtCalls: number | null = null;
+    const wrong: string[] = [];
+    const signed: string[] = [];
+    let searches = 0;
+    const search = async (): Promise<void> => {
+      const { status, body } = await service.ask(`/v1/availability?domain=load-${(searches += 1)}.af`);
+      if (status !== 200) return;
+      const { price, stale } = shown.parse(body);
+      if (price?.amount === AFTER) evidenceAtCalls ??= calls();
+      else if (price !== null && (price.amount !== BEFORE || (evidenceAtCalls !== null && !stale)))
+        wrong.push(`${price.amount}, stale ${stale}`);
+    };
+    const cart = async (): Promise<void> => {
+      const items = [{ domain: "herat.af", action: "renewal", years: 1 }];
+      const { status, body } = await service.ask("/v1/quotes", { method: "POST", body: { items } });
+      const promise = status === 200 ? cartShape.parse(body).promise : null;
+      if (promise !== null && evidenceAtCalls !== null)
+        signed.push(...claimsOf(promise).items.map(({ price }) => price.amount));
+    };
+    const asked: Promise<void>[] = [];
+    const step = async (n: number): Promise<void> => {
+      asked.push(search());
+      if (n % 10 === 0) asked.push(cart());
+      await settled();
+      await clock.advance(STEP_MS);
+    };
+    for (let n = 0; n < WINDOW_MS / STEP_MS; n += 1) await step(n);
+
+    service.sandbox.control.setTier("demo", "Platinum");
+    const callsBefore = calls();
+    let rightAfterMs = Infinity;
+    for (let n = 0; n < (2 * WINDOW_MS) / STEP_MS && rightAfterMs === Infinity; n += 1) {
+      await step(n);
+      if (await isRight(service)) rightAfterMs = n * STEP_MS;
+    }
+    for (let n = 0; n < 40; n += 1) await clock.advance(STEP_MS);
+    await Promise.all(asked);
+    process.stdout.write(`the list was right after ${rightAfterMs / 1000} s\n`);
+    expect(wrong).toEqual([]);
+    expect((evidenceAtCalls ?? Infinity) - callsBefore).toBeLessThanOrEqual(4);
+    expect(new Set(signed)).toEqual(new Set([RENEWAL_AFTER]));
+    expect(rightAfterMs).toBeLessThanOrEqual(WINDOW_MS);
+  } finally {
+    await service.close();
+  }
+}, 60_000);
+
+/** Whether every price has been asked again and has changed. */
+async function isRight({ ask }: Service): Promise<boolean> {
+  const { prices } = staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body);
+  return prices.length === 28 && prices.every(({ doubtful, changed }) => !doubtful && changed !== undefined);
+}
