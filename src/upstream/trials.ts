@@ -16,7 +16,7 @@ export interface TrialSettings {
   readonly clock: Clock;
 }
 
-const LOOK_EVERY_MS = 10_000;
+const LOOK_EVERY_MS = 30_000;
 /** A label that anybody may ask about. */
 const LABEL = "example";
 
