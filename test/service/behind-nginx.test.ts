@@ -25,7 +25,7 @@ withNginx("behind nginx", () => {
   beforeAll(async () => {
     service = await startService({
       clock: new FakeClock(),
-      env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "100000" },
+      env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "3000" },
     });
     await until(() => service.calls() === 29);
     service.server.on("connection", () => {
