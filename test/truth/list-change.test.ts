@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock, settle } from "../support/fake-clock.js";
-import { bearer, CHECK, PRICING, type Service, startService } from "../support/service.js";
+import { bearer, CHECK, inTime, PRICING, type Service, startService } from "../support/service.js";
 import { claimsOf } from "../support/promise.js";
 
 const WINDOW_MS = 60_000;
@@ -17,7 +17,7 @@ const staffPrices = z.object({
 });
 const cartShape = z.object({ promise: z.string().nullable() });
 
-async function settled(times = 12): Promise<void> {
+async function settled(times = 30): Promise<void> {
   for (let n = 0; n < times; n += 1) {
     await settle();
     await new Promise((next) => setImmediate(next));
@@ -65,8 +65,9 @@ test("under a full load of searches the first price is right at once, and the wh
       await step(n);
       if (await isRight(service)) rightAfterMs = n * STEP_MS;
     }
-    for (let n = 0; n < 40; n += 1) await clock.advance(STEP_MS);
-    await Promise.all(asked);
+    // However busy the machine was until now, this one is answered.
+    asked.push(cart());
+    await inTime(clock, Promise.all(asked));
     process.stdout.write(`the list was right after ${rightAfterMs / 1000} s\n`);
     expect(wrong).toEqual([]);
     expect((evidenceAtCalls ?? Infinity) - callsBefore).toBeLessThanOrEqual(4);
