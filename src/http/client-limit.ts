@@ -33,7 +33,7 @@ export interface ClientLimit {
   readonly handlers: readonly RequestHandler[];
 }
 
-/** Counts with all replicas where it is told how. */
+/** Counts requests per client; with `share`, for all replicas together. */
 export function createClientLimit(
   perMinute: number,
   clock: Clock,
