@@ -157,15 +157,14 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   };
 }
 
-/** The same for the same evidence on every replica, so that what several notice ends one epoch once. */
+/**
+ * The same on every replica, so that a change that several notice ends one epoch once, whichever prices they notice it by. A change of tier
+ * has a mark of its own: it may have come after the change that a quote has shown.
+ */
 function markAfter(current: string, evidence: PriceEvidence): string {
   if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();
-  return (
-    CHANGE +
-    createHash("sha256")
-      .update(JSON.stringify([current, evidence]))
-      .digest("base64url")
-  );
+  const change = evidence.kind === "tier" ? [current, evidence.from, evidence.to] : [current];
+  return CHANGE + createHash("sha256").update(JSON.stringify(change)).digest("base64url");
 }
 
 /** So begin the marks of epochs that evidence of a change has opened. */

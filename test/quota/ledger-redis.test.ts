@@ -1,5 +1,5 @@
 /** The shared ledger in a real Redis: what replicas may use together, alone, after kills, and whatever Redis forgets. */
-import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
@@ -7,9 +7,6 @@ import { connectRedis, type RedisLink } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
-
-// Redis has 100 ms to answer: on a machine busy with other suites a story may have to be told again.
-jest.retryTimes(2);
 
 const BUDGET = 12;
 const WINDOW_MS = 1500;

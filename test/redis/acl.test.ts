@@ -1,5 +1,5 @@
 /** The service as the Redis user that docs/going-live.md describes, over TLS and through every part that uses Redis. */
-import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { execFileSync } from "node:child_process";
 import { z } from "zod";
 import { blocksOf, read } from "../docs/support/markdown.js";
@@ -16,9 +16,6 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
-
-// Redis has 100 ms to answer: on a machine busy with other suites a story may have to be told again.
-jest.retryTimes(2);
 
 const TOKENS = Object.entries(STAFF)
   .map(([scope, token]) => `${scope}:${createHash("sha256").update(token).digest("hex")}:${scope}`)
@@ -73,7 +70,7 @@ describeWithRedis("the user of docs/going-live.md", () => {
       PROMISE_PRIVATE_KEY: newPromiseKey(),
       STAFF_TOKENS: TOKENS,
       REPLICAS_MAX: "2",
-      CLIENT_RATE_PER_MINUTE: "100",
+      CLIENT_RATE_PER_MINUTE: "500",
       REDIS_URL: `rediss://storefront:${encodeURIComponent(password)}@localhost:${port}`,
       NODE_EXTRA_CA_CERTS: at("cert.pem"),
     };
@@ -108,13 +105,9 @@ describeWithRedis("the user of docs/going-live.md", () => {
     const purge = { method: "POST", headers: bearer("operate"), body: { what: "all" } };
     expect((await first.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
     await until(async () => (await first.ask("/v1/prices")).status === 429, "the limit");
-    const healthy = z.object({
-      checks: z.object({ redis: z.tuple([z.object({ status: z.literal("pass") })]) }),
-    });
-    await until(async () => healthy.safeParse((await second.ask("/health")).body).success, "health");
-    // A busy machine may lose Redis for a moment; what it may not do is refuse.
+    expect((await second.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "pass" }] } });
     for (const { stdout } of replicas)
-      expect(stdout.filter((line) => line.includes("redis.refused"))).toEqual([]);
+      expect(stdout.filter((line) => /redis\.(refused|lost)/.test(line))).toEqual([]);
     expect(await redis.command("ACL", "LOG")).toBe("*0\r\n");
     expect(await redis.command("ACL", "DRYRUN", "storefront", "FLUSHALL")).toContain("no permissions");
     expect(await redis.command("ACL", "DRYRUN", "storefront", "GET", "other")).toContain("no permissions");

@@ -310,6 +310,23 @@ describe("of two replicas", () => {
     }
   });
 
+  test("a change noticed by both at once, each by another price, ends one epoch once", () => {
+    one.end(QUOTE);
+    two.end({ ...QUOTE, years: 5 });
+    const after = [asked(one), asked(two)];
+    wire.deliver();
+    expect(one.current()).toBe(two.current());
+    for (const replica of [one, two]) expect(after.map(replica.isDoubtful)).toEqual([false, false]);
+  });
+
+  test("a tier that changes after a quote has shown a change ends the next epoch", () => {
+    for (const replica of [one, two]) replica.noteTier("gold");
+    one.end(QUOTE);
+    const between = asked(one);
+    one.noteTier("silver");
+    expect(one.isDoubtful(between)).toBe(true);
+  });
+
   test("the tier that one has ended the epoch on doesn't end the next one on the other", () => {
     for (const replica of [one, two]) replica.noteTier("gold");
     one.noteTier("silver");
