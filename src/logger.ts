@@ -18,8 +18,8 @@ export interface Log {
 /** What may wait for a slow reader of stdout. Beyond it, lines below a warning are counted and dropped. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024;
 
-/** Lines are written in batches of this size or age, because a write costs more than a line. */
-const BATCH_BYTES = 64 * 1024;
+/** Lines are written in batches of this length or age, because a write costs more than a line. */
+const BATCH_CHARACTERS = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
@@ -34,8 +34,7 @@ export function createLog(level: LogLevel): Log {
     transports: [new winston.transports.Stream({ stream: process.stdout, eol: "" })],
   });
   const timeOf = isoTimes();
-  const batch = Buffer.allocUnsafe(BATCH_BYTES);
-  let filled = 0;
+  let batch = "";
   let timer: NodeJS.Timeout | null = null;
   let isStalled = false;
   let dropped = 0;
@@ -43,8 +42,8 @@ export function createLog(level: LogLevel): Log {
   function writeBatch(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (filled > 0) logger.info(batch.toString("utf8", 0, filled));
-    filled = 0;
+    if (batch !== "") logger.info(batch);
+    batch = "";
     isStalled = process.stdout.writableLength > MOST_WAITING_BYTES;
     if (isStalled) timer = setTimeout(writeBatch, BATCH_MS).unref();
     else if (dropped > 0) {
@@ -63,12 +62,8 @@ export function createLog(level: LogLevel): Log {
         return;
       }
       const rest = JSON.stringify(fields).slice(1);
-      const line = `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
-      // A character takes at most three bytes.
-      if (filled + 3 * line.length > BATCH_BYTES) writeBatch();
-      if (3 * line.length > BATCH_BYTES) logger.info(line);
-      else filled += batch.write(line, filled);
-      if (immediately) writeBatch();
+      batch += `{"time":"${timeOf(Date.now())}","level":"${lineLevel}","event":"${event}"${rest === "}" ? "" : ","}${rest}\n`;
+      if (immediately || batch.length >= BATCH_CHARACTERS) writeBatch();
       else timer ??= setTimeout(writeBatch, BATCH_MS).unref();
     };
   };

@@ -127,9 +127,9 @@ export interface PoolSettings<V> {
 
 interface Entry<V> {
   readonly evidence: Evidence<V>;
-  readonly kept: Kept<V>;
-  readonly freshMs: number;
-  readonly usableMs: number;
+  /** What is told of it while it is fresh, and after that: made once, because most is read far more often than learned. */
+  readonly hit: Remembered<V>;
+  readonly stale: Remembered<V>;
 }
 
 interface Landing<V> {
@@ -159,18 +159,18 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   let forgottenMs = -Infinity;
   let changes = 0;
 
-  function ageMs({ kept }: Entry<V>): number {
-    return clock.monotonic() - kept.askedMs;
+  function isFresh({ hit }: Entry<V>): boolean {
+    return clock.monotonic() <= hit.untilMs;
   }
 
-  function isFresh(entry: Entry<V>): boolean {
-    return ageMs(entry) <= entry.freshMs;
+  function isUsable({ stale }: Entry<V>): boolean {
+    return clock.monotonic() <= stale.untilMs;
   }
 
   function usable(key: string): Entry<V> | undefined {
     const entry = known.get(key);
     if (entry === undefined) return undefined;
-    if (ageMs(entry) <= entry.usableMs) return entry;
+    if (isUsable(entry)) return entry;
     changes += 1;
     known.delete(key);
     return undefined;
@@ -180,11 +180,12 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const { held, settled, unchangedSinceMs } = evidence;
     const { freshMs, usableMs } = settings.freshness(held.value);
     const asOfMs = Math.floor(clock.now() - (clock.monotonic() - held.askedMs) + 0.001);
+    const kept = { ...held, asOfMs, settled, unchangedSinceMs };
+    const spreadMs = Math.min(freshMs * (1 - EXPIRY_JITTER * Math.random()), usableMs);
     return {
       evidence,
-      kept: { ...held, asOfMs, settled, unchangedSinceMs },
-      freshMs: Math.min(freshMs * (1 - EXPIRY_JITTER * Math.random()), usableMs),
-      usableMs,
+      hit: { ...kept, source: "hit", untilMs: held.askedMs + spreadMs },
+      stale: { ...kept, source: "stale", untilMs: held.askedMs + usableMs },
     };
   }
 
@@ -195,7 +196,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     for (const fact of facts) evidence = weigh(evidence, fact, caution);
     if (evidence === undefined || evidence === before?.evidence) return before;
     const entry = entryOf(evidence);
-    if (startedIn === generation && ageMs(entry) <= entry.usableMs) {
+    if (startedIn === generation && isUsable(entry)) {
       changes += 1;
       known.set(key, entry);
       failed.delete(key);
@@ -203,13 +204,14 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return entry;
   }
 
-  function answer({ kept }: Entry<V>, source: Source): Known<V> {
+  function answer({ stale }: Entry<V>, source: Source): Known<V> {
     counts[source] += 1;
-    return { ...kept, source };
+    const { untilMs: _, ...known } = stale;
+    return { ...known, source };
   }
 
   function meets(entry: Entry<V>, { askedSinceMs }: Pick<Demand, "askedSinceMs">): boolean {
-    return isFresh(entry) && entry.kept.askedMs >= askedSinceMs;
+    return isFresh(entry) && entry.hit.askedMs >= askedSinceMs;
   }
 
   async function share(key: string, at: SharedKey<V>, fact: Fact<V>, startedIn: number): Promise<void> {
@@ -260,10 +262,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   function peek(key: string): Remembered<V> | undefined {
     const entry = usable(key);
     if (entry === undefined) return undefined;
-    const { kept, freshMs, usableMs } = entry;
-    return isFresh(entry)
-      ? { ...kept, source: "hit", untilMs: kept.askedMs + freshMs }
-      : { ...kept, source: "stale", untilMs: kept.askedMs + usableMs };
+    return isFresh(entry) ? entry.hit : entry.stale;
   }
 
   async function get(
@@ -275,7 +274,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
     if (entry && meets(entry, { askedSinceMs })) return answer(entry, "hit");
-    const mayBeShown = entry !== undefined && entry.kept.askedMs >= askedSinceMs;
+    const mayBeShown = entry !== undefined && entry.hit.askedMs >= askedSinceMs;
     if (asker.signal.aborted) throw callerGone();
 
     const failure = failed.get(key);
@@ -293,14 +292,14 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     try {
       const { entry: found, isShared } = await landing;
       // The load began before this caller made its demand: its question may have left too early.
-      if (found.kept.askedMs < askedSinceMs && (joins || isShared))
+      if (found.hit.askedMs < askedSinceMs && (joins || isShared))
         return await get(key, asker, load, options);
       return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
     } catch (error) {
       if (joins && !asker.signal.aborted && failureKind(error) === "own")
         return await get(key, asker, load, options);
       const old = asker.signal.aborted ? undefined : usable(key);
-      if (old && old.kept.askedMs >= askedSinceMs) return answer(old, "stale");
+      if (old && old.hit.askedMs >= askedSinceMs) return answer(old, "stale");
       throw error;
     }
   }
@@ -327,7 +326,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     peek,
     fresh(key) {
       const entry = known.get(key);
-      return entry && isFresh(entry) ? entry.kept : undefined;
+      return entry && isFresh(entry) ? entry.hit : undefined;
     },
     countHit: () => {
       counts.hit += 1;

@@ -86,7 +86,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): Acces
       method,
       route,
       status,
-      ...(code !== null && { code }),
+      code: code ?? undefined,
       durationMs,
     });
   };

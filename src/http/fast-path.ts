@@ -97,12 +97,14 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
       answer.headers,
       isSame ? [] : answer.entityHeaders,
     );
-    const body = isSame ? undefined : answer.body;
-    response.writeHead(status, headers);
-    atEndOfTurn(() => response.end(body));
+    const { body, encoding } = answer;
     const code = refusal?.code ?? null;
-    response.once("close", () => {
-      parts.accessLog({ id, startedAtMs, route, code, method }, response.writableFinished ? status : 499);
+    response.writeHead(status, headers);
+    atEndOfTurn(() => {
+      response.end(isSame ? undefined : body, encoding);
+      onceSettled(response, (isSent) => {
+        parts.accessLog({ id, startedAtMs, route, code, method }, isSent ? status : 499);
+      });
     });
     return true;
   };
@@ -122,6 +124,16 @@ function together(): (act: () => void) => void {
   return (act) => {
     if (acts.push(act) === 1) setImmediate(doAll);
   };
+}
+
+/** Tells whether an ended answer reached the socket: mostly known at once, without the cost of a listener. */
+function onceSettled(response: ServerResponse, tell: (isSent: boolean) => void): void {
+  if (response.destroyed) tell(false);
+  else if (response.writableFinished) tell(true);
+  else
+    response.once("close", () => {
+      tell(response.writableFinished);
+    });
 }
 
 function isPlain(request: Arrived): boolean {

@@ -1,9 +1,9 @@
 /** Who asks: a client is an IP address (IPv6 by /56), whatever form a proxy writes it in. What is no address counts as one client. */
 import { createHmac, randomBytes } from "node:crypto";
 import { isIP, isIPv4 } from "node:net";
-import type { Request } from "express";
 import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
+import type { Arrived } from "./arrived.js";
 
 const NO_ADDRESS = "no address";
 /** The longest IPv6 address, with brackets, zone and port. */
@@ -14,7 +14,10 @@ const clients = new Map<string, string>();
 const MOST_CLIENTS_KEPT = 10_000;
 
 /** The address behind the trusted proxies, without port, brackets and zone. */
-export function addressOf({ ip }: Pick<Request, "ip">): string {
+export function addressOf(request: Arrived): string {
+  // Express would first look for proxies.
+  const isDirect = request.headers["x-forwarded-for"] === undefined;
+  const ip = isDirect ? request.socket.remoteAddress : request.ip;
   if (ip === undefined || ip.length > LONGEST_ADDRESS) return NO_ADDRESS;
   if (isIPv4(ip)) return ip;
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/.exec(ip) ?? [];

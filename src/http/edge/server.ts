@@ -9,6 +9,10 @@ import { Connection, type ConnectionRules } from "./connection.js";
 
 const connections = new WeakMap<Duplex, Connection>();
 
+interface OnConnection extends Arrived {
+  readonly arrivedOn: Connection | undefined;
+}
+
 /**
  * Express changes the prototype of every request and response, after which V8 (Node 18 to 22) finds none of their properties fast
  * (nodejs/node#37457). Made by these classes they have Express's prototypes from birth, and Express changes nothing.
@@ -16,6 +20,7 @@ const connections = new WeakMap<Duplex, Connection>();
 function bornAsExpress(app: Express) {
   class Incoming extends IncomingMessage {
     declare readonly ip: string | undefined;
+    declare arrivedOn: Connection | undefined;
     declare private stopsParsing: boolean;
 
     /**
@@ -26,14 +31,15 @@ function bornAsExpress(app: Express) {
       return this.stopsParsing;
     }
     set upgrade(isUpgrade: boolean | null) {
-      this.stopsParsing = isUpgrade === true || connections.get(this.socket)?.isFull === true;
+      this.arrivedOn = connections.get(this.socket);
+      this.stopsParsing = isUpgrade === true || this.arrivedOn?.isFull === true;
     }
   }
   class Outgoing extends ServerResponse<Incoming> {
     /** Called by Node when the answer has been handed to the socket. */
     override detachSocket(socket: Socket): void {
       super.detachSocket(socket);
-      connections.get(socket)?.answered();
+      this.req.arrivedOn?.answered();
     }
   }
   Object.setPrototypeOf(Incoming.prototype, app.request);
@@ -66,8 +72,8 @@ export function serve(app: Express, parts: ServerParts): Server {
   // Node would end the connection while answers are still to be written.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  function handle(request: Arrived, response: ServerResponse): void {
-    if (connections.get(request.socket)?.arrived(request, response) === false) return;
+  function handle(request: OnConnection, response: ServerResponse): void {
+    if (request.arrivedOn?.arrived(request, response) === false) return;
     if (!parts.isAnswered(request, response)) app(request, response);
   }
 
