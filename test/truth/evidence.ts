@@ -111,8 +111,8 @@ export class Evidence {
       (known) => known.arrivedMs > this.#quotesSinceMs && quote.askedMs - known.askedMs <= freshMs,
     );
     const last = before.findLast((known) => isBefore(known, quote));
-    // One that was doubtful and has changed confirms the evidence that there was.
-    const isNews = last !== undefined && this.doubtAboutQuote(last, quote.askedMs + 1) === undefined;
+    // One that was doubtful and has changed confirms the evidence that there was: one change explains them both, whichever was asked first.
+    const isNews = last !== undefined && this.doubtAboutQuote(last, quote.arrivedMs + 1) === undefined;
     if (isNews && last.cents !== quote.cents)
       this.ends.push({ ...quote, why: `${quote.term} was ${last.cents} and is ${quote.cents}` });
     this.quotes.push({ ...quote, isAgain });
