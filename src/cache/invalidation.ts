@@ -1,10 +1,11 @@
 /**
- * What one replica tells all others to forget or to renew. Each channel has a mark in Redis, so a replica that missed the message finds out
- * on its next check, and what was published without Redis is published once it is back.
+ * What one replica tells all others to forget or to renew. Each channel has a mark, and marks are ordered, so that all replicas come to the
+ * latest one: whatever message was missed, and whatever old mark a Redis brings back that has been restored or emptied.
  */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import { z } from "zod";
 import type { Clock } from "../clock.js";
-import type { RedisLink } from "../redis.js";
+import { type RedisLink, redisScript } from "../redis.js";
 
 export interface Channel {
   /** The mark in force, unlike any before it; null until Redis has named it once. */
@@ -29,19 +30,42 @@ export interface Invalidation {
 
 interface Line {
   channel: Channel;
-  /** A message of the channel. */
-  hear(mark: string): void;
+  /** A mark that another replica has set. */
+  meet(mark: Mark): void;
   /** Brings the mark here and the one in Redis together. */
   catchUp(): Promise<void>;
 }
 
 const CHANNEL = "af-storefront:invalidation";
-/** Longer than any fact is kept; a mark that lapses is set again by a replica that knows it. */
+/** Longer than any fact is kept. */
 const MARK_TTL_MS = 60 * 24 * 3_600_000;
 /** A subscription can be dead without a sign, so nobody relies on messages alone. */
 const CHECK_EVERY_MS = 5_000;
 /** Messages older than so many marks do not come any more. */
 const MARKS_SEEN = 50;
+
+/**
+ * Has the later mark stand; at a replica's start any mark that is there. Returns what was there before. Arguments: count, id, 1 at the
+ * start, ms that it is kept.
+ */
+const SETTLE = redisScript(`
+local stored = redis.call('GET', KEYS[1]) or ''
+local count, id = stored:match('^(%d+) (%S+)$')
+local ours, sent = tonumber(ARGV[1]), ARGV[2]
+count = tonumber(count)
+if count and (ARGV[3] == '1' or count > ours or (count == ours and id >= sent)) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+else
+  redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. sent, 'PX', ARGV[4])
+end
+return stored`);
+const storedSchema = z.string();
+
+interface Mark {
+  /** One more than that of the mark before it, as far as its replica knew. */
+  readonly count: number;
+  readonly id: string;
+}
 
 export function createInvalidation(link: RedisLink, clock: Clock): Invalidation {
   const lines = new Map<string, Line>();
@@ -51,62 +75,67 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
   function lineOf(name: string): Line {
     const key = `af-storefront:mark:${name}`;
     const acts: (() => void)[] = [];
-    let mark: string | null = null;
+    let mark: Mark | null = null;
     let isUnpublished = false;
-    let offered: string = randomUUID();
+    let offered: Mark = { count: 0, id: randomUUID() };
     /** Messages come back to their sender and from several replicas, maybe after a newer mark has been set. */
     let seen: readonly string[] = [];
 
-    function set(next: string): void {
+    function set(next: Mark): void {
       mark = next;
-      seen = [next, ...seen].slice(0, MARKS_SEEN);
+      seen = [written(next), ...seen].slice(0, MARKS_SEEN);
     }
 
-    function receive(next: string): void {
-      if (next === mark) return;
+    function publish(next: Mark): void {
       set(next);
-      // A replica that receives it acts from now on, which covers what was still to be published here.
-      isUnpublished = false;
+      isUnpublished = true;
+      const done = send(next)
+        .catch(() => undefined)
+        .finally(() => publishing.delete(done));
+      publishing.add(done);
+    }
+
+    function meet(next: Mark): void {
+      if (seen.includes(written(next))) return;
+      // Neither side knew of the other's mark, so a third follows both, the same wherever they meet.
+      if (mark !== null && isUnpublished) publish(after(mark, next));
+      else if (mark === null || isLater(next, mark)) set(next);
+      else return;
       for (const act of acts) act();
     }
 
-    async function send(sent: string): Promise<void> {
-      await link.set(key, sent, MARK_TTL_MS);
-      await link.publish(CHANNEL, `${name} ${sent}`);
+    async function settle(standing: Mark, isFirst: boolean): Promise<void> {
+      const stored = read(
+        storedSchema.parse(
+          await link.run(SETTLE, key, [standing.count, standing.id, isFirst ? 1 : 0, MARK_TTL_MS]),
+        ),
+      );
+      if (stored !== null) meet(stored);
+      else if (mark === null) set(standing);
+    }
+
+    async function send(sent: Mark): Promise<void> {
+      await settle(sent, false);
+      await link.publish(CHANNEL, `${name} ${written(sent)}`);
       if (mark === sent) isUnpublished = false;
     }
 
     async function catchUp(): Promise<void> {
-      const before = mark;
-      if (isUnpublished && before !== null) return send(before);
-      const stored = await link.get(key);
-      // A mark that was set or received meanwhile is newer than what Redis answered.
-      if (mark !== before) return;
-      if (stored !== null) return receive(stored);
-      const first = before ?? offered;
-      if (!(await link.claim(key, first, MARK_TTL_MS))) return catchUp();
-      if (mark === before) mark = first;
+      if (mark === null) return settle(offered, true);
+      return isUnpublished ? send(mark) : settle(mark, false);
     }
 
     const channel: Channel = {
-      mark: () => mark,
-      offer(first) {
-        offered = first;
+      mark: () => mark?.id ?? null,
+      offer(id) {
+        offered = { count: 0, id };
       },
-      publish(next = randomUUID()) {
-        set(next);
-        isUnpublished = true;
-        const done = send(next)
-          .catch(() => undefined)
-          .finally(() => publishing.delete(done));
-        publishing.add(done);
+      publish(id = randomUUID()) {
+        publish({ count: (mark ?? offered).count + 1, id });
       },
       subscribe: (act) => void acts.push(act),
     };
-    const hear = (sent: string): void => {
-      if (!seen.includes(sent)) receive(sent);
-    };
-    return { channel, hear, catchUp };
+    return { channel, meet, catchUp };
   }
 
   async function catchUp(): Promise<void> {
@@ -126,8 +155,9 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
   link.subscribe(
     CHANNEL,
     (message) => {
-      const [name = "", mark = ""] = message.split(" ");
-      if (mark !== "") lines.get(name)?.hear(mark);
+      const [name = "", ...rest] = message.split(" ");
+      const mark = read(rest.join(" "));
+      if (mark !== null) lines.get(name)?.meet(mark);
     },
     soon,
   );
@@ -155,4 +185,24 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
       waiting = [];
     },
   };
+}
+
+function written({ count, id }: Mark): string {
+  return `${count} ${id}`;
+}
+
+/** Null for what no replica writes. */
+function read(text: string): Mark | null {
+  const [, count, id] = /^(\d{1,15}) (\S+)$/.exec(text) ?? [];
+  return count === undefined || id === undefined ? null : { count: Number(count), id };
+}
+
+function isLater(one: Mark, other: Mark): boolean {
+  return one.count === other.count ? one.id > other.id : one.count > other.count;
+}
+
+function after(one: Mark, other: Mark): Mark {
+  const both = [written(one), written(other)].sort().join(" ");
+  const id = createHash("sha256").update(both).digest("base64url");
+  return { count: Math.max(one.count, other.count) + 1, id };
 }
