@@ -1,0 +1,134 @@
+/** The whole price list changes under four replicas that are asked for more than the budget: with Redis, and while Redis is gone. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { setTimeout as pause } from "node:timers/promises";
+import { z } from "zod";
+import { systemClock } from "../../src/clock.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { claimsOf } from "../support/promise.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { bearer, type Service, startService, until } from "../support/service.js";
+
+const LIMIT = { limit: 200, windowMs: 20_000 };
+const REPLICAS = 4;
+const SOLD = 28;
+/** What `.af` for a year costs a visitor before, and a renewal after. */
+const BEFORE = "26.99";
+const RENEWAL_AFTER = "24.99";
+
+const shown = z.object({ price: z.object({ amount: z.string() }).nullable(), stale: z.boolean() });
+const cartShape = z.object({ promise: z.string().nullable() });
+const staffPrices = z.object({
+  prices: z.array(z.object({ doubtful: z.literal(true).optional(), changed: z.unknown().optional() })),
+});
+
+describeWithRedis("a changed price list", () => {
+  let redis: RedisServer;
+  let sandbox: Sandbox;
+  let replicas: Service[];
+  let isOver: boolean;
+  let load: Promise<void>[];
+  let wrong: string[];
+  let signed: number;
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    sandbox = await startSandbox({ rateLimit: LIMIT });
+    const { key, secret } = sandbox.credential();
+    const env = {
+      REDIS_URL: redis.url,
+      UPSTREAM_BASE_URL: sandbox.url,
+      PROMISE_PRIVATE_KEY: newPromiseKey(),
+      UPSTREAM_SERVICE_KEY: key,
+      UPSTREAM_SERVICE_SECRET: secret,
+      QUOTA_COLD_START: "assume-free",
+      UPSTREAM_RATE_LIMIT: String(LIMIT.limit),
+      UPSTREAM_RATE_WINDOW_MS: String(LIMIT.windowMs),
+      REPLICAS_MAX: String(REPLICAS),
+    };
+    replicas = [];
+    for (let n = 0; n < REPLICAS; n += 1)
+      replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
+    await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every((p) => p.length === SOLD));
+    isOver = false;
+    wrong = [];
+    signed = 0;
+    load = replicas.flatMap((replica, at) => [searches(replica, at), carts(replica)]);
+  });
+  afterEach(async () => {
+    isOver = true;
+    await Promise.all(load);
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await sandbox.close();
+    await redis.close();
+  });
+
+  /** As long as a window and a half takes: longer than any step of these stories may. */
+  async function eventually(what: () => Promise<boolean>): Promise<void> {
+    for (let looks = 0; looks < 300; looks += 1) {
+      if (await what()) return;
+      await pause(100);
+    }
+    throw new Error("it has not happened");
+  }
+
+  const knows = ({ log }: Service): boolean => log.some((line) => line.includes("prices.epoch.ended"));
+
+  /** New names, so fast that all replicas together ask for twice the budget; from its evidence on a replica must show no old price as certain. */
+  async function searches(replica: Service, at: number): Promise<void> {
+    for (let n = 0; !isOver; n += 1) {
+      const knew = knows(replica);
+      const { status, body } = await replica.ask(`/v1/availability?domain=load-${at}-${n}.af`);
+      const answer = status === 200 ? shown.parse(body) : null;
+      if (knew && answer?.price?.amount === BEFORE && !answer.stale) wrong.push(`shown by ${at}`);
+      await pause(200);
+    }
+  }
+
+  async function carts(replica: Service): Promise<void> {
+    const body = { items: [{ domain: "herat.af", action: "renewal", years: 1 }] };
+    while (!isOver) {
+      const knew = knows(replica);
+      const answer = await replica.ask("/v1/quotes", { method: "POST", body });
+      const { promise } = cartShape.catch({ promise: null }).parse(answer.body);
+      if (knew && promise !== null) {
+        signed += 1;
+        for (const { price } of claimsOf(promise).items)
+          if (price.amount !== RENEWAL_AFTER) wrong.push(`signed at ${price.amount}`);
+      }
+      await pause(500);
+    }
+  }
+
+  async function pricesOf({ ask }: Service) {
+    return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
+  }
+
+  const refusals = () => sandbox.stats().credentials.filter(({ rejected429 }) => rejected429 > 0);
+
+  const allRight = async (): Promise<boolean> =>
+    (await Promise.all(replicas.map(pricesOf)))
+      .flat()
+      .every(({ doubtful, changed }) => !doubtful && changed !== undefined);
+
+  test("reaches all replicas by what one of them learns; none shows or signs an old price after it", async () => {
+    sandbox.control.setTier("demo", "Platinum");
+    await until(() => replicas.every(knows), "the evidence");
+    await eventually(allRight);
+    await eventually(() => Promise.resolve(signed >= REPLICAS));
+    expect(wrong).toEqual([]);
+    expect(refusals()).toEqual([]);
+  }, 60_000);
+
+  test("that some learn of while Redis is gone reaches the others when it is back, though it has forgotten everything", async () => {
+    await redis.kill();
+    sandbox.control.setTier("demo", "Platinum");
+    await until(() => replicas.some(knows), "the evidence");
+    await redis.start();
+    await eventually(() => Promise.resolve(replicas.every(knows)));
+    await eventually(allRight);
+    await eventually(() => Promise.resolve(signed >= REPLICAS));
+    expect(wrong).toEqual([]);
+    expect(refusals()).toEqual([]);
+  }, 90_000);
+});
