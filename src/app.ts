@@ -23,10 +23,10 @@ import { customerRoutes } from "./http/customers.js";
 import { docsRouter } from "./http/docs.js";
 import { addressOf, clientOf } from "./http/edge/client.js";
 import {
+  headersOfAnswers,
   knownExpectation,
   rightHost,
   securityHeaders,
-  visitorHeaders,
   websiteOrigins,
 } from "./http/edge/headers.js";
 import { serve } from "./http/edge/server.js";
@@ -35,7 +35,7 @@ import { unreadableRequests } from "./http/edge/unreadable.js";
 import { createSharedLimit } from "./http/edge/shared-limit.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
-import { healthRoutes } from "./http/health.js";
+import { HEALTH_PATHS, healthRoutes } from "./http/health.js";
 import { openApiDocument } from "./http/openapi.js";
 import {
   fleetFigures,
@@ -456,8 +456,7 @@ export function createApp(settings: AppSettings): App {
   app.use(requestContext(accessLog, clock));
   app.use(securityHeaders);
   const checks = [rightHost, knownExpectation];
-  // Asked by machines that must not be refused: not limited.
-  app.use(["/livez", "/readyz", "/health"], ...checks);
+  app.use([...HEALTH_PATHS], ...checks);
   app.use(
     healthRoutes({
       version: settings.version,
@@ -467,11 +466,7 @@ export function createApp(settings: AppSettings): App {
       checks: health,
     }),
   );
-  // The pattern ends before a slash: Express matches whole segments only.
-  app.use(
-    [/^\/v1(?!\/staff\/)/, "/.well-known/jwks.json", "/openapi.json"],
-    websiteOrigins(config.corsOrigins),
-  );
+  app.use(websiteOrigins(config.corsOrigins));
   app.use(...limit.handlers);
   app.use(...checks);
   app.use((_request, response, next) => {
@@ -536,7 +531,8 @@ export function createApp(settings: AppSettings): App {
   const answeredAtOnce = fastPath({
     questions,
     shop,
-    headersFor: visitorHeaders(config.corsOrigins),
+    headersFor: headersOfAnswers(config.corsOrigins),
+    unlimited: HEALTH_PATHS,
     limit,
     isServing: () => phase !== "draining",
     accessLog,

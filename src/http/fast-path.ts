@@ -1,6 +1,7 @@
 /**
- * A plain GET whose answer is known, or is a plain refusal, is answered in front of Express with ready bytes; everything else is left to it.
- * Protections, headers, limit, log and metrics are those of the other way, from the same sources.
+ * A plain GET whose answer is known, or is a plain refusal, is answered in front of Express with ready bytes, and so is every request of a
+ * client that has used up its minute; everything else is left to Express. Protections, headers, limit, log and metrics are those of the other
+ * way, from the same sources.
  */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.js";
@@ -19,7 +20,10 @@ import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly shop: () => Shop;
-  readonly headersFor: (origin: string | undefined) => HeaderList;
+  /** What stands on every answer under this path to a page of this origin. */
+  readonly headersFor: (path: string, origin: string | undefined) => HeaderList;
+  /** Paths that no limit applies to. */
+  readonly unlimited: ReadonlySet<string>;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
   readonly accessLog: AccessLog;
@@ -57,12 +61,11 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   }
 
   return (request, response) => {
-    const { method, url = "" } = request;
-    if (method !== "GET" || !parts.isServing()) return false;
+    const { method = "", url = "" } = request;
+    if (!parts.isServing() || !PLAIN_URL.test(url)) return false;
     const queryAt = url.indexOf("?");
-    const route = queryAt === -1 ? url : url.slice(0, queryAt);
-    const kind = parts.questions.get(route);
-    if (kind === undefined || !isPlain(request)) return false;
+    const path = queryAt === -1 ? url : url.slice(0, queryAt);
+    const kind = parts.questions.get(path);
 
     const startedAtMs = clock.monotonic();
     const address = addressOf(request);
@@ -70,8 +73,10 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     let answer: Rendered | undefined;
     let refusal: ServiceError | null = null;
     // One that has used up its minute is told so before it is told anything else.
-    if (!limit.isSpent(window)) {
-      if (limit.mustAsk(window)) return false;
+    if (limit.isSpent(window)) {
+      if (method === "OPTIONS" || parts.unlimited.has(path)) return false;
+    } else {
+      if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
         answer = known(url, queryAt, kind.read, address);
       } catch (error) {
@@ -92,16 +97,17 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const status = isSame ? 304 : answer.status;
     const perClient = answer.isShared ? [] : ["x-request-id", id];
     const headers = perClient.concat(
-      parts.headersFor(request.headers.origin),
+      parts.headersFor(path, request.headers.origin),
       answer.isShared ? [] : limit.fields(window),
       answer.headers,
       isSame ? [] : answer.entityHeaders,
     );
     const { body, encoding } = answer;
     const code = refusal?.code ?? null;
+    const route = kind === undefined ? "none" : path;
     response.writeHead(status, headers);
     atEndOfTurn(() => {
-      response.end(isSame ? undefined : body, encoding);
+      response.end(isSame || method === "HEAD" ? undefined : body, encoding);
       onceSettled(response, (isSent) => {
         parts.accessLog({ id, startedAtMs, route, code, method }, isSent ? status : 499);
       });
@@ -137,12 +143,6 @@ function onceSettled(response: ServerResponse, tell: (isSent: boolean) => void):
 }
 
 function isPlain(request: Arrived): boolean {
-  const { url = "", headers } = request;
-  const { accept, expect } = headers;
-  return (
-    PLAIN_URL.test(url) &&
-    (accept === undefined || PLAIN_ACCEPT.test(accept)) &&
-    expect === undefined &&
-    hasRightHost(request)
-  );
+  const { accept, expect } = request.headers;
+  return (accept === undefined || PLAIN_ACCEPT.test(accept)) && expect === undefined && hasRightHost(request);
 }

@@ -2,6 +2,9 @@
 import { Router } from "express";
 import { route } from "./routes.js";
 
+/** Asked by machines that must not be refused: not limited. */
+export const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/health"]);
+
 export type CheckStatus = "pass" | "warn" | "fail";
 
 export interface HealthCheck {

@@ -306,6 +306,42 @@ describe("a client that has used up its minute", () => {
     await service.close();
   });
 
+  test("is refused before Express whatever it asks for, the health of the service and preflights left aside", async () => {
+    const service = await startService({
+      clock: new FakeClock(),
+      env: { CLIENT_RATE_PER_MINUTE: "1", CORS_ORIGINS: WEBSITE, TRUST_PROXY_HOPS: "1" },
+    });
+    const clients = ["10.1.0.1", "10.2.0.1"] as const;
+    for (const client of clients) await send(service, from(client, { path: "/v1/prices" }));
+    let atOnce = 0;
+    service.server.on("request", (_request, response) => {
+      if (response.headersSent) atOnce += 1;
+    });
+    const pages = [
+      "/",
+      "/staff",
+      "/favicon.ico",
+      "/docs",
+      "/openapi.json",
+      "/.well-known/jwks.json",
+      "/problems/internal",
+    ];
+    const others = ["/v1", "/v1/staff", "/v1x", "/openapi.json/x", "/livez/", "/nothing"];
+    const all = product<string | undefined>([...PATHS, ...pages, ...others], METHODS, ORIGINS);
+    for (const [path = "", method = "", origin] of all) {
+      const sent = { path, method, headers: origin === undefined ? {} : { Origin: origin } };
+      const [quick, slow] = [
+        await send(service, from(clients[0], sent)),
+        await send(service, from(clients[1], byExpress(sent))),
+      ];
+      expect({ sent, told: comparable(quick) }).toEqual({ sent, told: comparable(slow) });
+      const isFree = path === "/livez" || path === "/health";
+      expect({ sent, isRefused: quick.status === 429 }).toEqual({ sent, isRefused: !isFree });
+    }
+    expect(atOnce).toBeGreaterThan((all.length * 3) / 5);
+    await service.close();
+  }, 60_000);
+
   test("and a service that is draining refuses on both ways", async () => {
     const service = await startService({ clock: new FakeClock() });
     await send(service, { path: "/v1/prices" });
