@@ -11,17 +11,17 @@ import type { Shop } from "../storefront/shop.js";
 import { type AccessLog, requestId } from "./context.js";
 import type { Arrived } from "./edge/arrived.js";
 import { addressOf, clientOf } from "./edge/client.js";
-import { hasRightHost } from "./edge/headers.js";
+import { hasRightHost, type HeadersFor, isForWebsite, SECURITY_HEADERS } from "./edge/headers.js";
 import { parseQuery } from "./parse.js";
 import { renderProblem } from "./problems.js";
-import { type HeaderList, isNotModified, type Rendered } from "./rendered.js";
+import { isNotModified, type Rendered } from "./rendered.js";
 import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly shop: () => Shop;
-  /** What stands on every answer under this path to a page of this origin. */
-  readonly headersFor: (path: string, origin: string | undefined) => HeaderList;
+  /** What stands on every answer that pages of the website may read. */
+  readonly headersFor: HeadersFor;
   /** Paths that no limit applies to. */
   readonly unlimited: ReadonlySet<string>;
   readonly limit: ClientLimit;
@@ -66,6 +66,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const queryAt = url.indexOf("?");
     const path = queryAt === -1 ? url : url.slice(0, queryAt);
     const kind = parts.questions.get(path);
+    if (method === "OPTIONS" || (kind === undefined && parts.unlimited.has(path))) return false;
 
     const startedAtMs = clock.monotonic();
     const address = addressOf(request);
@@ -73,9 +74,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     let answer: Rendered | undefined;
     let refusal: ServiceError | null = null;
     // One that has used up its minute is told so before it is told anything else.
-    if (limit.isSpent(window)) {
-      if (method === "OPTIONS" || parts.unlimited.has(path)) return false;
-    } else {
+    if (!limit.isSpent(window)) {
       if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
         answer = known(url, queryAt, kind.read, address);
@@ -97,7 +96,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const status = isSame ? 304 : answer.status;
     const perClient = answer.isShared ? [] : ["x-request-id", id];
     const headers = perClient.concat(
-      parts.headersFor(path, request.headers.origin),
+      kind === undefined && !isForWebsite(path) ? SECURITY_HEADERS : parts.headersFor(request.headers.origin),
       answer.isShared ? [] : limit.fields(window),
       answer.headers,
       isSame ? [] : answer.entityHeaders,

@@ -71,17 +71,16 @@ export function websiteHeaders(origins: readonly string[]): HeadersFor {
   return (origin) => (origin === undefined ? others : (known.get(origin) ?? others));
 }
 
-/** What the pages of the website may read: what is for visitors, the promise's keys and the document. */
-const WEBSITE_PATH = /^\/(?:v1(?!\/staff\/)|\.well-known\/jwks\.json|openapi\.json)(?:\/|$)/;
+/** Whether pages of the website may read what is under this path: all for visitors, the promise's keys and the document. */
+export function isForWebsite(path: string): boolean {
+  return /^\/(?:v1(?!\/staff\/)|\.well-known\/jwks\.json|openapi\.json)(?:\/|$)/.test(path);
+}
 
-/** All that stands on an answer under this path before its own headers. */
-export function headersOfAnswers(
-  origins: readonly string[],
-): (path: string, origin: string | undefined) => HeaderList {
+/** All that stands on an answer for the website before its own headers. */
+export function headersOfAnswers(origins: readonly string[]): HeadersFor {
   const website = websiteHeaders(origins);
   const whole = new Map<HeaderList, HeaderList>();
-  return (path, origin) => {
-    if (!WEBSITE_PATH.test(path)) return SECURITY_HEADERS;
+  return (origin) => {
     const list = website(origin);
     const known = whole.get(list) ?? [...SECURITY_HEADERS, ...list];
     whole.set(list, known);
@@ -94,7 +93,7 @@ export function websiteOrigins(origins: readonly string[]): RequestHandler {
   const headersFor = websiteHeaders(origins);
   const answerPreflight = preflight(origins);
   return (request, response, next) => {
-    if (!WEBSITE_PATH.test(request.path)) return next();
+    if (!isForWebsite(request.path)) return next();
     if (request.method === "OPTIONS") return answerPreflight(request, response, next);
     setHeaders(response, headersFor(request.headers.origin));
     next();
