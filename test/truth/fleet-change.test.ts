@@ -26,7 +26,7 @@ describeWithRedis("a changed price list", () => {
   let redis: RedisServer;
   let sandbox: Sandbox;
   let replicas: Service[];
-  let isOver: boolean;
+  let over: AbortController;
   let load: Promise<void>[];
   let wrong: string[];
   let signed: number;
@@ -50,13 +50,13 @@ describeWithRedis("a changed price list", () => {
     for (let n = 0; n < REPLICAS; n += 1)
       replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
     await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every((p) => p.length === SOLD));
-    isOver = false;
+    over = new AbortController();
     wrong = [];
     signed = 0;
     load = replicas.flatMap((replica, at) => [searches(replica, at), carts(replica)]);
   });
   afterEach(async () => {
-    isOver = true;
+    over.abort();
     await Promise.all(load);
     await Promise.all(replicas.map((replica) => replica.close()));
     await sandbox.close();
@@ -76,7 +76,7 @@ describeWithRedis("a changed price list", () => {
 
   /** New names, so fast that all replicas together ask for twice the budget; from its evidence on a replica must show no old price as certain. */
   async function searches(replica: Service, at: number): Promise<void> {
-    for (let n = 0; !isOver; n += 1) {
+    for (let n = 0; !over.signal.aborted; n += 1) {
       const knew = knows(replica);
       const { status, body } = await replica.ask(`/v1/availability?domain=load-${at}-${n}.af`);
       const answer = status === 200 ? shown.parse(body) : null;
@@ -87,7 +87,7 @@ describeWithRedis("a changed price list", () => {
 
   async function carts(replica: Service): Promise<void> {
     const body = { items: [{ domain: "herat.af", action: "renewal", years: 1 }] };
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const knew = knows(replica);
       const answer = await replica.ask("/v1/quotes", { method: "POST", body });
       const { promise } = cartShape.catch({ promise: null }).parse(answer.body);
