@@ -3,6 +3,7 @@ import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
 import type { StateReaders } from "../metrics.js";
+import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
 import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
@@ -26,7 +27,7 @@ export interface OverviewParts {
   readonly recentCalls: Pick<RecentCalls, "figures" | "windowMs">;
   readonly quota: QuotaSnapshot | null;
   readonly redis: Redis;
-  readonly pools: Readonly<Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>>;
+  readonly pools: PoolFigures;
   readonly refusedLocally: number;
   readonly prices: Pick<PriceList, "facts" | "size">;
   readonly epochs: Pick<PriceEpochs, "ended">;

@@ -2,6 +2,7 @@
 import { parse } from "node:querystring";
 import { z } from "zod";
 import { type DomainName, parseDomainName } from "../domain-name.js";
+import type { Purgeable } from "../engine.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
 import type { QuoteItem } from "../storefront/quotes.js";
@@ -136,9 +137,8 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
 const purgeSchema = z.strictObject({
   what: z.enum(["prices", "availability", "account", "all"], "must be prices, availability, account or all"),
 });
-export type PurgeWish = z.infer<typeof purgeSchema>["what"];
 
-export function readPurge(body: unknown): PurgeWish {
+export function readPurge(body: unknown): Purgeable {
   const result = purgeSchema.safeParse(body);
   if (result.success) return result.data.what;
   throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));

@@ -5,6 +5,7 @@ import type { Account } from "../account/account.js";
 import type { Audit } from "../audit/audit.js";
 import { parseStaffTokens, type Scope, type StaffToken } from "../config/env.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
+import type { Engine } from "../engine.js";
 import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/quota.js";
@@ -18,7 +19,7 @@ import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
 import { contextOf } from "./context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
-import { type PurgeWish, readPurge, readQuery } from "./parse.js";
+import { readPurge, readQuery } from "./parse.js";
 import {
   presentBalance,
   presentDomain,
@@ -41,8 +42,7 @@ export interface StaffParts {
   readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
-  /** Resolves once the other replicas have been told too. */
-  readonly purge: (what: PurgeWish) => Promise<Readonly<Record<string, number>>>;
+  readonly purge: Engine["purge"];
   readonly now: () => number;
 }
 

@@ -1,0 +1,262 @@
+/** Everything that the service knows and does, without HTTP: quota, upstream, cache, retail prices, storefront, account. */
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { type Account, createAccount } from "./account/account.js";
+import { createActFile, createSharedActs } from "./audit/act-stores.js";
+import { type Audit, createAudit } from "./audit/audit.js";
+import { createInvalidation } from "./cache/invalidation.js";
+import { type Clock, createStamps } from "./clock.js";
+import type { Config } from "./config/env.js";
+import type { Log } from "./logger.js";
+import { createPools, type PoolFigures } from "./pools.js";
+import type { Quota } from "./quota/quota.js";
+import { createQuotas } from "./quota/quotas.js";
+import { connectRedis, type RedisLink } from "./redis.js";
+import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
+import { createPriceEpochs, type PriceEpochs } from "./retail/price-epoch.js";
+import { createPriceFile, createSharedPriceFacts, noPriceFacts } from "./retail/price-facts.js";
+import { createPriceList, type PriceList } from "./retail/price-list.js";
+import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
+import { createSharedPromises } from "./retail/shared-promises.js";
+import { fixedSecret } from "./secret.js";
+import { createStateDir } from "./state-dir.js";
+import { createAssessor } from "./storefront/assessment.js";
+import { createNameFacts, type NameFacts } from "./storefront/name-facts.js";
+import { createShops, type Shop } from "./storefront/shop.js";
+import { createCredentials, type Credentials, type CredentialSource } from "./upstream/credentials.js";
+import { createUpstream, type Upstream } from "./upstream/operations.js";
+import { createRecentCalls, type RecentCalls } from "./upstream/recent-calls.js";
+import { keepTrying } from "./upstream/trials.js";
+
+export interface EngineSettings {
+  readonly config: Config;
+  readonly mode: "sandbox" | "upstream";
+  readonly upstream: {
+    readonly baseUrl: string;
+    readonly active: CredentialSource;
+    readonly standby: CredentialSource | null;
+  };
+  /** Called after each call of the upstream. */
+  readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export type Purgeable = "prices" | "availability" | "account" | "all";
+
+export interface Engine {
+  readonly policies: LivePolicy;
+  readonly credentials: Credentials;
+  readonly upstream: Upstream;
+  readonly recentCalls: RecentCalls;
+  readonly pools: PoolFigures;
+  readonly epochs: PriceEpochs;
+  readonly prices: PriceList;
+  readonly account: Account;
+  readonly names: NameFacts;
+  readonly promises: Promises;
+  readonly audit: Audit;
+  /** Null where replicas share nothing. */
+  readonly redis: RedisLink | null;
+  /** What is sold now, and at which prices. */
+  shop(): Shop;
+  /** The quota of the credential in use; null until it has been opened. */
+  quota(): Quota | null;
+  /** Identifies the credential in use. */
+  credentialInUse(): string;
+  /** Why nothing can be kept in STATE_DIR, if that is so. */
+  stateProblem(): string | null;
+  /** Forgets facts on all replicas; resolves with how many of each kind were known here. */
+  purge(what: Purgeable): Promise<Readonly<Record<string, number>>>;
+  /** Resolves once what is known from before has been read. */
+  open(): Promise<void>;
+  /** Starts the background work; returns a function that stops it. */
+  work(): () => void;
+  /** Releases the quota and its ledger once calls in flight have settled, then Redis. */
+  close(): Promise<void>;
+}
+
+/** An open circuit lets a trial request through after half of a window, and never later than this. */
+const HALF_OPEN_AFTER_MS = 30_000;
+
+/** How long a start waits for what other replicas know. */
+const REDIS_AT_START_MS = 1_000;
+
+export function createEngine({ config, mode, clock, log, ...settings }: EngineSettings): Engine {
+  const isSandbox = mode === "sandbox";
+  const stamp = createStamps(clock);
+  const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
+  const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
+  const redis = config.redisUrl === null ? null : connectRedis({ url: config.redisUrl, clock, log });
+
+  const quotas = createQuotas({
+    ...config.quota,
+    longestCallMs: config.upstreamTimeoutMs,
+    home: isSandbox ? "memory" : redis ? { redis } : { directory: config.stateDir },
+    clock,
+    onFault: (what, error) => {
+      log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
+    },
+  });
+  const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
+  const quota = (): Quota | null => quotas.opened(credentialInUse());
+  const roomInMs = (): number => quota()?.roomInMs() ?? 0;
+
+  const recentCalls = createRecentCalls(clock);
+  const upstream = createUpstream({
+    baseUrl: settings.upstream.baseUrl,
+    timeoutMs: config.upstreamTimeoutMs,
+    currencies: () => policies.current().wholesaleCurrencies,
+    credentials,
+    quotaOf: ({ fingerprint }) => quotas.of(fingerprint),
+    openedQuotaOf: ({ fingerprint }) => quotas.opened(fingerprint),
+    halfOpenAfterMs: Math.min(HALF_OPEN_AFTER_MS, config.quota.windowMs / 2),
+    clock,
+    stamp,
+    log,
+    onCall: (operation, outcome, durationMs) => {
+      settings.onCall(operation, outcome, durationMs);
+      recentCalls.note(operation, outcome, durationMs);
+    },
+  });
+
+  const stateDir = isSandbox || redis !== null ? null : createStateDir(config.stateDir, clock);
+  const acts =
+    redis === null
+      ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
+      : createSharedActs(redis, log);
+  const audit = createAudit(acts, clock, log);
+  policies.onChange((outcome) => {
+    const { fingerprint } = policies.state();
+    audit.note({ who: null, what: "retail_config", subject: fingerprint, outcome });
+  });
+
+  const invalidation = redis && createInvalidation(redis, clock);
+  // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
+  const place = isSandbox ? randomUUID() : settings.upstream.baseUrl;
+  const source = (): string => `${place} ${credentials.states()[0]?.fingerprint ?? ""}`;
+  const pools = createPools({
+    cache: config.cache,
+    shared: redis && invalidation && { link: redis, invalidation },
+    source,
+    clock,
+    stamp,
+  });
+
+  const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
+  const priceFile = join(config.stateDir, "price-facts.json");
+  const prices = createPriceList({
+    policies,
+    pool: pools.prices,
+    ask: upstream.quote,
+    epochs,
+    saved: isSandbox
+      ? noPriceFacts
+      : redis === null
+        ? createPriceFile(priceFile, source, clock, log)
+        : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
+    freshMs: config.cache.prices.freshMs,
+    roomInMs,
+    clock,
+    log,
+  });
+  const account = createAccount({
+    upstream,
+    facts: pools.account,
+    tiers: pools.tier,
+    factsFreshMs: config.cache.account.freshMs,
+    tierFreshMs: config.cache.tier.freshMs,
+    onTier: epochs.noteTier,
+    awaitsTier: epochs.awaitsTier,
+    roomInMs,
+    clock,
+    log,
+  });
+  const names = createNameFacts({
+    pools: { statuses: pools.statuses, checks: pools.availability, premium: pools.premium },
+    check: upstream.check,
+    epochs,
+  });
+  const promises = createPromises({
+    keys: config.promiseKeys ?? (isSandbox ? fixedSecret(newPromiseKey()) : null),
+    validMs: () => policies.current().promiseValidMs,
+    shared: redis && createSharedPromises(redis, clock),
+    clock,
+    log,
+  });
+  const shop = createShops(policies.current, {
+    prices,
+    names,
+    assessor: createAssessor({ names, prices, epochs }),
+    ownedSinceMs: account.ownedSinceMs,
+    promises,
+    hasSpare: () => quota()?.hasSpare() ?? true,
+    clock,
+    log,
+  });
+
+  function purgePrices(): number {
+    epochs.end({ kind: "purge" });
+    return prices.facts().length;
+  }
+  function purgeNames(): number {
+    pools.statuses.purge();
+    return pools.availability.purge();
+  }
+
+  return {
+    policies,
+    credentials,
+    upstream,
+    recentCalls,
+    pools,
+    epochs,
+    prices,
+    account,
+    names,
+    promises,
+    audit,
+    redis,
+    shop,
+    quota,
+    credentialInUse,
+    stateProblem: () => stateDir?.problem() ?? null,
+    async purge(what) {
+      const isMeant = (kind: Purgeable): boolean => what === kind || what === "all";
+      const purged = {
+        ...(isMeant("prices") && { prices: purgePrices() }),
+        ...(isMeant("availability") && { availability: purgeNames() }),
+        ...(isMeant("account") && { account: pools.account.purge() + pools.tier.purge() }),
+      };
+      await invalidation?.published();
+      return purged;
+    },
+    async open() {
+      await Promise.all([
+        redis?.firstContact(REDIS_AT_START_MS),
+        quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
+      ]);
+      await invalidation?.known(REDIS_AT_START_MS);
+      await prices.restore();
+    },
+    work() {
+      const term = () => policies.current().combinations()[0];
+      const stops = [
+        prices.keepWarm(),
+        account.keepWarm(),
+        policies.watch(),
+        keepTrying({ upstream, term, roomInMs, clock }),
+        stateDir?.watch(),
+      ];
+      return () => {
+        for (const stop of stops) stop?.();
+      };
+    },
+    async close() {
+      audit.flush();
+      await quotas.close();
+      invalidation?.close();
+      redis?.close();
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/** What the service tells of itself: the overview for staff, `/health`, the metrics, and its part of the fleet's figures. */
+import { createHash } from "node:crypto";
+import type { Config } from "../config/env.js";
+import type { Engine } from "../engine.js";
+import { createFleet } from "../fleet.js";
+import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+import type { Metrics } from "../metrics.js";
+import { promisesInForce } from "../retail/lost-margin.js";
+import type { HealthParts } from "./health.js";
+import {
+  fleetFigures,
+  healthChecks,
+  presentOverview,
+  priceWarnings,
+  type Redis,
+  savedCalls,
+  stateReaders,
+} from "./overview.js";
+
+export interface MonitoringSettings {
+  readonly config: Config;
+  readonly version: string;
+  readonly mode: "sandbox" | "upstream";
+  /** Where the upstream is. */
+  readonly place: string;
+  readonly engine: Engine;
+  readonly metrics: Metrics;
+  /** Requests refused since the start: beyond a client's limit, beyond its cold limit, and without asking anybody. */
+  readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Monitoring {
+  overview(): object;
+  readonly checks: HealthParts["checks"];
+  /** Resolves when the other replicas know that this one has left, or can't be told. */
+  close(): Promise<void>;
+}
+
+/** Registers the gauges and counters of all parts, and joins the fleet. */
+export function createMonitoring(settings: MonitoringSettings): Monitoring {
+  const { config, mode, engine, metrics, refusals, clock, log } = settings;
+  const { credentials, upstream, pools, prices, epochs, policies, promises, redis } = engine;
+  const quota = () => engine.quota()?.snapshot() ?? null;
+  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
+  const saved = () => ({ pools, refusedLocally: refusals().locally });
+  const redisState = (): Redis => redis?.state() ?? "none";
+  const fleet = createFleet({
+    link: redis,
+    version: settings.version,
+    replicasMax: config.quota.replicasMax,
+    settings: () => agreedSettings(settings),
+    figures: () => fleetFigures({ ...saved(), quota: quota(), promises: inForce() }),
+    clock,
+    log,
+  });
+  const warnings = priceWarnings(prices, policies, clock);
+  const checks = () =>
+    healthChecks({
+      redis: redisState(),
+      fleet: fleet.fault(),
+      credentials,
+      upstream,
+      quota: quota(),
+      stateProblem: engine.stateProblem(),
+      known: prices.facts(),
+      sold: prices.size,
+      warnings: warnings(),
+    });
+
+  metrics.state(stateReaders({ checks, upstream, credentials, policies }));
+  metrics.quota(quota);
+  metrics.prices(() => ({
+    sold: prices.size,
+    known: prices.facts().length,
+    doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
+  }));
+  metrics.promises(inForce);
+  metrics.saved(() => savedCalls(saved()));
+  metrics.replicas(() => fleet.members().length);
+  metrics.rateLimited(() => {
+    const { requests, cold } = refusals();
+    return { requests, cold };
+  });
+  metrics.unexpected(upstream.unexpected.totals);
+  metrics.redis(() => redis?.refusals() ?? {});
+
+  return {
+    overview() {
+      const { requests, cold } = refusals();
+      return presentOverview({
+        ...saved(),
+        mode,
+        credentials,
+        upstream,
+        recentCalls: engine.recentCalls,
+        quota: quota(),
+        redis: redisState(),
+        prices,
+        epochs,
+        retailFile: policies.state(),
+        promises: inForce(),
+        rateLimited: { requests, cold },
+        members: fleet.members(),
+      });
+    },
+    checks,
+    close: fleet.close,
+  };
+}
+
+/** Names the settings that all replicas must have in common, and the credential in use, without telling them. */
+function agreedSettings({ config, mode, place, engine }: MonitoringSettings): string {
+  const { quota, retail, clientPerMinute, clientColdPerMinute } = config;
+  const where = mode === "sandbox" ? mode : place;
+  const agreed = [where, engine.credentialInUse(), quota, retail, clientPerMinute, clientColdPerMinute];
+  return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);
+}

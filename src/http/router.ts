@@ -1,0 +1,126 @@
+/** Every middleware and route in its order: what every request meets, then visitors, customers, staff, documents and pages. */
+import express, { type Express, type RequestHandler } from "express";
+import { createCustomerTokens } from "../account/customer-tokens.js";
+import type { Clock } from "../clock.js";
+import type { Config } from "../config/env.js";
+import type { Engine } from "../engine.js";
+import { type ErrorCode, ServiceError } from "../errors.js";
+import type { Log } from "../logger.js";
+import type { Metrics } from "../metrics.js";
+import type { Secret } from "../secret.js";
+import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
+import type { ClientLimit } from "./client-limit.js";
+import { type AccessLog, type asks, requestContext } from "./context.js";
+import { customerRoutes } from "./customers.js";
+import { docsRouter } from "./docs.js";
+import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
+import { createTokenGuesses } from "./edge/token-guesses.js";
+import { HEALTH_PATHS, healthRoutes } from "./health.js";
+import type { Monitoring } from "./monitoring.js";
+import { openApiDocument } from "./openapi.js";
+import { pageRoutes } from "./pages.js";
+import { parseQuery } from "./parse.js";
+import { explainProblem, problemHandler } from "./problems.js";
+import type { QuestionKind } from "./questions.js";
+import { render, sendRendered } from "./rendered.js";
+import { route } from "./routes.js";
+import { securityTxt } from "./security-txt.js";
+import { staffRoutes } from "./staff.js";
+import { visitorRoutes } from "./visitors.js";
+
+/** Before it is ready nobody should send requests here; while it drains, none are answered. */
+export type Phase = "starting" | "ready" | "draining";
+
+export interface RouterParts {
+  readonly config: Config;
+  readonly version: string;
+  readonly mode: "sandbox" | "upstream";
+  readonly staffTokens: Secret | null;
+  readonly engine: Engine;
+  readonly monitoring: Monitoring;
+  readonly metrics: Metrics;
+  readonly limit: ClientLimit;
+  readonly questions: ReadonlyMap<string, QuestionKind>;
+  readonly ask: ReturnType<typeof asks>;
+  readonly phase: () => Phase;
+  readonly accessLog: AccessLog;
+  readonly onProblem: (code: ErrorCode) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createRouter(parts: RouterParts): Express {
+  const { config, version, mode, engine, monitoring, metrics, limit, questions, ask, clock, log } = parts;
+  const { shop, account, policies, prices, promises, audit } = engine;
+  const now = (): number => clock.now();
+  const guesses = createTokenGuesses(clock, log);
+  const checks = [rightHost, knownExpectation];
+
+  const app = express();
+  app.disable("x-powered-by");
+  app.enable("case sensitive routing");
+  app.enable("strict routing");
+  app.disable("etag");
+  app.set("query parser", parseQuery);
+  app.set("trust proxy", config.trustProxyHops);
+
+  app.use(requestContext(parts.accessLog, clock));
+  app.use(securityHeaders);
+  app.use([...HEALTH_PATHS], ...checks);
+  const description = mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.";
+  app.use(healthRoutes({ version, description, phase: parts.phase, checks: monitoring.checks }));
+  app.use(websiteOrigins(config.corsOrigins));
+  app.use(...limit.handlers);
+  app.use(...checks);
+  app.use(refusedWhileDraining(parts.phase));
+
+  app.use(visitorRoutes({ shop, questions, ask }));
+  if (config.customers !== null) {
+    const tokens = createCustomerTokens({ ...config.customers, clock, log });
+    const { isPremium } = engine.names;
+    app.use(
+      customerRoutes({ tokens, guesses, account, policy: policies.current, prices, isPremium, ask, now }),
+    );
+  }
+  app.use(
+    staffRoutes({
+      tokens: parts.staffTokens,
+      guesses,
+      account,
+      policies,
+      prices,
+      promises,
+      metrics,
+      audit,
+      ask,
+      overview: monitoring.overview,
+      purge: engine.purge,
+      now,
+    }),
+  );
+
+  route(app, "/.well-known/jwks.json", {
+    GET: (_request, response) => {
+      sendRendered(response, render(promises.publicKeys(), { cacheControl: "no-store", tagged: true }));
+    },
+  });
+  if (config.securityContact !== null)
+    route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, now) });
+  route(app, "/problems/:code", { GET: explainProblem });
+  const demoCheckout = config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null;
+  app.use(pageRoutes({ storefront: config.demoStorefront, checkoutUrl: config.checkoutUrl, demoCheckout }));
+  app.use(docsRouter(() => openApiDocument({ version })));
+  app.use(() => {
+    throw new ServiceError("not_found", "There is nothing under this address.");
+  });
+  app.use(problemHandler(log, parts.onProblem));
+  return app;
+}
+
+function refusedWhileDraining(phase: () => Phase): RequestHandler {
+  return (_request, response, next) => {
+    if (phase() !== "draining") return next();
+    response.set("Connection", "close");
+    throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
+  };
+}

@@ -1,0 +1,131 @@
+/** The pools of facts, with what each keeps, for how long, and which of two facts that overlap it believes. */
+import { type AccountFact, decodeKeptFact, decodeKeptTier } from "./account/account.js";
+import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
+import type { Channel, Invalidation } from "./cache/invalidation.js";
+import { redisPool } from "./cache/redis-pool.js";
+import type { SharedPool } from "./cache/replicas.js";
+import type { Clock } from "./clock.js";
+import type { CacheConfig } from "./config/cache.js";
+import { ServiceError } from "./errors.js";
+import type { Ask } from "./quota/quota.js";
+import type { RedisLink } from "./redis.js";
+import { decodeKeptQuote, decodeLearnedUnder, type LearnedUnder } from "./retail/price-facts.js";
+import { type Quote, quoteCaution } from "./retail/price-list.js";
+import {
+  checkCaution,
+  decodeKeptPremium,
+  decodeKeptPricedCheck,
+  decodeKeptStatus,
+  type NameStatus,
+  type PremiumMark,
+  premiumCaution,
+  type PricedCheck,
+  statusCaution,
+  type VisitorAsk,
+} from "./storefront/name-facts.js";
+import type { Tier } from "./upstream/contract.js";
+
+export interface Pools {
+  readonly availability: Pool<PricedCheck, VisitorAsk>;
+  readonly statuses: Pool<NameStatus, VisitorAsk>;
+  readonly premium: Pool<PremiumMark, VisitorAsk>;
+  readonly prices: Pool<Quote, Ask>;
+  readonly learnedUnder: Pool<LearnedUnder, never>;
+  readonly tier: Pool<Tier, Ask>;
+  readonly account: Pool<AccountFact, Ask>;
+}
+
+/** The pools that staff see the figures of. */
+export type PoolFigures = Readonly<
+  Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>
+>;
+
+export interface PoolSettings {
+  readonly cache: CacheConfig;
+  /** Null without other replicas. */
+  readonly shared: { readonly link: RedisLink; readonly invalidation: Invalidation } | null;
+  /** Names the upstream and the credential that facts belong to. */
+  readonly source: () => string;
+  readonly clock: Clock;
+  readonly stamp: () => number;
+}
+
+/** How long a name found to be premium is remembered. */
+const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
+
+export function createPools({ cache, shared, source, clock, stamp }: PoolSettings): Pools {
+  function sharedPool<V>(
+    name: string,
+    decode: (data: unknown, key: string) => V | undefined,
+    purges: Channel | null,
+  ): SharedPool<V> | null {
+    return shared && redisPool({ link: shared.link, name, purges, source, decode, clock });
+  }
+  const channel = (name: string): Channel | null => shared?.invalidation.channel(name) ?? null;
+  const namePurges = channel("availability");
+  const { failureMs } = cache.availability;
+  return {
+    availability: createPool({
+      ...cache.availability,
+      freshness: ({ status }) => cache.availability[status],
+      caution: checkCaution,
+      failureKind,
+      clock,
+      stamp,
+      shared: sharedPool("availability", decodeKeptPricedCheck, namePurges),
+    }),
+    statuses: createPool({
+      ...cache.availability,
+      freshness: (status) => cache.availability[status],
+      caution: statusCaution,
+      clock,
+      stamp,
+      shared: sharedPool("statuses", decodeKeptStatus, namePurges),
+    }),
+    premium: createPool({
+      entries: cache.availability.entries,
+      freshness: () => ({ freshMs: PREMIUM_KEPT_MS, usableMs: PREMIUM_KEPT_MS }),
+      failureMs,
+      caution: premiumCaution,
+      clock,
+      stamp,
+      shared: sharedPool("premium", decodeKeptPremium, null),
+    }),
+    prices: createPool({
+      ...cache.prices,
+      freshness: () => cache.prices,
+      caution: quoteCaution,
+      failureKind,
+      clock,
+      shared: sharedPool("prices", decodeKeptQuote, null),
+    }),
+    learnedUnder: createPool({
+      entries: 1,
+      freshness: () => ({ freshMs: cache.prices.usableMs, usableMs: cache.prices.usableMs }),
+      failureMs,
+      clock,
+      shared: sharedPool("learned-under", decodeLearnedUnder, null),
+    }),
+    tier: createPool({
+      ...cache.tier,
+      freshness: () => cache.tier,
+      failureKind,
+      clock,
+      shared: sharedPool("tier", decodeKeptTier, channel("tier")),
+    }),
+    account: createPool({
+      ...cache.account,
+      freshness: () => cache.account,
+      failureKind,
+      clock,
+      shared: sharedPool("account", decodeKeptFact, channel("account")),
+    }),
+  };
+}
+
+/** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */
+function failureKind(error: unknown): FailureKind {
+  if (!(error instanceof ServiceError)) return "shared";
+  if (error.code === "rate_limited") return "own";
+  return error.code.startsWith("upstream_") ? "remembered" : "shared";
+}
