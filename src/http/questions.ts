@@ -184,7 +184,7 @@ function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestio
           });
         }
         const lists = remembered(rendered, facts, () => new Map<string, Rendered>());
-        const key = `${policy.season(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
+        const key = `${policy.promotionEpoch(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
         return remembered(lists, key, () => made(facts));
       },
     };

@@ -57,7 +57,7 @@ export interface RetailPolicy {
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
   /** The number of promotions that have begun or ended by then: while it stays, a price depends on nothing but the wholesale one. */
-  season(atMs: number): number;
+  promotionEpoch(atMs: number): number;
   price(
     wholesale: Wholesale,
     what: Combination,
@@ -164,7 +164,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
     combinations: () => combinations,
     promiseValidMs: config.promise.validMs,
     suggestions: config.suggestions,
-    season: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
+    promotionEpoch: (atMs) => turns.filter((turnMs) => turnMs <= atMs).length,
 
     price(wholesale, what, { premium, atMs }) {
       if (!yearsSold(what.tld, what.action).includes(what.years)) return { ok: false, reason: "not_sold" };

@@ -185,7 +185,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const what: Combination = { tld: name.tld, action: "registration", years };
     const quote = prices.fresh(what);
     const renewal = renewalQuote(name);
-    const promotionEpoch = policy.season(clock.now());
+    const promotionEpoch = policy.promotionEpoch(clock.now());
     const before = answers.get(fact.kept);
     if (
       before &&
