@@ -85,8 +85,8 @@ export interface Pool<V, A extends Asker> {
   isUnknown(key: string): boolean;
   /** What `get` would answer from memory, if it is fresh: the same object until something else holds. */
   fresh(key: string): Kept<V> | undefined;
-  /** Counts an answer that was made of fresh facts without `get`. */
-  countHit(): void;
+  /** Counts facts that were answered with without `get`. */
+  countHits(count: number): void;
   /** Grows whenever something is learned or forgotten; until then only time changes what is known. */
   changes(): number;
   /** What holds here or on another replica, without asking the upstream. Never rejects. */
@@ -328,8 +328,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       const entry = known.get(key);
       return entry && isFresh(entry) ? entry.hit : undefined;
     },
-    countHit: () => {
-      counts.hit += 1;
+    countHits: (count) => {
+      counts.hit += count;
     },
     changes: () => changes,
     async consult(key) {

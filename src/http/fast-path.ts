@@ -15,7 +15,7 @@ import { hasRightHost, type HeadersFor, isForWebsite, SECURITY_HEADERS } from ".
 import { parseQuery } from "./parse.js";
 import { renderProblem } from "./problems.js";
 import { isNotModified, type Rendered } from "./rendered.js";
-import type { Question, QuestionKind, ReadQuestion } from "./questions.js";
+import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./questions.js";
 
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
@@ -45,8 +45,14 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   const atEndOfTurn = together();
   const spellings = new Map<string, Question>();
 
-  /** Throws what is wrong with the question or that nobody can be asked, and undefined stands for an answer that has to be found. */
-  function known(url: string, queryAt: number, read: ReadQuestion, address: string): Rendered | undefined {
+  /** The answer, or undefined where it has to be looked up; throws a refusal. */
+  function known(
+    request: Arrived,
+    url: string,
+    queryAt: number,
+    read: ReadQuestion,
+    address: string,
+  ): Rendered | undefined {
     const remembered = spellings.get(url);
     const familiar = remembered?.shop === parts.shop() ? remembered : undefined;
     const question = familiar ?? read(parseQuery(queryAt === -1 ? "" : url.slice(queryAt + 1)));
@@ -55,9 +61,11 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
       if (spellings.size >= MOST_SPELLINGS) spellings.clear();
       spellings.set(url, question);
     }
-    const refusal = answer === undefined ? question.refusal?.(address) : null;
+    if (answer !== undefined) return answer;
+    const refusal = question.refusal?.(address);
     if (refusal) throw refusal;
-    return answer;
+    handOn(request, question);
+    return undefined;
   }
 
   return (request, response) => {
@@ -77,7 +85,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     if (!limit.isSpent(window)) {
       if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
-        answer = known(url, queryAt, kind.read, address);
+        answer = known(request, url, queryAt, kind.read, address);
       } catch (error) {
         if (!(error instanceof ServiceError)) return false;
         refusal = error;

@@ -2,6 +2,7 @@
  * The questions of visitors that memory mostly answers: availability, search and prices (contract section 4). Read once, each says what is
  * known without asking anybody, as bytes that go with the facts they were made of, and how the rest is found.
  */
+import type { IncomingMessage } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
 import { parseDomainName, parseSearchTerm } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
@@ -39,7 +40,7 @@ export interface QuestionParts {
 const AVAILABILITY_CACHE = "private, max-age=5";
 const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 
-/** A question that has been read and is a good one. */
+/** A valid question. */
 export interface Question {
   /** Whose prices answer it; once another shop has opened, the question has to be read again. */
   readonly shop: Shop;
@@ -63,6 +64,20 @@ export interface QuestionKind {
   /** Refuses who wants no type that the answer has. */
   readonly accepts: RequestHandler;
   readonly read: ReadQuestion;
+}
+
+/** Questions that the fast path has read and could not answer. */
+const alreadyRead = new WeakMap<IncomingMessage, Question>();
+
+/** Leaves a question for whoever answers the request, so that it is read once. */
+export function handOn(request: IncomingMessage, question: Question): void {
+  alreadyRead.set(request, question);
+}
+
+/** The request's question: as it was handed on if it is about the shop that is open, else read now. */
+export function questionOf(request: Request, read: ReadQuestion, shop: Shop): Question {
+  const handed = alreadyRead.get(request);
+  return handed?.shop === shop ? handed : read(request.query);
 }
 
 /** The questions whose answers are mostly known already, by path. */
@@ -90,7 +105,9 @@ function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): Read
       : undefined;
     const known = (): Rendered | undefined => {
       const found = availability.known(name, years);
-      return found === undefined ? unknown : remembered(rendered, found, made);
+      if (found === undefined) return unknown;
+      availability.countHits(1);
+      return remembered(rendered, found, made);
     };
     if (unknown !== undefined) return { shop, cacheControl: AVAILABILITY_CACHE, confidential: true, known };
     return {
@@ -124,6 +141,7 @@ function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): Read
       const facts = names.map(({ name, years }) => availability.known(name, years));
       const complete = !facts.includes(undefined);
       if (!complete && !onlyKnown) return undefined;
+      availability.countHits(facts.filter((fact) => fact !== undefined).length);
       if (last === null || facts.some((fact, at) => fact !== last?.facts[at])) {
         const results = names.map((asked, at) => {
           const fact = facts[at];

@@ -63,7 +63,9 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
     if (onlyKnown) {
       for (const { name, years } of names.filter(isLeft)) {
         const found = availability.known(name, years);
-        if (found !== undefined) tell(found);
+        if (found === undefined) continue;
+        availability.countHits(1);
+        tell(found);
       }
       stream.send({ event: "done", data: { complete: !names.some(isLeft) } });
       return stream.end();

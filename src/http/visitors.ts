@@ -5,7 +5,7 @@ import type { VisitorAsk } from "../storefront/availability.js";
 import { inOneShop, type Shop } from "../storefront/shop.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentCart, presentTermQuote } from "./presenters.js";
-import type { QuestionKind } from "./questions.js";
+import { type QuestionKind, questionOf } from "./questions.js";
 import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
@@ -22,14 +22,15 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
     route(router, path, {
       before: [accepts],
       GET: async (request, response) => {
-        const { cacheControl, confidential, stream } = read(request.query);
+        const first = questionOf(request, read, shop());
+        const { cacheControl, confidential, stream } = first;
         response.set("Cache-Control", cacheControl);
         const asEvents = stream !== undefined && prefersEvents(request);
         // The length of the body would tell whether somebody has asked for the name just now.
         if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
         if (asEvents) return stream(request, response);
-        const answer = await inOneShop(shop, async () => {
-          const { known, find } = read(request.query);
+        const answer = await inOneShop(shop, async (now) => {
+          const { known, find } = first.shop === now ? first : read(request.query);
           return known() ?? find?.(request);
         });
         if (answer !== undefined) sendRendered(response, answer);

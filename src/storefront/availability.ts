@@ -46,6 +46,8 @@ export interface Registration {
 export interface AvailabilityService {
   /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
   known(name: DomainName, years: number): Availability | undefined;
+  /** Counts answers that `known` gave and that were sent. */
+  countHits(count: number): void;
   /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError when it cannot be known in time. */
@@ -175,7 +177,6 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const fact = names.fresh(name, years);
     if (fact === undefined) return undefined;
     if (fact.status === "taken") {
-      names.countHit();
       const before = takenAnswers.get(fact.kept);
       if (before?.years === years) return before;
       const answer = takenFrom(name, years, fact);
@@ -192,16 +193,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       before.quote === quote &&
       before.renewal === renewal &&
       before.promotionEpoch === promotionEpoch
-    ) {
-      names.countHit();
+    )
       return before.answer;
-    }
     const assessed = assessor.recall(name, what, fact.kept);
     // A premium name for several years takes a closer look.
     if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
     const answer = presented(name, what, assessed, false);
     if (answer.price === null) return undefined;
-    names.countHit();
     answers.set(fact.kept, { answer, quote: assessed.quote, renewal, promotionEpoch });
     return answer;
   }
@@ -290,6 +288,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 
   return {
     known,
+    countHits: names.countHits,
     isUnknown: (name, years) => settings.ownedSinceMs(name.ascii) === null && names.isUnknown(name, years),
     lookUp,
     register,

@@ -57,7 +57,7 @@ export interface NameFacts {
     name: DomainName,
     terms: readonly number[],
   ): { readonly years: number; readonly kept: Kept<Available> }[];
-  countHit(): void;
+  countHits(count: number): void;
 }
 
 export interface NameFactPools {
@@ -117,7 +117,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     if (askedSinceMs === undefined) {
       const status = statuses.fresh(name.ascii);
       if (status?.value === "taken") {
-        checks.countHit();
+        checks.countHits(1);
         return { status: "taken", source: "hit", kept: status };
       }
     }
@@ -169,7 +169,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
         const { source: _, value, ...times } = known;
         return [{ years, kept: { ...times, value: { status: "available", wholesale, epoch: value.epoch } } }];
       }),
-    countHit: checks.countHit,
+    countHits: checks.countHits,
   };
 }
 

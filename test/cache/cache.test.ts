@@ -408,7 +408,7 @@ describe("what is answered from memory elsewhere", () => {
     await learn("a", "1");
     const kept = pool.fresh("a");
     expect(pool.fresh("a")).toBe(kept);
-    pool.countHit();
+    pool.countHits(1);
     expect(pool.stats().counts).toMatchObject({ hit: 1, miss: 1 });
     await clock.advance(10);
     await pool.learn("a", factNow("1", stamp));

@@ -1,8 +1,9 @@
 /** Many visitors, one question: the upstream is asked once, whoever comes and goes. */
 import { expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
+import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { asker, CHECK, type Service, startService, until } from "../support/service.js";
+import { asker, bearer, CHECK, type Service, startService, until } from "../support/service.js";
 
 const MANY = 500;
 const PATH = "/v1/availability?domain=kabul.af";
@@ -65,4 +66,30 @@ test("the same for a search under every TLD: one call for each", () =>
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask("/v1/search?q=kabul")));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(service.calls(CHECK)).toBe(4);
+  }));
+
+const counted = z.object({
+  caches: z.object({
+    availability: z.object({ counts: z.object({ hit: z.number(), miss: z.number() }) }),
+  }),
+});
+
+test("each name of a search counts once, as a hit where it was known and as a miss where it was not", () =>
+  shared(async (service) => {
+    const counts = async () => {
+      const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+      const { hit, miss } = counted.parse(body).caches.availability.counts;
+      return { hit, miss };
+    };
+    for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
+      expect((await service.ask(`/v1/availability?domain=${domain}`)).status).toBe(200);
+    expect(await counts()).toEqual({ hit: 0, miss: 3 });
+    const search = await service.ask("/v1/search?q=kabul");
+    expect(search.body).toMatchObject({ complete: true });
+    expect(await counts()).toEqual({ hit: 3, miss: 4 });
+    await service.ask("/v1/search?q=kabul");
+    expect(await counts()).toEqual({ hit: 7, miss: 4 });
+    await service.ask("/v1/search?q=kabul&only=known");
+    await service.ask("/v1/availability?domain=kabul.af");
+    expect(await counts()).toEqual({ hit: 12, miss: 4 });
   }));
