@@ -16,7 +16,16 @@ const words = [
   "state-dir.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
-const seen = [...words, "redis.ts", "redis-address.ts", "fleet.ts", ...engines, "metrics.ts", "config/"];
+const seen = [
+  ...words,
+  "redis.ts",
+  "redis-address.ts",
+  "fleet.ts",
+  ...engines,
+  "metrics.ts",
+  "auth/",
+  "config/",
+];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|money|clock|secret|logger|root|state-dir)\\.ts": words,
@@ -28,7 +37,8 @@ const rooms = {
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "redis.ts", "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
-  "config/": [...words, "redis-address.ts", ...engines],
+  "auth/": [...words, "cache/"],
+  "config/": [...words, "redis-address.ts", "auth/", ...engines],
   "storefront/": seen,
   "account/": seen,
   "pools\\.ts": [...seen, "storefront/", "account/"],
@@ -36,7 +46,7 @@ const rooms = {
   "http/": [...seen, "pools.ts", "engine.ts", "storefront/", "account/", "audit/"],
   "probe/(?!main\\.ts)": [...seen, "sandbox/open-points.ts", "sandbox/presets.ts"],
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
-  "keys/": [...words, "config/", "retail/promise.ts"],
+  "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "main\\.ts": [...seen, "app.ts", "sandbox/"],
   "sandbox/": ["root.ts"],
@@ -52,7 +62,7 @@ const homes = {
   ioredis: "redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
-  jose: "(?:retail/promise(?:-check)?|account/customer-tokens)\\.ts$",
+  jose: "(?:retail/promise(?:-check)?|auth/customer-tokens)\\.ts$",
   uplot: "pages/operator/",
 };
 

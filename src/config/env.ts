@@ -1,5 +1,7 @@
 /** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once. */
 import { resolve } from "node:path";
+import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../auth/customer-tokens.js";
+import { parseStaffTokens } from "../auth/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
 import { parseRedisAddress } from "../redis-address.js";
@@ -10,25 +12,6 @@ import type { Secret } from "../secret.js";
 import type { CredentialSource } from "../upstream/credentials.js";
 import { type CacheConfig, readCache } from "./cache.js";
 import { type Environment, fileOf, readText, Settings } from "./settings.js";
-
-export interface StaffToken {
-  readonly name: string;
-  readonly sha256: string;
-  readonly scopes: readonly Scope[];
-}
-
-const SCOPES = ["read", "operate", "metrics"] as const;
-export type Scope = (typeof SCOPES)[number];
-
-/** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
-export const LEAST_CUSTOMER_SECRET_BYTES = 32;
-
-export interface CustomerSettings {
-  readonly keys: { readonly jwksUrl: string } | { readonly secret: Secret };
-  /** Null: not checked; not allowed in production. */
-  readonly issuer: string | null;
-  readonly audience: string | null;
-}
 
 export interface Config {
   readonly listen: { readonly port: number; readonly host: string };
@@ -200,28 +183,6 @@ function readStaffTokens(settings: Settings): Secret | null {
   const { problems } = parseStaffTokens(secret.current());
   for (const problem of problems) settings.fault("STAFF_TOKENS", problem);
   return secret;
-}
-
-/** Parses comma-separated `name:sha256hex:scope+scope` entries. A malformed entry is reported by its position, never quoted. */
-export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems: string[] } {
-  const tokens: StaffToken[] = [];
-  const problems: string[] = [];
-  text.split(",").forEach((entry, index) => {
-    const [name = "", sha256 = "", scopeWords = "", ...rest] = entry.trim().split(":");
-    const words = scopeWords.split("+");
-    const scopes = SCOPES.filter((scope) => words.includes(scope));
-    const good =
-      /^[\w.-]{1,64}$/.test(name) &&
-      /^[0-9a-f]{64}$/i.test(sha256) &&
-      scopes.length === words.length &&
-      rest.length === 0;
-    if (good) tokens.push({ name, sha256: sha256.toLowerCase(), scopes });
-    else
-      problems.push(
-        `entry ${index + 1} must be name:sha256hex:scope+scope with the scopes ${SCOPES.join(", ")}`,
-      );
-  });
-  return { tokens, problems };
 }
 
 function readCustomers(settings: Settings, production: boolean): CustomerSettings | null {

@@ -1,7 +1,7 @@
 /** What customers may ask of their own domains (contract section 5). A name that is not theirs is as absent as one that does not exist. */
 import { type Request, Router } from "express";
 import type { Account } from "../account/account.js";
-import type { CustomerTokens } from "../account/customer-tokens.js";
+import type { CustomerTokens } from "../auth/customer-tokens.js";
 import { canonicalHost, type DomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/quota.js";

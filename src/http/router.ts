@@ -1,6 +1,7 @@
 /** Every middleware and route in its order: what every request meets, then visitors, customers, staff, documents and pages. */
 import express, { type Express, type RequestHandler } from "express";
-import { createCustomerTokens } from "../account/customer-tokens.js";
+import { createCustomerTokens } from "../auth/customer-tokens.js";
+import { createStaffTokens } from "../auth/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import type { Config } from "../config/env.js";
 import type { Engine } from "../engine.js";
@@ -84,7 +85,7 @@ export function createRouter(parts: RouterParts): Express {
   }
   app.use(
     staffRoutes({
-      tokens: parts.staffTokens,
+      tokens: createStaffTokens(parts.staffTokens),
       guesses,
       account,
       policies,

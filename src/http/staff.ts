@@ -1,9 +1,8 @@
 /** What the reseller's staff may ask, by scope (contract section 6). The only routes that show wholesale. */
-import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
 import type { Audit } from "../audit/audit.js";
-import { parseStaffTokens, type Scope, type StaffToken } from "../config/env.js";
+import type { Scope, StaffTokens } from "../auth/staff-tokens.js";
 import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
@@ -13,7 +12,6 @@ import type { LivePolicy } from "../retail/live-policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
-import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
 import { contextOf } from "./context.js";
@@ -32,7 +30,7 @@ import { presentPreview } from "./price-preview.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 export interface StaffParts {
-  readonly tokens: Secret | null;
+  readonly tokens: StaffTokens;
   readonly guesses: TokenGuesses;
   readonly account: Account;
   readonly policies: LivePolicy;
@@ -49,7 +47,7 @@ export interface StaffParts {
 /** The form of a promise's id; anything else isn't repeated in the audit. */
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
-/** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
+/** Passes on requests that carry a staff token with the scope, and refuses all others. */
 export function requireScope(
   { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
   scope: Scope,
@@ -61,10 +59,7 @@ export function requireScope(
     response.set("Cache-Control", "no-store");
     const [, bearer] = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? "") ?? [];
     if (bearer !== undefined) guesses.admit(request);
-    const token =
-      bearer === undefined || tokens === null
-        ? null
-        : holderOf(bearer, parseStaffTokens(tokens.current()).tokens);
+    const token = bearer === undefined ? null : tokens.find(bearer);
     if (token === null) {
       if (bearer !== undefined) guesses.wrong(request, "staff");
       refused(null, "unauthenticated");
@@ -82,11 +77,6 @@ export function requireScope(
     carriesTokenOf(request, token.name);
     next();
   };
-}
-
-function holderOf(bearer: string, tokens: readonly StaffToken[]): StaffToken | null {
-  const digest = createHash("sha256").update(bearer).digest();
-  return tokens.find(({ sha256 }) => timingSafeEqual(Buffer.from(sha256, "hex"), digest)) ?? null;
 }
 
 async function findPromise(promises: Promises, id: string): Promise<PricePromise | null> {

@@ -1,6 +1,6 @@
 /** `npm run token -- NAME SCOPE…`: prints a new staff token, and its entry for STAFF_TOKENS with only its SHA-256 hash. */
 import { createHash, randomBytes } from "node:crypto";
-import { parseStaffTokens } from "../config/env.js";
+import { parseStaffTokens } from "../auth/staff-tokens.js";
 
 const [name = "", ...scopes] = process.argv.slice(2);
 const token = randomBytes(32).toString("base64url");

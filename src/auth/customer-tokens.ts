@@ -10,10 +10,20 @@ import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
-import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../config/env.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import type { Secret } from "../secret.js";
+
+/** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
+export const LEAST_CUSTOMER_SECRET_BYTES = 32;
+
+export interface CustomerSettings {
+  readonly keys: { readonly jwksUrl: string } | { readonly secret: Secret };
+  /** Null: not checked; not allowed in production. */
+  readonly issuer: string | null;
+  readonly audience: string | null;
+}
 
 export interface CustomerTokens {
   /**

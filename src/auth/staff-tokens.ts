@@ -1,0 +1,54 @@
+/** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Secret } from "../secret.js";
+
+export const SCOPES = ["read", "operate", "metrics"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export interface StaffToken {
+  readonly name: string;
+  readonly sha256: Buffer;
+  readonly scopes: readonly Scope[];
+}
+
+export interface StaffTokens {
+  /** The configured entry of this token, or null. Digests are compared in constant time. */
+  find(token: string): StaffToken | null;
+}
+
+/** Reads the list once, and again when it changes; null: there are no tokens. */
+export function createStaffTokens(list: Secret | null): StaffTokens {
+  let readFrom: string | null = null;
+  let tokens: readonly StaffToken[] = [];
+  return {
+    find(token) {
+      const text = list?.current() ?? "";
+      if (text !== readFrom) tokens = parseStaffTokens(text).tokens;
+      readFrom = text;
+      const digest = createHash("sha256").update(token).digest();
+      return tokens.find(({ sha256 }) => timingSafeEqual(sha256, digest)) ?? null;
+    },
+  };
+}
+
+/** Parses comma-separated `name:sha256hex:scope+scope` entries. A malformed entry is reported by its position, never quoted. */
+export function parseStaffTokens(text: string): { tokens: StaffToken[]; problems: string[] } {
+  const tokens: StaffToken[] = [];
+  const problems: string[] = [];
+  text.split(",").forEach((entry, index) => {
+    const [name = "", sha256 = "", scopeWords = "", ...rest] = entry.trim().split(":");
+    const words = scopeWords.split("+");
+    const scopes = SCOPES.filter((scope) => words.includes(scope));
+    const good =
+      /^[\w.-]{1,64}$/.test(name) &&
+      /^[0-9a-f]{64}$/i.test(sha256) &&
+      scopes.length === words.length &&
+      rest.length === 0;
+    if (good) tokens.push({ name, sha256: Buffer.from(sha256, "hex"), scopes });
+    else
+      problems.push(
+        `entry ${index + 1} must be name:sha256hex:scope+scope with the scopes ${SCOPES.join(", ")}`,
+      );
+  });
+  return { tokens, problems };
+}
