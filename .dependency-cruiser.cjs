@@ -7,6 +7,7 @@
 const words = [
   "errors.ts",
   "domain-name.ts",
+  "idna2008.ts",
   "money.ts",
   "clock.ts",
   "secret.ts",
@@ -28,7 +29,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:errors|domain-name|money|clock|secret|logger|root|state-dir)\\.ts": words,
+  "(?:errors|domain-name|idna2008|money|clock|secret|logger|root|state-dir)\\.ts": words,
   "redis(?:-address|-connection|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],

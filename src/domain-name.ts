@@ -4,6 +4,7 @@
  */
 import { toASCII, toUnicode } from "tr46";
 import { invalidField } from "./errors.js";
+import { forbiddenIn } from "./idna2008.js";
 
 const canonical = Symbol("canonical domain name");
 
@@ -170,7 +171,21 @@ function canonicalInput(text: string, field: string): { ascii: string; isBare: b
   // UTS 46 maps the case itself; lower-casing first would accept more.
   const ascii = strictAscii(input.host);
   if (ascii === null) throw invalidField(field, whyInvalid(input.host));
+  const forbidden = ascii.includes("xn--") ? forbiddenInHost(ascii) : null;
+  if (forbidden !== null)
+    throw invalidField(field, `contains ${named(forbidden)}, which domain names can't have`);
   return { ascii, isBare: input.isBare };
+}
+
+function forbiddenInHost(ascii: string): string | null {
+  const labels = toUnicode(ascii, STRICT).domain.split(".");
+  return labels.reduce<string | null>((found, label) => found ?? forbiddenIn(label), null);
+}
+
+/** The character itself if people can see it, else its code point. */
+function named(character: string): string {
+  const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
+  return /[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? `“${character}”` : `U+${code}`;
 }
 
 function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
@@ -183,7 +198,9 @@ function registrableOf(ascii: string, soldTlds: readonly string[], field: string
 export function domainNameUnder(label: string, tld: string): DomainName | null {
   const ascii = label + tld;
   if (label.includes(".") || AF_SUFFIXES.has(ascii)) return null;
-  return strictAscii(ascii) === ascii ? make(label, tld) : null;
+  if (strictAscii(ascii) !== ascii) return null;
+  const name = make(label, tld);
+  return label.includes("xn--") && forbiddenInHost(ascii) !== null ? null : name;
 }
 
 /** A label in any script under a TLD, or null if they don't form a name. */

@@ -5,6 +5,7 @@ import { gunzipSync } from "node:zlib";
 export interface IdnaVector {
   readonly source: string;
   readonly ascii: string;
+  readonly unicode: string;
   /** Status codes; none means valid. */
   readonly errors: readonly string[];
 }
@@ -29,6 +30,7 @@ export function idnaVectors(): IdnaVector[] {
       return {
         source: unescaped(source),
         ascii: unescaped(ascii || unicode || source),
+        unicode: unescaped(unicode || source),
         errors: (asciiStatus || unicodeStatus).match(/[A-Z]\d(?:_\d)?/g) ?? [],
       };
     });

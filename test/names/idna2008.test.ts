@@ -1,0 +1,76 @@
+/** Which labels IDNA 2008 permits (RFC 5892), by the examples and contexts that it names; UTS 46 alone would let more pass. */
+import { describe, expect, test } from "@jest/globals";
+import { nameOf, parseDomainName, parseSearchTerm } from "../../src/domain-name.js";
+import { ServiceError } from "../../src/errors.js";
+import { forbiddenIn } from "../../src/idna2008.js";
+
+function reasonFor(text: string): string | undefined {
+  try {
+    parseSearchTerm(text, [".af"], "q");
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return error.errors[0]?.message;
+  }
+}
+
+describe("a label", () => {
+  test.each([
+    ["kabul-2"],
+    ["کابل"],
+    ["مزارشريف"],
+    ["می‌خواهم"],
+    ["café"],
+    ["straße"],
+    ["σίσυφος"],
+    ["日本語"],
+    ["データ・センター"],
+    ["col·lecció"],
+    ["ρ͵ρ"],
+    ["א׳"],
+    ["۱۲۳"],
+    ["٣٤"],
+    ["〇"],
+  ])("of letters, digits, marks and what their context permits passes: %s", (label) => {
+    expect(forbiddenIn(label)).toBeNull();
+  });
+
+  test.each([
+    ["😀", "😀"],
+    ["i♥kabul", "♥"],
+    ["a·b", "·"],
+    ["͵a", "͵"],
+    ["a׳", "׳"],
+    ["a・b", "・"],
+    ["٣۳", "٣"],
+    ["کـابل", "ـ"],
+    ["a∞", "∞"],
+    ["ᄀ", "ᄀ"],
+    ["a⃝", "⃝"],
+    ["☎", "☎"],
+  ])("with what it forbids, or forbids there, doesn't pass: %s", (label, character) => {
+    expect(forbiddenIn(label)).toBe(character);
+  });
+});
+
+describe("a visitor who types", () => {
+  test.each([
+    ["😀", "contains “😀”, which domain names can't have"],
+    ["i❤kabul.af", "contains “❤”, which domain names can't have"],
+    ["xn--e28h.af", "contains “😀”, which domain names can't have"],
+    ["a⃝b", "contains U+20DD, which domain names can't have"],
+  ])("%s is told which character can't be used", (text, reason) => {
+    expect(reasonFor(text)).toBe(reason);
+  });
+
+  test("a name in Dari, Pashto or German finds it", () => {
+    expect(parseDomainName("افغانستان.af", [".af"], "domain").unicode).toBe("افغانستان.af");
+    expect(parseDomainName("پښتو.af", [".af"], "domain").unicode).toBe("پښتو.af");
+    expect(parseDomainName("straße.af", [".af"], "domain").unicode).toBe("straße.af");
+  });
+});
+
+test("no variant of a name contains what a name can't", () => {
+  expect(nameOf("shop😀", ".af")).toBeNull();
+  expect(nameOf("shopä", ".af")?.unicode).toBe("shopä.af");
+});
