@@ -49,7 +49,8 @@ const rooms = {
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
   "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
-  "main\\.ts": [...seen, "app.ts", "sandbox/"],
+  "start-failure\\.ts": ["config/"],
+  "main\\.ts": [...seen, "app.ts", "start-failure.ts", "sandbox/"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package alone.
   "pages/": [],

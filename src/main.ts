@@ -10,6 +10,7 @@ import { createLog, type Log } from "./logger.js";
 import { ROOT } from "./root.js";
 import { startSandbox } from "./sandbox/sandbox.js";
 import { fixedSecret, type Secret } from "./secret.js";
+import { startFailure } from "./start-failure.js";
 
 const CLOSE_IDLE_EVERY_MS = 100;
 const LONGEST_FLUSH_MS = 2_000;
@@ -25,7 +26,7 @@ if (result.ok) {
   try {
     await run(result.config, log);
   } catch (error) {
-    console.error(error instanceof Error ? error.message : "The service could not start.");
+    console.error(startFailure(error, result.config));
     process.exit(1);
   }
 } else {

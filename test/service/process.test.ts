@@ -147,11 +147,51 @@ describe("starting", () => {
     expect(await local.listening).toBeGreaterThan(0);
   });
 
-  test("on a port that is taken ends with 1 and one line", async () => {
+  const failure = z.strictObject({
+    time: z.string(),
+    level: z.literal("error"),
+    event: z.literal("server.start.failed"),
+    setting: z.string(),
+    reason: z.string(),
+    remedy: z.string(),
+  });
+
+  /** The one line about a start that failed. */
+  async function failureOf(service: ServiceProcess): Promise<z.infer<typeof failure>> {
+    expect(await service.exited).toBe(1);
+    expect(service.stderr).toHaveLength(1);
+    expect(service.stderr[0]).not.toMatch(/\bE[A-Z]{4,}\b/);
+    return failure.parse(JSON.parse(service.stderr[0] ?? ""));
+  }
+
+  test("on a port that is taken ends with 1 and one line that names the port and the remedy", async () => {
     const first = start();
-    const second = start({ PORT: String(await first.listening) });
-    expect(await second.exited).toBe(1);
-    expect(second.stderr).toHaveLength(1);
+    const port = String(await first.listening);
+    expect(await failureOf(start({ PORT: port }))).toMatchObject({
+      setting: "PORT",
+      reason: expect.stringContaining(port),
+    });
+  });
+
+  test.each(["203.0.113.7", "no.such.host.invalid"])(
+    "on %s, which is not its own, likewise",
+    async (HOST) => {
+      expect(await failureOf(start({ HOST }))).toMatchObject({
+        setting: "HOST",
+        reason: expect.stringContaining(HOST),
+      });
+    },
+  );
+
+  test("with a STATE_DIR that can't be a folder likewise", async () => {
+    const { env } = await upstream();
+    const file = join(folder.path, "a-file");
+    writeFileSync(file, "");
+    for (const STATE_DIR of [file, join(file, "below")])
+      expect(await failureOf(start({ ...env, STATE_DIR }))).toMatchObject({
+        setting: "STATE_DIR",
+        reason: expect.stringContaining(STATE_DIR),
+      });
   });
 });
 

@@ -1,0 +1,79 @@
+/** Why the service could not start, for whoever is woken by it: what is wrong, and what to do. */
+import type { Config } from "./config/env.js";
+
+interface Explanation {
+  readonly setting?: string;
+  readonly reason: string;
+  readonly remedy?: string;
+}
+
+const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
+
+/** One JSON line. The system's own words stay out of it: they name neither the setting nor the remedy. */
+export function startFailure(error: unknown, config: Pick<Config, "listen" | "stateDir">): string {
+  const explanation = explained(error, config);
+  return JSON.stringify({
+    time: new Date().toISOString(),
+    level: "error",
+    event: "server.start.failed",
+    ...explanation,
+  });
+}
+
+function explained(error: unknown, { listen, stateDir }: Pick<Config, "listen" | "stateDir">): Explanation {
+  if (!(error instanceof Error)) return { reason: "The service could not start." };
+  const { code, syscall } = systemErrorOf(error);
+  if (code === "EMFILE" || code === "ENFILE")
+    return {
+      reason: "Too many files and connections are open.",
+      remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
+    };
+  if (syscall === "listen") return notListening(code, listen);
+  switch (code) {
+    case "EACCES":
+    case "EPERM":
+      return { setting: "STATE_DIR", reason: `This user can't write ${stateDir}.`, remedy: ELSEWHERE };
+    case "EROFS":
+      return { setting: "STATE_DIR", reason: `${stateDir} is read-only.`, remedy: ELSEWHERE };
+    case "ENOSPC":
+    case "EDQUOT":
+      return { setting: "STATE_DIR", reason: `There is no space left for ${stateDir}.`, remedy: ELSEWHERE };
+    case "ENOTDIR":
+    case "EEXIST":
+    case "ENOENT":
+    case "ELOOP":
+      return { setting: "STATE_DIR", reason: `${stateDir} can't be a folder.`, remedy: ELSEWHERE };
+    default:
+      return { reason: error.message };
+  }
+}
+
+function notListening(code: string, { host, port }: Config["listen"]): Explanation {
+  switch (code) {
+    case "EADDRINUSE":
+      return {
+        setting: "PORT",
+        reason: `Another process listens on port ${port}.`,
+        remedy: "stop it, or set PORT to another port",
+      };
+    case "EACCES":
+      return {
+        setting: "PORT",
+        reason: `This user can't listen on port ${port}.`,
+        remedy: "set PORT to 1024 or above, and let a proxy listen on this one",
+      };
+    default:
+      return {
+        setting: "HOST",
+        reason: `The service can't listen on ${host}.`,
+        remedy: "set HOST to an address of this machine, or to 0.0.0.0 for all of them",
+      };
+  }
+}
+
+/** Both empty for an error of ours. */
+function systemErrorOf(error: Error): { readonly code: string; readonly syscall: string } {
+  const { code = "", syscall = "" }: NodeJS.ErrnoException = error;
+  // A name that can't be resolved was to be listened on.
+  return { code, syscall: syscall === "getaddrinfo" ? "listen" : syscall };
+}
