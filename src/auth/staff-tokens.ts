@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../secret.js";
 
-export const SCOPES = ["read", "operate", "metrics"] as const;
+const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 export interface StaffToken {
