@@ -32,6 +32,8 @@ export interface QuotedPrice {
   readonly askedMs: number;
   readonly answeredMs: number;
   readonly unchangedSinceMs: number;
+  /** What the upstream quoted before its last change, as far as this process has seen. */
+  readonly former: Wholesale | null;
   readonly settled: boolean;
   /** Wall clock, ms. */
   readonly asOfMs: number;
@@ -126,6 +128,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   const changes = createPriceChanges(clock);
   const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
   const disputedAtMs = new Map<string, number>();
+  const formers = new Map<string, Wholesale>();
   const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
   const wanted = new Set<string>();
   let listed: Listed | null = null;
@@ -146,6 +149,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       askedMs,
       answeredMs,
       unchangedSinceMs,
+      former: formers.get(keyOf(what)) ?? null,
       settled,
       asOfMs,
       isTrusted: trusted,
@@ -188,6 +192,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       throw new ServiceError("upstream_contract", "The registry service names a price in another currency.");
     }
     log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
+    formers.set(keyOf(what), from);
     if (epochs.hasChangedSince({ epoch, askedMs: before.askedMs })) return answered(epochs.of(askedMs));
     epochs.end({ kind: "quote", ...what, from, to: wholesale });
     save();

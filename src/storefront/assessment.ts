@@ -55,9 +55,17 @@ export interface AssessorSettings {
 const MOST_CALLS = 2;
 
 export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {
-  function checked(name: DomainName, what: Combination, check: AvailableCheck): CheckedPrice {
-    const { value, askedMs, answeredMs, unchangedSinceMs, settled } = check;
+  function checked(
+    name: DomainName,
+    what: Combination,
+    check: AvailableCheck,
+    { former }: QuotedPrice,
+  ): CheckedPrice {
+    const { value, askedMs, answeredMs, settled } = check;
     const price: InEpoch = { epoch: value.epoch, askedMs };
+    // It was the ordinary price once and may be so again: that it was seen twice doesn't show that it never changed in between.
+    const wasOrdinary = former !== null && sameWholesale(former, value.wholesale);
+    const unchangedSinceMs = wasOrdinary ? answeredMs : check.unchangedSinceMs;
     return {
       wholesale: value.wholesale,
       askedMs,
@@ -76,7 +84,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     check: AvailableCheck,
     quote: QuotedPrice,
   ): Verdict {
-    const verdict = judge(checked(name, what, check), quote);
+    const verdict = judge(checked(name, what, check, quote), quote);
     if (verdict === "ordinary" || verdict === "premium")
       names.noteVerdict(name, what.years, check, verdict === "premium");
     if (verdict === "ordinary") prices.confirm(what, quoteOf(check));
