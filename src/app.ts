@@ -132,10 +132,13 @@ const REDIS_AT_START_MS = 1_000;
 /** How long a name found to be premium is remembered. */
 const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
 
-/** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */
+/**
+ * A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. Its wait and its
+ * reservation are those of the one who asked first, so the others are refused on their own account, or served.
+ */
 function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";
-  if (error.code === "rate_limited") return "own";
+  if (error.code === "rate_limited" || error.code === "quota_exhausted") return "own";
   return error.code.startsWith("upstream_") ? "remembered" : "shared";
 }
 
@@ -291,6 +294,7 @@ export function createApp(settings: AppSettings): App {
           : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: cache.prices.freshMs,
     roomInMs,
+    windowMs: config.quota.windowMs,
     clock,
     log,
   });

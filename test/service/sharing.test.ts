@@ -2,7 +2,8 @@
 import { expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { FakeClock } from "../support/fake-clock.js";
-import { asker, CHECK, type Service, startService, until } from "../support/service.js";
+import { z } from "zod";
+import { asker, bearer, CHECK, type Service, startService, until } from "../support/service.js";
 
 const MANY = 500;
 const PATH = "/v1/availability?domain=kabul.af";
@@ -66,3 +67,47 @@ test("the same for a search under every TLD: one call for each", () =>
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(service.calls(CHECK)).toBe(4);
   }));
+
+test("who joins a search that is then refused is not refused with it, but waits in turn", async () => {
+  const clock = new FakeClock();
+  const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+  const env = { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "9" };
+  const service = await startService({ clock, retail, env });
+  const cold = (client: string, name: string) =>
+    service.ask(`/v1/availability?domain=${name}.af`, {
+      headers: { "X-Forwarded-For": `203.0.113.${client}` },
+    });
+  const lanes = z.object({
+    quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int(), refused: z.int() }) }) }),
+  });
+  const exact = async () =>
+    lanes.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).quota.lanes
+      .exact;
+  try {
+    for (const name of ["one", "two", "three"]) expect((await cold("1", name)).status).toBe(200);
+    expect((await cold("2", "four")).status).toBe(200);
+    // The budget of six is spent. All of it comes back together, within everybody's patience.
+    await clock.advance(55_000);
+    const busy = cold("1", "wanted");
+    await until(async () => (await exact()).queued === 1, "the wait of the first");
+    const joined = cold("3", "wanted");
+    // Answered after the one before has come in.
+    for (let times = 0; times < 3; times += 1) await exact();
+    const others = ["4", "5", "6", "7", "8"].map((client) => cold(client, `other-${client}`));
+    await until(async () => (await exact()).queued === 6, "the others");
+    const last = cold("2", "five");
+    await until(async () => (await exact()).refused > 0, "a refusal");
+    await clock.advance(8000);
+    expect((await busy).status).toBe(503);
+    expect((await joined).status).toBe(200);
+    for (const other of others) expect((await other).status).toBe(200);
+    expect((await last).status).toBe(503);
+  } finally {
+    await service.close();
+  }
+});
