@@ -117,13 +117,6 @@ describe("500 users behind one address", () => {
       const busy = users(crowd, () => CARRIER, crowd === 500 ? MINUTE_MS : 3 * MINUTE_MS);
       const others = users(50, (n) => `198.51.100.${n}`, 3 * MINUTE_MS);
       await play([...busy, ...others], 3.25 * MINUTE_MS);
-      console.error(
-        crowd,
-        others
-          .filter((o) => o.servedAt === null || o.servedAt - o.comesAt > 9000)
-          .map((o) => [o.comesAt - 120000, o.servedAt === null ? null : o.servedAt - o.comesAt])
-          .join(" | "),
-      );
       return atOnce(others);
     };
     const besideOne = await shareBeside(60);
