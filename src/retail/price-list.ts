@@ -198,15 +198,10 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   /** A quote asked since `askedSinceMs`, unless the load fails. */
   async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
-    const known = await pool.get(
-      keyOf(what),
-      by,
-      (flight) => load(sharedAsk(flight, by), what),
-      {
-        ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
-        ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
-      },
-    );
+    const known = await pool.get(keyOf(what), by, (flight) => load(sharedAsk(flight, by), what), {
+      ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
+      ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
+    });
     return priceOf(what, known);
   }
 

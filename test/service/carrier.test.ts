@@ -66,9 +66,9 @@ function users(count: number, address: (n: number) => string, overMs: number): U
 /** Lets all of them ask, and come back at the second that they are told, for so long. */
 async function play(all: readonly User[], forMs: number): Promise<void> {
   const due = new Map<User, number>(all.map((user) => [user, user.comesAt]));
-  let open = 0;
+  const open = new Set<User>();
   const answered = (user: User, { status, body }: Answer): void => {
-    open -= 1;
+    open.delete(user);
     if (status === 200) user.servedAt = clock.monotonic();
     else due.set(user, clock.monotonic() + told.parse(body).retryAfter * 1000);
   };
@@ -80,17 +80,17 @@ async function play(all: readonly User[], forMs: number): Promise<void> {
     for (const [user, at] of due) {
       if (at > clock.monotonic()) continue;
       due.delete(user);
-      open += 1;
+      open.add(user);
       const headers = { "X-Forwarded-For": user.address };
       void service.ask(`/v1/availability?domain=${user.name}`, { headers }).then((answer) => {
         answered(user, answer);
       });
     }
-    if (open > 0) await until(async () => (await queued()) === open, "everybody's answer or wait");
+    if (open.size > 0) await until(async () => (await queued()) === open.size, "everybody's answer or wait");
     await clock.advance(STEP_MS);
   }
   // Nobody is left waiting.
-  for (; open > 0; await clock.advance(STEP_MS)) await queued();
+  for (; open.size > 0; await clock.advance(STEP_MS)) await queued();
 }
 
 const atOnce = (all: readonly User[]): number =>
