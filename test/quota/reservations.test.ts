@@ -116,6 +116,19 @@ describe("a reservation", () => {
     expect([reservations.isDue("b", dueAt), reservations.isDue("a", dueAt + 2500)]).toEqual([false, false]);
   });
 
+  test("is expected by whoever asks what comes within some time, and is the next one until its holder is too late", () => {
+    expect([reservations.dueWithin(60_000, 0), reservations.firstDueAt(0)]).toEqual([0, Infinity]);
+    const told = [refuse(0), refuse(0), refuse(0)].map((ticket) => seconds(ticket, 0));
+    expect(told).toEqual([1, 3, 6]);
+    expect([0, 1000, 2000, 3000, 5999, 6000].map((ms) => reservations.dueWithin(ms, 0))).toEqual([
+      0, 1, 1, 2, 2, 3,
+    ]);
+    expect([0, 3499, 3500, 5499, 5500].map((at) => reservations.firstDueAt(at))).toEqual([
+      1000, 1000, 3000, 3000, 6000,
+    ]);
+    expect([reservations.dueWithin(0, 5500), reservations.firstDueAt(8500)]).toEqual([0, Infinity]);
+  });
+
   test("belongs to a client and its question", () => {
     expect(ticketKey("a", "one")).toBe(ticketKey("a", "one"));
     expect(new Set([ticketKey("a", "one"), ticketKey("b", "one"), ticketKey("a", "two")]).size).toBe(3);
