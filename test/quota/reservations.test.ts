@@ -193,6 +193,35 @@ describe("without a reservation", () => {
 });
 
 describe("a call", () => {
+  /** Until when `heldUntil` counts the calls for each second that it looks at. */
+  function lookedAt(now: number): number[] {
+    const asked: number[] = [];
+    expect(reservations.heldUntil(now, (at) => asked.push(at) + 9)).toBeNull();
+    return asked;
+  }
+
+  test("is looked for until three quarters of the patience after each second, within the patience from now", () => {
+    expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(12);
+    expect(lookedAt(3999)).toEqual([]);
+    expect(lookedAt(4000)).toEqual([18_000]);
+    expect(reservations.heldUntil(3999, () => 1)).toBeNull();
+    expect(reservations.heldUntil(4000, () => 1)).toBe(13_800);
+    expect(lookedAt(12_500)[0]).toBe(18_500);
+  });
+
+  test("is looked for as if people had a second of patience where they have less", () => {
+    expect(seconds(refuse(0, { maxWaitMs: 0, waiting: 3 }), 0)).toBe(4);
+    expect(lookedAt(4050)).toEqual([4800, 5750]);
+    expect(reservations.heldUntil(4050, () => 1)).toBe(5100);
+  });
+
+  test("may be late by a second for a reservation, or by half of a shorter patience", () => {
+    const callsUntil = (at: number): number => (at >= 1500 ? 4 : 0);
+    expect(seconds(refuse(0, { callsUntil }), 0)).toBe(1);
+    reservations = new Reservations();
+    expect(seconds(refuse(0, { callsUntil, maxWaitMs: 200 }), 0)).toBe(2);
+  });
+
   test("is held for reservations only where those after it could not serve them in time", () => {
     const scarce = (at: number): number => (at >= 5000 ? 1 : 0);
     refuse(0, { callsUntil: scarce });
