@@ -157,6 +157,7 @@ export function createEngine({ config, mode, clock, log, ...settings }: EngineSe
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
+    windowMs: config.quota.windowMs,
     clock,
     log,
   });

@@ -123,9 +123,12 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
   };
 }
 
-/** A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. */
+/**
+ * A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. Its wait and its
+ * reservation are those of the one who asked first, so the others are refused on their own account, or served.
+ */
 function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";
-  if (error.code === "rate_limited") return "own";
+  if (error.code === "rate_limited" || error.code === "quota_exhausted") return "own";
   return error.code.startsWith("upstream_") ? "remembered" : "shared";
 }

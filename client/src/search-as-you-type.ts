@@ -57,8 +57,8 @@ const PAUSE_MS = 1_000;
 /** Questions to the service's memory are free but count as requests of this client. */
 const BETWEEN_LOOKS_MS = 1_000;
 const FIRST_LOOK_MS = 150;
-/** How often names that are still unknown are asked for again before people are asked to decide. */
-const MOST_ROUNDS = 4;
+/** How often each name is asked for before people are asked to decide. */
+const MOST_ASKS = 4;
 /** For so long the service keeps a stream waiting for the registry. */
 const STREAM_WAITS_MS = 30_000;
 /** Names due within this time are asked for together. */
@@ -123,31 +123,53 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     };
     /** When each unknown name can be asked for again, by its ending. */
     const due = new Map<string, number>();
-    let question = query;
-    try {
-      for (let round = 1; ; round += 1) {
-        searching();
-        for await (const event of client.searchStream(question, { signal, onWait })) {
-          if (event.event !== "result" || signal.aborted) continue;
-          if (state.phase === "waiting") searching();
-          const { tld, status, retryAfter = 0 } = event.result;
-          if (status === "unknown") due.set(tld, Date.now() + 1000 * retryAfter);
-          else due.delete(tld);
-          found(event.result);
+    /** When names that wait will be asked for again. */
+    const waits = new Set<number>();
+    let streams = 0;
+
+    async function stream(question: NameQuery): Promise<Set<string>> {
+      const unknown = new Set<string>();
+      streams += 1;
+      searching();
+      for await (const event of client.searchStream(question, { signal, onWait })) {
+        if (event.event !== "result" || signal.aborted) continue;
+        if (state.phase === "waiting") searching();
+        const { tld, status, retryAfter = 0 } = event.result;
+        due.delete(tld);
+        unknown.delete(tld);
+        if (status === "unknown") {
+          due.set(tld, Date.now() + 1000 * retryAfter);
+          unknown.add(tld);
         }
-        if (due.size === 0 || round === MOST_ROUNDS) break;
-        const untilMs = Math.min(...due.values());
-        become({ phase: "waiting", problem: null, untilMs });
-        await until(untilMs, signal);
-        question = {
-          ...query,
-          tlds: [...due].flatMap(([tld, at]) => (at <= untilMs + TOGETHER_MS ? [tld] : [])),
-        };
+        found(event.result);
       }
+      streams -= 1;
+      return unknown;
+    }
+
+    /** Each name that stays unknown is asked for again at its own time, whatever becomes of the others. */
+    async function ask(question: NameQuery, times: number): Promise<void> {
+      const unknown = await stream(question);
+      const groups = times < MOST_ASKS ? together([...due].filter(([tld]) => unknown.has(tld))) : [];
+      for (const { untilMs } of groups) waits.add(untilMs);
+      if (streams === 0 && waits.size > 0)
+        become({ phase: "waiting", problem: null, untilMs: Math.min(...waits) });
+      await Promise.all(
+        groups.map(async ({ untilMs, tlds }) => {
+          await until(untilMs, signal);
+          waits.delete(untilMs);
+          await ask({ ...query, tlds }, times + 1);
+        }),
+      );
+    }
+
+    try {
+      await ask(query, 1);
       const untilMs = due.size === 0 ? null : Math.min(...due.values());
       become({ phase: "done", problem: null, untilMs });
     } catch (error) {
       if (signal.aborted) return;
+      current.abort();
       const problem =
         error instanceof StorefrontProblem
           ? error
@@ -196,6 +218,17 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   };
 }
 
+/** Names that are due at about the same time, with the first of these times. */
+function together(due: readonly (readonly [tld: string, atMs: number])[]) {
+  const groups: { readonly untilMs: number; readonly tlds: string[] }[] = [];
+  for (const [tld, atMs] of [...due].sort(([, one], [, other]) => one - other)) {
+    const last = groups.at(-1);
+    if (last !== undefined && atMs <= last.untilMs + TOGETHER_MS) last.tlds.push(tld);
+    else groups.push({ untilMs: atMs, tlds: [tld] });
+  }
+  return groups;
+}
+
 /** With the joiners of Arabic script, and no hyphen at either end. */
 const LETTERS_AND_HYPHENS = /^(?!-)(?:\p{L}|\p{M}|\p{N}|\u200C|\u200D|-)+(?<!-)$/u;
 
@@ -227,9 +260,13 @@ function isSame(one: NameQuery, other: NameQuery | null): boolean {
 function until(atMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     const timer = setTimeout(done, Math.max(0, atMs - Date.now()));
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      failed(signal.reason);
-    });
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        failed(signal.reason);
+      },
+      { once: true },
+    );
   });
 }

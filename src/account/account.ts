@@ -124,9 +124,9 @@ export function createAccount(settings: AccountSettings): Account {
     load: (ask: Ask) => Promise<Answered<Extract<AccountFact, { kind: K }>>>,
     spend = (): void => {},
   ): Promise<Known<Extract<AccountFact, { kind: K }>>> {
-    const known = await facts.get(key, ask, ({ askers, signal }) => {
+    const known = await facts.get(key, ask, (flight) => {
       spend();
-      return load(sharedAsk(askers, ask, signal));
+      return load(sharedAsk(flight, ask));
     });
     if (!isKind(known.value, kind)) throw new Error("a key of the account pool holds another kind of fact");
     return { ...known, value: known.value };
@@ -171,9 +171,7 @@ export function createAccount(settings: AccountSettings): Account {
   }
 
   async function tier(ask: Ask): Promise<Known<Tier>> {
-    return noticed(
-      await tiers.get("tier", ask, ({ askers, signal }) => upstream.tier(sharedAsk(askers, ask, signal))),
-    );
+    return noticed(await tiers.get("tier", ask, (flight) => upstream.tier(sharedAsk(flight, ask))));
   }
 
   async function consultTier(): Promise<Known<Tier> | undefined> {

@@ -265,11 +265,13 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return isFresh(entry) ? entry.hit : entry.stale;
   }
 
+  /** `cameMs`: when the caller first asked, on the monotonic clock. */
   async function get(
     key: string,
     asker: A,
     load: (flight: Flight<A>) => Promise<Fact<V>>,
     options: GetOptions = {},
+    cameMs = clock.monotonic(),
   ): Promise<Known<V>> {
     const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
@@ -283,8 +285,9 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       throw failure.error;
     }
     const joins = flights.has(key);
-    const demand = { askedSinceMs, othersUntilMs: clock.monotonic() + othersMs };
-    const landing = flights.join(key, asker, demand, (flight) => start(key, load, flight));
+    const now = clock.monotonic();
+    const demand = { askedSinceMs, othersUntilMs: now + othersMs };
+    const landing = flights.join(key, asker, demand, now - cameMs, (flight) => start(key, load, flight));
     if (mayBeShown && options.whileRevalidating === true) {
       landing.catch(() => undefined);
       return answer(entry, "stale");
@@ -293,11 +296,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       const { entry: found, isShared } = await landing;
       // The load began before this caller made its demand: its question may have left too early.
       if (found.hit.askedMs < askedSinceMs && (joins || isShared))
-        return await get(key, asker, load, options);
+        return await get(key, asker, load, options, cameMs);
       return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
     } catch (error) {
       if (joins && !asker.signal.aborted && failureKind(error) === "own")
-        return await get(key, asker, load, options);
+        return await get(key, asker, load, options, cameMs);
       const old = asker.signal.aborted ? undefined : usable(key);
       if (old && old.hit.askedMs >= askedSinceMs) return answer(old, "stale");
       throw error;
@@ -317,7 +320,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   shared?.onPurged(forgetAll);
 
   return {
-    get,
+    get: (key, asker, load, options) => get(key, asker, load, options),
     isUnknown: (key) =>
       usable(key) === undefined &&
       !flights.has(key) &&

@@ -11,6 +11,8 @@ export interface Flight<A extends Asker> {
   readonly askers: ReadonlySet<A>;
   /** Aborted when the last of them has left. */
   readonly signal: AbortSignal;
+  /** How long the one who started it had waited for another's load before, in ms. */
+  readonly waitedMs: number;
 }
 
 /** What a caller insists on. */
@@ -46,7 +48,13 @@ export class SingleFlight<R, A extends Asker> {
   }
 
   /** Joins the load under way, or starts one; rejects as soon as the caller has gone. */
-  join(key: string, asker: A, demand: Demand, start: (flight: OpenFlight<A>) => Promise<R>): Promise<R> {
+  join(
+    key: string,
+    asker: A,
+    demand: Demand,
+    waitedMs: number,
+    start: (flight: OpenFlight<A>) => Promise<R>,
+  ): Promise<R> {
     const under = this.#flights.get(key);
     const flight = under ?? this.#open(key, demand);
     flight.askers.add(asker);
@@ -54,7 +62,7 @@ export class SingleFlight<R, A extends Asker> {
       askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
       othersUntilMs: Math.min(flight.demand.othersUntilMs, demand.othersUntilMs),
     };
-    if (under === undefined) this.#launch(key, flight, start);
+    if (under === undefined) this.#launch(key, flight, waitedMs, start);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         flight.askers.delete(asker);
@@ -97,9 +105,15 @@ export class SingleFlight<R, A extends Asker> {
     return flight;
   }
 
-  #launch(key: string, flight: Entry<R, A>, start: (flight: OpenFlight<A>) => Promise<R>): void {
+  #launch(
+    key: string,
+    flight: Entry<R, A>,
+    waitedMs: number,
+    start: (flight: OpenFlight<A>) => Promise<R>,
+  ): void {
     flight.outcome = start({
       askers: flight.askers,
+      waitedMs,
       signal: flight.abort.signal,
       get demand() {
         return flight.demand;

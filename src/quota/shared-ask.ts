@@ -1,8 +1,17 @@
 /** One ask on behalf of all who wait for the same answer: as urgent as the most urgent of them, whoever joins or leaves meanwhile. */
 import { type Ask, type Lane, LANES } from "./quota.js";
 
+/** Those who wait for the same answer. */
+interface Together {
+  readonly askers: ReadonlySet<Ask>;
+  /** Aborted when the last of them has left. */
+  readonly signal: AbortSignal;
+  /** How much of its patience the leader had used up before. */
+  readonly waitedMs: number;
+}
+
 /** The leader's ask while it waits; after that it is on behalf of the first who remains. */
-export function sharedAsk(askers: ReadonlySet<Ask>, leader: Ask, signal: AbortSignal): Ask {
+export function sharedAsk({ askers, signal, waitedMs }: Together, leader: Ask): Ask {
   const payer = (): Ask => {
     if (askers.has(leader)) return leader;
     const [first = leader] = askers;
@@ -19,7 +28,7 @@ export function sharedAsk(askers: ReadonlySet<Ask>, leader: Ask, signal: AbortSi
     get network() {
       return payer().network;
     },
-    maxWaitMs: leader.maxWaitMs,
+    maxWaitMs: Math.max(0, leader.maxWaitMs - waitedMs),
     signal,
   };
 }

@@ -73,7 +73,7 @@ export interface PriceList {
   renewFirst(what: Combination): void;
   /** Every price known now, without asking anybody, in the order of the catalogue. The same list until something of it changes. */
   facts(): readonly PriceFact[];
-  /** How long until prices that are not known yet can be expected, in ms. */
+  /** How long until prices that are not known yet can be expected, in ms: at most a window, unless the quota has no room for longer. */
   expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
@@ -95,6 +95,8 @@ export interface PriceListSettings {
   readonly freshMs: number;
   /** How long until the quota has room for work that nobody waits for, in ms. */
   readonly roomInMs: () => number;
+  /** Of the quota. */
+  readonly windowMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -123,7 +125,7 @@ const TIER_FIRST_MS = 3_000;
 const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
-  const { policies, pool, epochs, clock, log } = settings;
+  const { policies, pool, epochs, windowMs, clock, log } = settings;
   const sold = (): readonly Combination[] => policies.current().combinations();
   const changes = createPriceChanges(clock);
   const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
@@ -201,15 +203,10 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   /** A quote asked since `askedSinceMs`, unless the load fails. */
   async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
-    const known = await pool.get(
-      keyOf(what),
-      by,
-      ({ askers, signal }) => load(sharedAsk(askers, by, signal), what),
-      {
-        ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
-        ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
-      },
-    );
+    const known = await pool.get(keyOf(what), by, (flight) => load(sharedAsk(flight, by), what), {
+      ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
+      ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
+    });
     return priceOf(what, known);
   }
 
@@ -354,7 +351,11 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       renewNow();
     },
     facts,
-    expectedInMs: () => settings.roomInMs() + CHECK_EVERY_MS,
+    expectedInMs() {
+      const inMs = settings.roomInMs();
+      // The time in which the list is read does not make it more than a window, nor does the thousandth that a slot rests longer.
+      return Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
+    },
     get size() {
       return sold().length;
     },

@@ -124,7 +124,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     const { source, ...kept } = await checks.get(
       keyOf(name, years),
       ask,
-      ({ askers, signal }) => load(ask, name, years, sharedAsk(askers, ask, signal)),
+      (flight) => load(ask, name, years, sharedAsk(flight, ask)),
       askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: NOW_OTHERS_MS },
     );
     const status = statuses.peek(name.ascii);

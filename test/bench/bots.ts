@@ -66,6 +66,7 @@ export interface Question {
   readonly path: string;
   /** JSON, sent as a POST. */
   readonly body?: string;
+  readonly token?: string;
 }
 
 export interface Answer {
@@ -124,7 +125,8 @@ export class Service {
       await this.#lookAgain();
   }
 
-  ask({ from, path, body }: Question): Promise<Answer> {
+  ask(question: Question): Promise<Answer> {
+    const { from, path, body, token } = question;
     return new Promise((done) => {
       const lost = (): void => {
         done({ status: 0, retryAfterMs: null, text: "" });
@@ -139,6 +141,7 @@ export class Service {
           headers: {
             "x-forwarded-for": from,
             ...(body !== undefined && { "content-type": "application/json" }),
+            ...(token !== undefined && { authorization: `Bearer ${token}` }),
           },
         },
         (response) => {
@@ -155,7 +158,11 @@ export class Service {
           });
         },
       );
-      asked.once("error", lost);
+      asked.once("error", () => {
+        // The service closed the idle connection just before it was used again.
+        if (asked.reusedSocket) done(this.ask(question));
+        else lost();
+      });
       asked.end(body);
     });
   }

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods`.
+ * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods` and `waits`.
  * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
  */
 import { parseArgs } from "node:util";

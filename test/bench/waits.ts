@@ -2,16 +2,23 @@
  * `npm run bench -- waits`: what people who wait are told, whether it holds, and what it costs; on a clock of its own at several multiples
  * of the budget, and through the whole service over HTTP in scaled time.
  */
+import { hash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { WINDOW_MS } from "../quota/support/asks.js";
 import { largestWindow } from "../quota/support/rolling.js";
 import {
   counted,
+  IMPATIENT_EVERY_MS,
+  IMPATIENT_FOR_MS,
   meanWaitMs,
   type Person,
+  RAMP_WINDOWS,
   servedWithin,
+  somebody,
+  TAIL_MS,
   useOfSafeBound,
   waits,
   type WaitsSettings,
@@ -41,208 +48,231 @@ function within(people: readonly Person[]): string {
   return [60_000, 120_000, 300_000].map((ms) => share(servedWithin(people, ms))).join(" ");
 }
 
-async function simulate({ name, ...row }: Row): Promise<string[]> {
-  const seen = await waits({ budget: BUDGET, windows: WINDOWS, seed: 1, ...row });
-  const people = counted(seen, WINDOWS);
+/** What the table says of people; `cartsMs`: within which carts must be served. */
+function figures(people: readonly Person[], cartsMs: number): string[] {
   const told = people.flatMap(({ toldMs }) => toldMs).sort((a, b) => a - b);
   const quantile = (part: number): string => String((told[Math.floor((told.length - 1) * part)] ?? 0) / 1000);
   const of = (manner: string): Person[] =>
     people.filter((one) => one.manner === manner && one.lane === "exact");
   const carts = people.filter(({ lane }) => lane === "checkout");
   const others = people.filter(({ behindOneAddress }) => !behindOneAddress);
+  return [
+    told.length === 0 ? "–" : `${quantile(0.5)} ${quantile(0.99)} ${quantile(1)}`,
+    within(of("obedient")),
+    within(of("impatient")),
+    [of("obedient"), of("impatient")].map((group) => figure(meanWaitMs(group, TAIL_MS) / 1000)).join(" "),
+    share(servedWithin(carts, cartsMs)),
+    others.length === people.length ? "–" : share(servedWithin(others, cartsMs)),
+  ];
+}
+
+async function simulate({ name, ...row }: Row): Promise<string[]> {
+  const seen = await waits({ budget: BUDGET, windows: WINDOWS, seed: 1, ...row });
   const { idleCalls, reservations } = seen.snapshot.waits;
   const used = row.load + (row.carts ?? 0) + (row.behindOneAddress ?? 0) + (row.bots ?? 0);
   return [
     name,
-    `${quantile(0.5)} ${quantile(0.99)} ${quantile(1)}`,
+    ...figures(counted(seen, WINDOWS), PATIENCE_MS),
     `${seen.kept.served} of ${seen.kept.came}`,
     String(reservations.unclaimed),
-    within(of("obedient")),
-    within(of("impatient")),
-    [of("obedient"), of("impatient")].map((group) => figure(meanWaitMs(group, 200_000) / 1000)).join(" "),
-    carts.length === 0 ? "–" : share(servedWithin(carts, 8000)),
-    row.behindOneAddress === undefined || row.load === 0 ? "–" : share(servedWithin(others, 8000)),
     used < 1 ? "–" : share(useOfSafeBound(seen, BUDGET, WINDOWS)),
     share(idleCalls / Math.max(1, seen.arrivals.length)),
     `${largestWindow(seen.arrivals, WINDOW_MS)} of ${BUDGET}`,
   ];
 }
 
-/** A crowd over HTTP; a minute stands for a window. */
+/** A crowd over HTTP, in budgets; a minute stands for a window. */
 interface Crowd {
   readonly name: string;
-  /** First asks in a minute: from addresses of their own, from one address, and carts. */
-  readonly visitors: number;
-  readonly behindOneAddress: number;
-  readonly carts: number;
+  /** First asks: from addresses of their own, from one address, and carts. */
+  readonly load: number;
+  readonly behindOneAddress?: number;
+  readonly carts?: number;
 }
 
-const CROWDS: readonly Crowd[] = [
-  { name: "5 and carts at a third", visitors: 5 * BUDGET, behindOneAddress: 0, carts: CARTS * BUDGET },
-  { name: "behind one address at 2, alone", visitors: 0, behindOneAddress: 2 * BUDGET, carts: 0 },
-  {
-    name: "behind one address at 5, others at 0.5",
-    visitors: BUDGET / 2,
-    behindOneAddress: 5 * BUDGET,
-    carts: 0,
-  },
+/** Crowds that run side by side, one group after the other. */
+const CROWDS: readonly (readonly Crowd[])[] = [
+  [0.5, 1, 2].map((load) => ({ name: `${load} and carts at a third`, load, carts: CARTS })),
+  [
+    { name: "5 and carts at a third", load: 5, carts: CARTS },
+    { name: "behind one address at 2, alone", load: 0, behindOneAddress: 2 },
+    { name: "behind one address at 5, others at 0.5", load: 0.5, behindOneAddress: 5 },
+  ],
+  [{ name: "20 and carts at a third", load: 20, carts: CARTS }],
 ];
-const MINUTES = 20;
-const RAMP_MINUTES = 2;
-const IMPATIENT_TRIES = 24;
+const MINUTES = 15;
+/** Of the story's time in real time. */
+const SCALE = 60_000 / MINUTE_MS;
+const MEAN_CALL_MS = 0.2 * SECOND_MS;
+const PATIENCE_MS = 8000;
+const STAFF_TOKEN = "the-bench-reads-the-overview";
 
-class Visits {
-  toldMs: number[] = [];
-  came = 0;
-  honoured = 0;
-  limited = 0;
-  readonly served = { visitors: 0, address: 0, carts: 0 };
-  readonly asked = { visitors: 0, address: 0, carts: 0 };
-}
+const OVERVIEW = z.object({
+  quota: z.object({
+    waits: z.object({ idleCalls: z.number(), reservations: z.object({ unclaimed: z.number() }) }),
+  }),
+});
+const PROBLEM = z.object({ code: z.string() });
 
-type Group = keyof Visits["asked"];
-
-async function overHttp(crowd: Crowd): Promise<string[]> {
+async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd): Promise<string[]> {
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: LIMIT, windowMs: MINUTE_MS },
-    latency: { jitterMs: 0.2 * SECOND_MS },
+    // Before and after the call.
+    latency: { jitterMs: MEAN_CALL_MS },
   });
-  // Twenty a minute, in scaled minutes.
-  const cold = String((20 * 60_000) / MINUTE_MS);
-  const service = new Service(sandbox, { CLIENT_COLD_PER_MINUTE: cold });
-  const visits = new Visits();
+  const service = new Service(sandbox, {
+    // Twenty a minute, in scaled minutes.
+    CLIENT_COLD_PER_MINUTE: String(20 * SCALE),
+    STAFF_TOKENS: `bench:${hash("sha256", STAFF_TOKEN)}:read`,
+  });
+  const people: Person[] = [];
+  const kept = { came: 0, served: 0 };
+  /** What carts were told instead of a price, and everybody instead of an answer or a refusal for want of quota. */
+  const failures: Record<string, number> = {};
+  const fail = (what: string): void => {
+    failures[what] = (failures[what] ?? 0) + 1;
+  };
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   const passes = (ms: number): Promise<boolean> =>
     sleep(ms, true, { signal: over.signal }).catch(() => false);
+  const beganAt = performance.now();
+  const now = (): number => performance.now() - beganAt;
   let made = 0;
 
-  /** Half come back when told, three tenths try every five seconds, a fifth never return. */
-  async function visit(group: Group, question: Question): Promise<void> {
-    const manner = Math.random();
-    visits.asked[group] += 1;
-    let reserved = false;
-    for (let tries = 0; tries <= IMPATIENT_TRIES; tries += 1) {
+  async function visit(person: Person, question: Question): Promise<void> {
+    people.push(person);
+    for (let wasKept = false; ;) {
       const { status, retryAfterMs, text } = await service.ask(question);
       if (over.signal.aborted) return;
-      if (reserved) visits.came += 1;
+      if (wasKept) kept.came += 1;
       if (status === 200) {
-        if (reserved) visits.honoured += 1;
-        if (tries === 0) visits.served[group] += 1;
+        person.servedAt = now();
+        if (wasKept) kept.served += 1;
         return;
       }
+      const code = text === "" ? "none" : PROBLEM.parse(JSON.parse(text)).code;
+      if (person.lane === "checkout") fail(`cart: ${code}`);
+      else if (code !== "quota_exhausted") fail(code);
       if (retryAfterMs === null) return;
-      if (status === 429) visits.limited += 1;
-      else visits.toldMs.push(retryAfterMs);
-      if (group === "carts" || manner > 0.8) return;
-      const obeys = manner < 0.5;
-      reserved = obeys && status === 503 && isKept(text);
-      if (!(await passes(obeys ? retryAfterMs : 5 * SECOND_MS))) return;
+      if (code === "quota_exhausted") person.toldMs.push(retryAfterMs);
+      const isImpatient = person.manner === "impatient" && (now() - person.bornAt) * SCALE < IMPATIENT_FOR_MS;
+      if (person.manner !== "obedient" && !isImpatient) return;
+      wasKept = person.manner === "obedient" && code === "quota_exhausted" && isKept(text);
+      if (!(await passes(isImpatient ? IMPATIENT_EVERY_MS / SCALE : retryAfterMs))) return;
     }
   }
 
-  async function arrive(perMinute: number, come: () => Promise<void>): Promise<void> {
+  async function arrive(budgets: number, come: () => Promise<void>): Promise<void> {
     const all: Promise<void>[] = [];
-    if (perMinute === 0) return;
-    while (await passes((-Math.log(1 - Math.random()) * MINUTE_MS) / perMinute)) all.push(come());
+    if (budgets === 0) return;
+    while (await passes((-Math.log(1 - Math.random()) * MINUTE_MS) / (budgets * BUDGET))) all.push(come());
     await Promise.all(all);
   }
 
-  const name = (): string => `waits-${(made += 1)}.af`;
-  const address = (): string => `10.${made >> 16}.${(made >> 8) & 255}.${made & 255}`;
+  const newName = (): string => `waits-${(made += 1)}.af`;
+  const newAddress = (): string => `10.${made >> 16}.${(made >> 8) & 255}.${made & 255}`;
+  const person = (more: Partial<Person> = {}): Person => ({
+    ...somebody(Math.random(), now()),
+    ...more,
+  });
   try {
     await service.warm();
     const played = Promise.all([
-      arrive(crowd.visitors, () => {
-        const path = `/v1/availability?domain=${name()}`;
-        return visit("visitors", { from: address(), path });
+      arrive(load, () => {
+        const path = `/v1/availability?domain=${newName()}`;
+        return visit(person(), { from: newAddress(), path });
       }),
-      arrive(crowd.behindOneAddress, () =>
-        visit("address", { from: "192.0.2.1", path: `/v1/availability?domain=${name()}` }),
-      ),
-      arrive(crowd.carts, () => {
-        const items = [{ domain: name(), action: "registration", years: 1 }];
-        return visit("carts", { from: address(), path: "/v1/quotes", body: JSON.stringify({ items }) });
+      arrive(behindOneAddress, () => {
+        const path = `/v1/availability?domain=${newName()}`;
+        return visit(person({ behindOneAddress: true }), { from: "192.0.2.1", path });
+      }),
+      arrive(carts, () => {
+        const items = [{ domain: newName(), action: "registration", years: 1 }];
+        const body = JSON.stringify({ items });
+        return visit(person({ lane: "checkout", manner: "gone" }), {
+          from: newAddress(),
+          path: "/v1/quotes",
+          body,
+        });
       }),
     ]);
     const { key } = sandbox.credential();
     const used = () => sandbox.stats().credentials.find((one) => one.key === key);
-    await sleep(RAMP_MINUTES * MINUTE_MS);
+    await sleep(RAMP_WINDOWS * MINUTE_MS);
     const before = used()?.accepted ?? 0;
+    const steadyFrom = now();
     await sleep(MINUTES * MINUTE_MS);
     const after = used();
+    const steadyMs = now() - steadyFrom;
+    const overview = await service.ask({
+      from: "10.255.0.1",
+      path: "/v1/staff/overview",
+      token: STAFF_TOKEN,
+    });
     over.abort();
     await played;
-    const told = visits.toldMs.sort((a, b) => a - b);
-    const quantile = (part: number): number => (told[Math.floor((told.length - 1) * part)] ?? 0) / 1000;
-    const first = (group: Group): string =>
-      visits.asked[group] === 0 ? "–" : share(visits.served[group] / visits.asked[group]);
+    const { idleCalls, reservations } = OVERVIEW.parse(JSON.parse(overview.text)).quota.waits;
+    const endedAt = steadyFrom + steadyMs;
+    const seen = people.filter(({ bornAt }) => bornAt > steadyFrom && bornAt < endedAt - TAIL_MS / SCALE);
+    // In the time of the story.
+    const scaled = seen.map((one) => ({
+      ...one,
+      bornAt: one.bornAt * SCALE,
+      servedAt: one.servedAt === null ? null : one.servedAt * SCALE,
+      toldMs: one.toldMs.map((ms) => ms * SCALE),
+    }));
+    const calls = (after?.accepted ?? 0) - before;
+    const bound = (steadyMs * BUDGET) / (MINUTE_MS + MEAN_CALL_MS);
     return [
-      crowd.name,
-      `${quantile(0.5)} ${quantile(0.99)} ${quantile(1)} of ${MINUTE_MS / 1000}`,
-      `${visits.honoured} of ${visits.came}`,
-      String(visits.limited),
-      first("visitors"),
-      first("address"),
-      first("carts"),
-      share(((after?.accepted ?? 0) - before) / (MINUTES * BUDGET)),
+      name,
+      ...figures(scaled, 1.5 * PATIENCE_MS),
+      `${kept.served} of ${kept.came}`,
+      String(reservations.unclaimed),
+      load + behindOneAddress + carts < 1 ? "–" : share(calls / bound),
+      share(idleCalls / Math.max(1, after?.accepted ?? 0)),
       `${after?.largestWindow ?? 0} of ${BUDGET}`,
       String(after?.rejected429 ?? 0),
+      Object.entries(failures)
+        .map(([what, times]) => `${times} × ${what}`)
+        .join(", "),
     ];
   } finally {
     await service.close();
     await sandbox.close();
   }
 }
-
-/** Prints both tables. */
-export async function benchWaits(): Promise<void> {
+/** Prints both tables: the rows whose names contain `only`. */
+export async function benchWaits({ only = "" }: { readonly only?: string } = {}): Promise<void> {
   console.log(
     `\nwaits, on a clock of their own: a budget of ${BUDGET} a minute for ${WINDOWS} minutes; half of the visitors come back when told, three tenths try every 5 s for two minutes, a fifth never return`,
   );
+  const columns = [
+    "visitors",
+    "told p50 p99 max s",
+    "obedient in 1 2 5 min",
+    "impatient in 1 2 5 min",
+    "mean s, both",
+    "carts in time",
+    "others in time",
+    "kept and honoured",
+    "unclaimed",
+    "use / safe bound",
+    "idle while waited",
+    "worst window",
+  ];
   const rows: string[][] = [];
-  for (const row of ROWS) rows.push(await simulate(row));
+  const isWanted = ({ name }: { readonly name: string }): boolean => name.includes(only);
+  for (const row of ROWS.filter(isWanted)) rows.push(await simulate(row));
+  console.log(table(columns, rows));
   console.log(
-    table(
-      [
-        "visitors",
-        "told p50 p99 max s",
-        "kept and honoured",
-        "unclaimed",
-        "obedient in 1 2 5 min",
-        "impatient in 1 2 5 min",
-        "mean s, both",
-        "carts in 8 s",
-        "others in 8 s",
-        "use / safe bound",
-        "idle while waited",
-        "worst window",
-      ],
-      rows,
-    ),
+    "safe bound: window / (window + mean latency); mean s: one who was not served counts 200 s; idle while waited: of all calls; others: all but those behind the one address",
   );
   console.log(
-    "safe bound: window / (window + mean latency); mean s: one who was not served counts 200 s; idle while waited: of all calls",
+    `\nthe same through the service over HTTP: a minute is ${MINUTE_MS} ms, told in whole real seconds; ${MINUTES} minutes`,
   );
-  console.log(
-    `\nthe same through the service over HTTP: a minute is ${MINUTE_MS} ms, told in whole real seconds; ${MINUTES} minutes; the rows ran side by side`,
-  );
-  console.log(
-    table(
-      [
-        "visitors",
-        "told p50 p99 max s",
-        "kept and honoured",
-        "429",
-        "visitors at once",
-        "address at once",
-        "carts at once",
-        "use",
-        "worst window",
-        "rejections",
-      ],
-      await Promise.all(CROWDS.map(overHttp)),
-    ),
-  );
+  const played: string[][] = [];
+  for (const group of CROWDS) played.push(...(await Promise.all(group.filter(isWanted).map(overHttp))));
+  console.log(table([...columns, "rejections", "other answers"], played));
 }

@@ -160,6 +160,38 @@ describe("a search", () => {
     });
   });
 
+  test("asks for every unknown name at its own second, however many there are, and whatever else is still open", async () => {
+    const tlds = [".af", ".com.af", ".net.af", ".org.af", ".edu.af", ".gov.af"];
+    let answerSlowly = (): void => {};
+    const slowly = new Promise<void>((answer) => {
+      answerSlowly = answer;
+    });
+    answers = [
+      () => searched(tlds.map((tld, at) => named(tld, "unknown", 10 * (at + 1)))),
+      () => slowly.then(() => searched([named(".af")])),
+      ...tlds.slice(1).map((tld) => () => searched([named(tld)])),
+    ];
+    box.search({ q: "kabul" });
+    await pass(60_000);
+    expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ...tlds]);
+    expect(last()).toMatchObject({ phase: "searching" });
+    answerSlowly();
+    await pass(0);
+    expect(last()).toMatchObject({ phase: "done", untilMs: null });
+    expect(last().results.map(({ status }) => status)).toEqual(tlds.map(() => "available"));
+  });
+
+  test("that fails for one name ends for all", async () => {
+    answers = [
+      () => searched([named(".af", "unknown", 5), named(".com.af", "unknown", 20)]),
+      refused("upstream_failed", 502),
+    ];
+    box.search({ q: "kabul" });
+    await pass(60_000);
+    expect(searches()).toHaveLength(2);
+    expect(last()).toMatchObject({ phase: "failed", problem: { code: "upstream_failed" } });
+  });
+
   test("that is refused says why and until when, and goes on by itself", async () => {
     answers = [refused("quota_exhausted", 503, 30)];
     box.search({ q: "kabul" });

@@ -108,7 +108,7 @@ describe("those who come back without a reservation", () => {
     const waiting = quota.run(ask({ client: "new" }), async () => clock.monotonic());
     // Until shortly after its second the call is held for the one who has it reserved.
     await clock.advance(8000);
-    expect(await waiting).toBe(62_500);
+    expect(await waiting).toBe(61_800);
   });
 
   test("have not had anything by the refusal that told them to", async () => {
@@ -206,8 +206,8 @@ test("a shared ask is its leader's, and the first remaining asker's once the lea
   const leader = ask({ client: "leader", network: "l" });
   const other = ask({ client: "other" });
   const askers = new Set([leader, other]);
-  const shared = sharedAsk(askers, leader, new AbortController().signal);
-  expect([shared.client, shared.network]).toEqual(["leader", "l"]);
+  const shared = sharedAsk({ askers, signal: new AbortController().signal, waitedMs: 3000 }, leader);
+  expect([shared.client, shared.network, shared.maxWaitMs]).toEqual(["leader", "l", 5000]);
   askers.delete(leader);
   expect([shared.client, shared.network]).toEqual(["other", undefined]);
 });

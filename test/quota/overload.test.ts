@@ -83,18 +83,23 @@ test("who is refused and comes back at the told second is served, the budget is 
   );
 });
 
-test.each([57, 8])(
-  "a flood of visitors who come once and never again leaves nothing of a budget of %d unused",
-  async (budget) => {
+test.each([
+  { budget: 57, windowMs: WINDOW_MS, maxWaitMs: 8000 },
+  { budget: 8, windowMs: WINDOW_MS, maxWaitMs: 8000 },
+  { budget: 57, windowMs: 5000, maxWaitMs: 1000 },
+  { budget: 57, windowMs: 4000, maxWaitMs: 0 },
+])(
+  "a flood of visitors who come once and never again leaves nothing unused of $budget calls in $windowMs ms, with a patience of $maxWaitMs ms",
+  async ({ budget, windowMs, maxWaitMs }) => {
     const windows = 6;
-    const { quota, clock } = memoryQuota(budget);
+    const { quota, clock } = memoryQuota(budget, { windowMs });
     let late = 0;
     for (let n = 0; n < windows * 600; n += 1) {
       const call = async (): Promise<void> => {
-        if (clock.monotonic() > 2 * WINDOW_MS) late += 1;
+        if (clock.monotonic() > 2 * windowMs) late += 1;
       };
-      void outcome(quota.run(ask({ client: `passer-by ${n}` }), call));
-      await clock.advance(WINDOW_MS / 600);
+      void outcome(quota.run(ask({ client: `passer-by ${n}`, maxWaitMs }), call));
+      await clock.advance(windowMs / 600);
     }
     expect(late / ((windows - 2) * budget)).toBeGreaterThanOrEqual(0.95);
   },

@@ -131,6 +131,27 @@ describe("the next call", () => {
     expect(play(without("refresh"), 30)).not.toContain("refresh");
   });
 
+  test("is a reservation's only after carts that went while it waited", () => {
+    let turns = FIRST_TURNS;
+    for (let n = 0; n < 5; n += 1) turns = turnsAfter(turns, "cart", { cart: MORE });
+    const both = { cart: MORE, reserved: LITTLE };
+    expect(nextKind(both, turns, true)).toBe("cart");
+    turns = turnsAfter(turns, "cart", both);
+    // A renewal in between is no cart.
+    for (let n = 0; n < 3; n += 1) turns = turnsAfter(turns, "refresh", { ...both, refresh: LITTLE });
+    expect(nextKind(both, turns, true)).toBe("cart");
+    turns = turnsAfter(turns, "cart", both);
+    expect(nextKind(both, turns, true)).toBe("reserved");
+  });
+
+  test("is nobody else's because a renewal that was owed one has left", () => {
+    let turns = FIRST_TURNS;
+    for (let n = 0; n < 9; n += 1)
+      turns = turnsAfter(turns, "newcomer", { newcomer: LITTLE, refresh: LITTLE });
+    expect(nextKind({ newcomer: LITTLE, refresh: LITTLE }, turns, true)).toBe("refresh");
+    expect(nextKind({ newcomer: LITTLE }, turns, true)).toBe("newcomer");
+  });
+
   test("is not owed to a renewal for calls made before it came", () => {
     const heads = { newcomer: LITTLE };
     let turns = FIRST_TURNS;

@@ -116,6 +116,19 @@ describe("a reservation", () => {
     expect([reservations.isDue("b", dueAt), reservations.isDue("a", dueAt + 2500)]).toEqual([false, false]);
   });
 
+  test("is expected by whoever asks what comes within some time, and is the next one until its holder is too late", () => {
+    expect([reservations.dueWithin(60_000, 0), reservations.firstDueAt(0)]).toEqual([0, Infinity]);
+    const told = [refuse(0), refuse(0), refuse(0)].map((ticket) => seconds(ticket, 0));
+    expect(told).toEqual([1, 3, 6]);
+    expect([0, 1000, 2000, 3000, 5999, 6000].map((ms) => reservations.dueWithin(ms, 0))).toEqual([
+      0, 1, 1, 2, 2, 3,
+    ]);
+    expect([0, 3499, 3500, 5499, 5500].map((at) => reservations.firstDueAt(at))).toEqual([
+      1000, 1000, 3000, 3000, 6000,
+    ]);
+    expect([reservations.dueWithin(0, 5500), reservations.firstDueAt(8500)]).toEqual([0, Infinity]);
+  });
+
   test("belongs to a client and its question", () => {
     expect(ticketKey("a", "one")).toBe(ticketKey("a", "one"));
     expect(new Set([ticketKey("a", "one"), ticketKey("b", "one"), ticketKey("a", "two")]).size).toBe(3);
@@ -180,12 +193,42 @@ describe("without a reservation", () => {
 });
 
 describe("a call", () => {
+  /** Until when `heldUntil` counts the calls for each second that it looks at. */
+  function lookedAt(now: number): number[] {
+    const asked: number[] = [];
+    expect(reservations.heldUntil(now, (at) => asked.push(at) + 9)).toBeNull();
+    return asked;
+  }
+
+  test("is looked for until three quarters of the patience after each second, within the patience from now", () => {
+    expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(12);
+    expect(lookedAt(3999)).toEqual([]);
+    expect(lookedAt(4000)).toEqual([18_000]);
+    expect(reservations.heldUntil(3999, () => 1)).toBeNull();
+    expect(reservations.heldUntil(4000, () => 1)).toBe(13_800);
+    expect(lookedAt(12_500)[0]).toBe(18_500);
+  });
+
+  test("is looked for as if people had a second of patience where they have less", () => {
+    expect(seconds(refuse(0, { maxWaitMs: 0, waiting: 3 }), 0)).toBe(4);
+    expect(lookedAt(4050)).toEqual([4800, 5750]);
+    expect(reservations.heldUntil(4050, () => 1)).toBe(5100);
+  });
+
+  test("may be late by a second for a reservation, or by half of a shorter patience", () => {
+    const callsUntil = (at: number): number => (at >= 1500 ? 4 : 0);
+    expect(seconds(refuse(0, { callsUntil }), 0)).toBe(1);
+    reservations = new Reservations();
+    expect(seconds(refuse(0, { callsUntil, maxWaitMs: 200 }), 0)).toBe(2);
+  });
+
   test("is held for reservations only where those after it could not serve them in time", () => {
     const scarce = (at: number): number => (at >= 5000 ? 1 : 0);
     refuse(0, { callsUntil: scarce });
     // The next call after this one is far away.
-    expect(reservations.heldUntil(4100, () => 1)).toBe(6500);
+    expect(reservations.heldUntil(4100, () => 1)).toBe(5800);
     expect(reservations.heldUntil(4100, () => 2)).toBeNull();
-    expect(reservations.heldUntil(6500, () => 1)).toBeNull();
+    expect(reservations.heldUntil(5799, () => 1)).toBe(5800);
+    expect(reservations.heldUntil(5800, () => 1)).toBeNull();
   });
 });

@@ -93,3 +93,46 @@ test("each name of a search counts once, as a hit where it was known and as a mi
     await service.ask("/v1/availability?domain=kabul.af");
     expect(await counts()).toEqual({ hit: 12, miss: 4 });
   }));
+test("who joins a search that is then refused is not refused with it, but waits in turn", async () => {
+  const clock = new FakeClock();
+  const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+  const env = { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "9" };
+  const service = await startService({ clock, retail, env });
+  const cold = (client: string, name: string) =>
+    service.ask(`/v1/availability?domain=${name}.af`, {
+      headers: { "X-Forwarded-For": `203.0.113.${client}` },
+    });
+  const lanes = z.object({
+    quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int(), refused: z.int() }) }) }),
+  });
+  const exact = async () =>
+    lanes.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).quota.lanes
+      .exact;
+  try {
+    for (const name of ["one", "two", "three"]) expect((await cold("1", name)).status).toBe(200);
+    expect((await cold("2", "four")).status).toBe(200);
+    // The budget of six is spent. All of it comes back together, within everybody's patience.
+    await clock.advance(55_000);
+    const busy = cold("1", "wanted");
+    await until(async () => (await exact()).queued === 1, "the wait of the first");
+    const joined = cold("3", "wanted");
+    // Answered after the one before has come in.
+    for (let times = 0; times < 3; times += 1) await exact();
+    const others = ["4", "5", "6", "7", "8"].map((client) => cold(client, `other-${client}`));
+    await until(async () => (await exact()).queued === 6, "the others");
+    const last = cold("2", "five");
+    await until(async () => (await exact()).refused > 0, "a refusal");
+    await clock.advance(8000);
+    expect((await busy).status).toBe(503);
+    expect((await joined).status).toBe(200);
+    for (const other of others) expect((await other).status).toBe(200);
+    expect((await last).status).toBe(503);
+  } finally {
+    await service.close();
+  }
+});

@@ -540,6 +540,38 @@ describe("what is to be registered", () => {
 describe("when quota is short", () => {
   const small = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
 
+  test("the price list that has not been read yet is promised within a window, or a sixth more after a cold start", async () => {
+    const clock = new FakeClock();
+    const service = await startService({
+      clock,
+      retail: ONE_TERM,
+      warm: false,
+      env: (sandbox) => ({
+        UPSTREAM_BASE_URL: sandbox.url,
+        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
+        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        UPSTREAM_RATE_HEADROOM: "0",
+      }),
+    });
+    const told = async (): Promise<number> => {
+      const answer = await service.ask("/v1/prices");
+      return answer.status === 200 ? 0 : (problemOf(answer).retryAfter ?? NaN);
+    };
+    try {
+      // The window before the start may have been spent, and slots that were given up rest a sixth longer.
+      expect(await told()).toBe(70);
+      await clock.advance(11_000);
+      expect(await told()).toBe(60);
+      await clock.advance(9_000);
+      const last = await told();
+      expect(last).toBe(56);
+      await clock.advance(last * 1000);
+      await until(async () => (await told()) === 0, "the price list");
+    } finally {
+      await service.close();
+    }
+  });
+
   test("a name is refused with a Retry-After at which it is answered, and what is known is still shown", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM, env: small });

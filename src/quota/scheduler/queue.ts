@@ -114,8 +114,7 @@ export class Queue {
   /** What somebody new of this kind would wait behind, with those who are expected meanwhile. */
   ahead(kind: "cart" | "newcomer" | "returner", share: Share, expected: Expected): Ahead {
     const own = this.#lines[kind].ahead(share);
-    const others =
-      kind === "cart" ? NOBODY : this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(share);
+    const others = this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(share);
     return {
       carts: this.#lines.cart.size + Math.floor(expected.carts),
       reserved: this.#lines.reserved.size + expected.reserved,
@@ -218,8 +217,6 @@ interface Placed extends Omit<Waiter, "kind"> {
   kind: Kind;
   readonly client: string;
 }
-
-const NOBODY = { less: 0, equal: 0 };
 
 /** Those who had equally much, by rank. */
 interface Level {

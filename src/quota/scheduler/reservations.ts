@@ -13,6 +13,9 @@ export const SECOND_MS = 1000;
 const EARLY_MS = 250;
 const LATE_MS = 1500;
 
+/** After this part of its holder's patience no call is held for it any more: most who come back come on time, and many never do. */
+const AWAITED = 1 / 10;
+
 /** A holder who is this late is a newcomer again. */
 const FORGOTTEN_AFTER_MS = 60_000;
 
@@ -189,11 +192,16 @@ export class Reservations {
     this.#expire(now);
     if (this.#reserved.size === 0) return null;
     let due = 0;
-    for (let second = this.#firstSecond; second <= secondOf(now + this.#patienceMs); second += 1) {
+    let first: number | undefined;
+    const patienceMs = Math.max(this.#patienceMs, SECOND_MS);
+    const awaitedMs = AWAITED * patienceMs;
+    const lastSecond = secondOf(now + patienceMs);
+    for (let second = secondOf(now - awaitedMs); second <= lastSecond; second += 1) {
       due += this.#dueIn.get(second)?.size ?? 0;
       if (due === 0) continue;
-      const lastAt = Math.max(now, second * SECOND_MS) + (3 / 4) * this.#patienceMs;
-      if (due > callsUntil(lastAt) - 1) return this.firstDueAt(now) + SECOND_MS + LATE_MS;
+      first ??= second;
+      const lastAt = Math.max(now, second * SECOND_MS) + (3 / 4) * patienceMs;
+      if (due > callsUntil(lastAt) - 1) return (first + 1) * SECOND_MS + awaitedMs;
     }
     return null;
   }

@@ -26,9 +26,12 @@ export interface Bench {
   readonly faults: string[];
 }
 
-export function memoryQuota(budget: number, more: Partial<SchedulerSettings> = {}): Bench {
+export function memoryQuota(
+  budget: number,
+  { windowMs = WINDOW_MS, ...more }: Partial<SchedulerSettings> & { readonly windowMs?: number } = {},
+): Bench {
   const clock = new FakeClock();
-  const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs: WINDOW_MS, clock });
+  const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs, clock });
   const faults: string[] = [];
   const onFault = (what: string): void => {
     faults.push(what);

@@ -49,8 +49,8 @@ export const RAMP_WINDOWS = 3;
 /** People born later might be served after the end. */
 export const TAIL_MS = 200_000;
 
-const IMPATIENT_EVERY_MS = 5000;
-const IMPATIENT_FOR_MS = 120_000;
+export const IMPATIENT_EVERY_MS = 5000;
+export const IMPATIENT_FOR_MS = 120_000;
 const LONGEST_CALL_MS = 600;
 
 export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
@@ -122,19 +122,10 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
     later();
   }
 
-  const person = (bornAt: number, more: Partial<Person> = {}): Person => {
-    const drawn = random();
-    return {
-      manner: drawn < 0.5 ? "obedient" : drawn < 0.8 ? "impatient" : "gone",
-      lane: "exact",
-      bornAt,
-      behindOneAddress: false,
-      servedAt: null,
-      cameBackAt: null,
-      toldMs: [],
-      ...more,
-    };
-  };
+  const person = (bornAt: number, more: Partial<Person> = {}): Person => ({
+    ...somebody(random(), bornAt),
+    ...more,
+  });
   stream(load, (at) => {
     come(person(at), `visitor ${made}`);
   });
@@ -156,6 +147,19 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
   await clock.advance(WINDOW_MS);
   await ended;
   return { people, kept, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), snapshot };
+}
+
+/** A visitor of the manner that a number from 0 to 1 draws. */
+export function somebody(drawn: number, bornAt: number): Person {
+  return {
+    manner: drawn < 0.5 ? "obedient" : drawn < 0.8 ? "impatient" : "gone",
+    lane: "exact",
+    bornAt,
+    behindOneAddress: false,
+    servedAt: null,
+    cameBackAt: null,
+    toldMs: [],
+  };
 }
 
 /** Those who came after the ramp and long enough before the end. */

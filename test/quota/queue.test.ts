@@ -1,0 +1,179 @@
+/** The lines of the queue, one comparison at a time: who is first and last, what a newcomer would stand behind, and who counts as waiting. */
+import { beforeEach, describe, expect, test } from "@jest/globals";
+import type { Lane } from "../../src/quota/quota.js";
+import type { Share } from "../../src/quota/scheduler/fair-share.js";
+import type { Kind } from "../../src/quota/scheduler/priority.js";
+import { GONE, kindOf, Queue, type Waiter } from "../../src/quota/scheduler/queue.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { ask } from "./support/asks.js";
+
+const NONE: Share = { network: 0, client: 0 };
+const LITTLE: Share = { network: 0, client: 1 };
+const MUCH: Share = { network: 1, client: 0 };
+const LANES: Partial<Record<Kind, Lane>> = { cart: "checkout", refresh: "refresh", suggestion: "suggestion" };
+
+let clock: FakeClock;
+let queue: Queue;
+let late: Waiter[];
+beforeEach(() => {
+  clock = new FakeClock();
+  late = [];
+  queue = new Queue({
+    clock,
+    most: 6,
+    mostPerClient: 2,
+    onLate: (waiter) => late.push(waiter),
+    onGone: () => {},
+  });
+});
+
+function join(
+  client: string,
+  kind: Kind,
+  share: Share,
+  rank = 0,
+  signal = new AbortController().signal,
+): void {
+  const lane = LANES[kind] ?? "exact";
+  const request = ask({ client, lane, signal, maxWaitMs: Infinity });
+  queue.join(request, { kind, share, rank, askedAt: rank, key: client }).catch((error: unknown) => {
+    expect(error).toBe(GONE);
+  });
+}
+
+const ends = (kind: Kind): (string | undefined)[] => [
+  queue.first(kind)?.request.client,
+  queue.last(kind)?.request.client,
+];
+
+/** Everybody of one kind in the order in which they go. */
+function order(kind: Kind): string[] {
+  const gone: string[] = [];
+  for (let first = queue.first(kind); first !== undefined; first = queue.first(kind)) {
+    gone.push(first.request.client);
+    first.leave();
+  }
+  return gone;
+}
+
+describe("a line", () => {
+  test("is in the order of what each had, then of ranks, then of coming", () => {
+    join("much", "newcomer", MUCH, 1);
+    join("little later", "newcomer", LITTLE, 7);
+    join("none", "newcomer", NONE, 9);
+    join("little", "newcomer", LITTLE, 5);
+    join("little as early", "newcomer", LITTLE, 5);
+    expect(ends("newcomer")).toEqual(["none", "much"]);
+    expect(order("newcomer")).toEqual(["none", "little", "little as early", "little later", "much"]);
+  });
+
+  test("compares the network before the client", () => {
+    join("busy in a calm network", "newcomer", { network: 1, client: 9 });
+    join("calm in a busy network", "newcomer", { network: 2, client: 0 });
+    join("calm in a calm network", "newcomer", { network: 1, client: 8 });
+    expect(order("newcomer")).toEqual([
+      "calm in a calm network",
+      "busy in a calm network",
+      "calm in a busy network",
+    ]);
+  });
+
+  test("is left from anywhere, and the others stay", () => {
+    const gone = new AbortController();
+    join("none", "newcomer", NONE);
+    join("little", "newcomer", LITTLE, 1, gone.signal);
+    join("little too", "newcomer", LITTLE, 2);
+    join("much", "newcomer", MUCH);
+    gone.abort();
+    expect(queue.size).toBe(3);
+    queue.last("newcomer")?.leave();
+    expect([queue.size, ...ends("newcomer")]).toEqual([2, "none", "little too"]);
+    expect(order("newcomer")).toEqual(["none", "little too"]);
+  });
+
+  test("is each kind's own, of which the first can be compared", () => {
+    join("cart", "cart", MUCH);
+    join("returner", "returner", LITTLE);
+    join("returner before", "returner", NONE);
+    expect(queue.heads(["cart", "newcomer", "returner"])).toEqual({ cart: MUCH, returner: NONE });
+    expect(queue.heads(["newcomer", "cart"])).toEqual({ cart: MUCH });
+    expect([queue.waiting("returner"), queue.waiting("newcomer")]).toEqual([2, 0]);
+  });
+});
+
+test("somebody new stands behind those who had less or as much, of their own kind and of the other", () => {
+  for (const share of [NONE, LITTLE]) join("newcomer", "newcomer", share);
+  for (const share of [NONE, MUCH]) join("returner", "returner", share);
+  join("cart", "cart", NONE);
+  const expected = { carts: 0, reserved: 0 };
+  const ahead = (kind: "cart" | "newcomer" | "returner", share: Share) => {
+    const { own, ownEquals, othersWithLess, othersEqual } = queue.ahead(kind, share, expected);
+    return [own, ownEquals, othersWithLess, othersEqual];
+  };
+  expect(ahead("newcomer", NONE)).toEqual([1, 1, 0, 1]);
+  expect(ahead("newcomer", LITTLE)).toEqual([2, 1, 1, 0]);
+  expect(ahead("newcomer", MUCH)).toEqual([2, 0, 1, 1]);
+  expect(ahead("returner", NONE)).toEqual([1, 1, 0, 1]);
+  expect(ahead("returner", LITTLE)).toEqual([1, 0, 1, 1]);
+  expect(ahead("returner", MUCH)).toEqual([2, 1, 2, 0]);
+  expect(ahead("cart", NONE).slice(0, 2)).toEqual([1, 1]);
+});
+
+test("somebody new stands behind carts, reservations and renewals, and those that are expected meanwhile", () => {
+  join("cart", "cart", NONE);
+  join("reserved", "reserved", NONE);
+  join("reserved too", "reserved", NONE);
+  join("refresh", "refresh", NONE);
+  expect(queue.ahead("newcomer", NONE, { carts: 2.9, reserved: 4 })).toMatchObject({
+    carts: 3,
+    reserved: 6,
+    refresh: 1,
+  });
+});
+
+describe("who waits", () => {
+  test("is a visitor, unless the work is nobody's, also once such work has left", () => {
+    const gone = new AbortController();
+    join("a", "refresh", NONE, 0, gone.signal);
+    join("a", "suggestion", NONE);
+    expect([queue.size, queue.visitors, queue.hasOthers("b")]).toEqual([2, 0, false]);
+    join("a", "newcomer", NONE);
+    expect([queue.visitors, queue.hasOthers("a"), queue.hasOthers("b")]).toEqual([1, false, true]);
+    gone.abort();
+    expect([queue.size, queue.visitors, queue.hasOthers("a"), queue.hasOthers("b")]).toEqual([
+      2,
+      1,
+      false,
+      true,
+    ]);
+  });
+
+  test("finds room up to the bounds, and each client up to its own where others want calls", () => {
+    join("a", "newcomer", NONE);
+    expect(queue.hasRoom("a", true)).toBe(true);
+    join("a", "returner", NONE);
+    expect([queue.hasRoom("a", true), queue.hasRoom("a", false), queue.hasRoom("b", true)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    queue.first("returner")?.leave();
+    expect(queue.hasRoom("a", true)).toBe(true);
+    for (let n = 0; n < 5; n += 1) join(`other ${n}`, "newcomer", NONE);
+    expect([queue.size, queue.hasRoom("b", false)]).toEqual([6, false]);
+    queue.first("newcomer")?.leave();
+    expect(queue.hasRoom("b", false)).toBe(true);
+  });
+
+  test("waits as what it came as, unless its request has become more or less urgent", () => {
+    expect(
+      (["newcomer", "returner", "reserved", "cart", "refresh"] as const).map((kind) => kindOf("exact", kind)),
+    ).toEqual(["newcomer", "returner", "reserved", "newcomer", "newcomer"]);
+    expect(kindOf("checkout", "returner")).toBe("cart");
+    expect(kindOf("checkout", "reserved")).toBe("reserved");
+    expect([kindOf("refresh", "newcomer"), kindOf("suggestion", "newcomer")]).toEqual([
+      "refresh",
+      "suggestion",
+    ]);
+  });
+});

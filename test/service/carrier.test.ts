@@ -1,0 +1,129 @@
+/** 500 users of a mobile carrier behind one address: alone they have the whole budget, and others meet them as one busy visitor. */
+import { afterEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { FakeClock } from "../support/fake-clock.js";
+import {
+  type Answer,
+  bearer,
+  CHECK,
+  callsOf,
+  type Service,
+  startService,
+  until,
+} from "../support/service.js";
+
+const BUDGET = 57;
+const STEP_MS = 1000;
+const MINUTE_MS = 60_000;
+const MINUTES = 5;
+const PATIENCE_MS = 8000;
+const CARRIER = "192.0.2.1";
+const RETAIL = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+premium: { markupPercent: "15" }
+`;
+
+const overview = z.object({ quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }) });
+const told = z.object({ retryAfter: z.int() });
+
+interface User {
+  readonly address: string;
+  readonly name: string;
+  readonly comesAt: number;
+  servedAt: number | null;
+}
+
+let service: Service;
+let clock: FakeClock;
+afterEach(async () => {
+  await service.close();
+});
+
+async function start(): Promise<void> {
+  clock = new FakeClock();
+  // A budget that has been left alone for a while.
+  service = await startService({
+    clock,
+    retail: RETAIL,
+    env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60", CLIENT_COLD_PER_MINUTE: "20" },
+  });
+  await clock.advance(2 * MINUTE_MS);
+}
+
+/** Users who come evenly over some time; each asks for a name of its own. */
+function users(count: number, address: (n: number) => string, overMs: number): User[] {
+  const now = clock.monotonic();
+  return Array.from({ length: count }, (_, n) => ({
+    address: address(n),
+    name: `name-${address(n).replaceAll(".", "-")}-${n}.af`,
+    comesAt: now + (n * overMs) / count,
+    servedAt: null,
+  }));
+}
+
+/** Lets all of them ask, and come back at the second that they are told, for so long. */
+async function play(all: readonly User[], forMs: number): Promise<void> {
+  const due = new Map<User, number>(all.map((user) => [user, user.comesAt]));
+  const open = new Set<User>();
+  const answered = (user: User, { status, body }: Answer): void => {
+    open.delete(user);
+    if (status === 200) user.servedAt = clock.monotonic();
+    else due.set(user, clock.monotonic() + told.parse(body).retryAfter * 1000);
+  };
+  const queued = async (): Promise<number> => {
+    const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
+    return overview.parse(body).quota.lanes.exact.queued;
+  };
+  for (let passedMs = 0; passedMs < forMs; passedMs += STEP_MS) {
+    for (const [user, at] of due) {
+      if (at > clock.monotonic()) continue;
+      due.delete(user);
+      open.add(user);
+      const headers = { "X-Forwarded-For": user.address };
+      void service.ask(`/v1/availability?domain=${user.name}`, { headers }).then((answer) => {
+        answered(user, answer);
+      });
+    }
+    if (open.size > 0) await until(async () => (await queued()) === open.size, "everybody's answer or wait");
+    await clock.advance(STEP_MS);
+  }
+  // Nobody is left waiting.
+  for (; open.size > 0; await clock.advance(STEP_MS)) await queued();
+}
+
+const atOnce = (all: readonly User[]): number =>
+  all.filter(({ servedAt, comesAt }) => servedAt !== null && servedAt - comesAt <= PATIENCE_MS + STEP_MS)
+    .length / all.length;
+
+describe("500 users behind one address", () => {
+  test("alone get the whole budget, minute after minute", async () => {
+    await start();
+    const all = users(500, () => CARRIER, MINUTE_MS);
+    const began = clock.monotonic();
+    const before = callsOf(service.sandbox, CHECK);
+    await play(all, MINUTES * MINUTE_MS);
+    const served = all.filter(({ servedAt }) => servedAt !== null && servedAt - began <= MINUTES * MINUTE_MS);
+    expect(callsOf(service.sandbox, CHECK) - before).toBeGreaterThanOrEqual(0.95 * MINUTES * BUDGET);
+    expect(served.length).toBeGreaterThanOrEqual(0.95 * MINUTES * BUDGET);
+    expect(service.sandbox.stats().credentials[0]?.rejected429).toBe(0);
+  }, 120_000);
+
+  test("leave 50 others beside them what one busy visitor leaves them", async () => {
+    const shareBeside = async (crowd: number): Promise<number> => {
+      await start();
+      // A busy visitor asks as often as one client may while others want calls.
+      const busy = users(crowd, () => CARRIER, crowd === 500 ? MINUTE_MS : 3 * MINUTE_MS);
+      const others = users(50, (n) => `198.51.100.${n}`, 3 * MINUTE_MS);
+      await play([...busy, ...others], 3.25 * MINUTE_MS);
+      return atOnce(others);
+    };
+    const besideOne = await shareBeside(60);
+    await service.close();
+    const besideMany = await shareBeside(500);
+    expect(besideOne).toBeGreaterThanOrEqual(0.98);
+    // At the end of the first minute, whose burst the address had to itself, one or two come back once.
+    expect(besideMany).toBeGreaterThanOrEqual(besideOne - 0.05);
+  }, 120_000);
+});
