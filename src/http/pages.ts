@@ -6,8 +6,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Request, type Response, Router } from "express";
-import { ServiceError } from "../errors.js";
 import { ROOT } from "../root.js";
+import { type AssetFile, createAssets } from "./assets.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./static-files.js";
@@ -49,69 +49,53 @@ export interface PageSettings {
 export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettings): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const contentSecurityPolicy = policy(checkoutUrl);
-  const files = readFiles((path) =>
-    path.startsWith("storefront/") ? storefront : !path.startsWith("checkout/") || demoCheckout !== null,
-  );
-  const shop = files.get("storefront/index.html");
-  if (shop) files.set("storefront/index.html", filled(shop, inAttribute(checkoutUrl ?? "")));
-  const served = new Map([...files].map(([path, file]) => [path, toServe(file)] as const));
+  const pages = ["operator", ...(storefront ? ["storefront"] : []), ...(demoCheckout ? ["checkout"] : [])];
+  const isShown = (path: string): boolean =>
+    !path.includes("/") || pages.some((page) => path.startsWith(`${page}/`));
+  const files = readFiles(isShown);
+  const isPage = (path: string): boolean => path.endsWith(".html");
+  const assets = createAssets(new Map([...files].filter(([path]) => !isPage(path))), {
+    prefix: "/assets/",
+    otherwise: "no-store",
+  });
 
-  async function send(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
-    if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
-    return file.send(request, response);
+  /** The page, with this in the place that it leaves open. */
+  function pageOf(name: string, text = "", status = 200): StaticFile {
+    const file = files.get(`${name}/index.html`);
+    if (file === undefined) throw new Error(`there is no page ${name} in dist; run npm run build`);
+    const html = assets.linkedIn(file.content.toString("utf8")).replace("{{}}", () => text);
+    const headers = { "Content-Security-Policy": contentSecurityPolicy };
+    return staticFile(html, { type: file.type, status, cacheControl: "no-store", headers });
   }
-  function sendPage(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
-    response.set("Content-Security-Policy", contentSecurityPolicy);
-    return send(request, response, file);
-  }
-  function page(path: string, name: string): void {
-    route(router, path, {
-      GET: (request, response) => sendPage(request, response, served.get(`${name}/index.html`)),
-    });
+  function page(path: string, file: StaticFile): void {
+    route(router, path, { GET: (request, response) => file.send(request, response) });
   }
 
-  if (storefront) page("/", "storefront");
-  page("/staff", "operator");
+  if (storefront) page("/", pageOf("storefront", inAttribute(checkoutUrl ?? "")));
+  page("/staff", pageOf("operator"));
   if (demoCheckout !== null) {
     const show = (request: Request, response: Response, view: CheckoutView): Promise<void> => {
       const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
-      const file = files.get("checkout/index.html");
-      return sendPage(request, response, file && toServe(filled(file, asData(view)), status));
+      return pageOf("checkout", asData(view), status).send(request, response);
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),
       FORM: async (request, response) => show(request, response, await demoCheckout(request.body)),
     });
   }
-  route(router, "/assets/*path", {
-    GET: (request, response) =>
-      send(request, response, served.get([request.params["path"]].flat().join("/"))),
-  });
+  assets.serve(router);
   return router;
 }
 
-interface PageFile {
-  readonly type: string;
-  readonly plain: string | Buffer;
-}
-
-function toServe({ type, plain }: PageFile, status = 200): StaticFile {
-  return staticFile(plain, { type, status, cacheControl: "no-store" });
-}
-
-function readFiles(wanted: (path: string) => boolean): Map<string, PageFile> {
-  const files = new Map<string, PageFile>();
+function readFiles(wanted: (path: string) => boolean): Map<string, AssetFile> {
+  const files = new Map<string, AssetFile>();
   for (const name of readdirSync(PAGES, { recursive: true, encoding: "utf8" })) {
     const path = name.split(sep).join("/");
     const type = TYPES[extname(path)];
-    if (type !== undefined && wanted(path)) files.set(path, { type, plain: readFileSync(join(PAGES, name)) });
+    if (type !== undefined && wanted(path))
+      files.set(path, { type, content: readFileSync(join(PAGES, name)) });
   }
   return files;
-}
-
-/** The page with this in the place that it leaves open. */
-function filled({ type, plain }: PageFile, text: string): PageFile {
-  return { type, plain: plain.toString("utf8").replace("{{}}", () => text) };
 }
 
 function inAttribute(text: string): string {

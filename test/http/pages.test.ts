@@ -35,10 +35,11 @@ describe("the pages", () => {
     );
     expect(loaded.length).toBeGreaterThan(1);
     for (const at of loaded) {
-      expect(at).toMatch(/^\/assets\//);
+      expect(at).toMatch(/^\/assets\/.*\.[0-9a-f]{12}\.\w+$/);
       await request(app)
         .get(at)
         .expect(200)
+        .expect("cache-control", "public, max-age=31536000, immutable")
         .expect("content-type", /^(?:text\/(?:css|javascript)|image\/svg)/);
     }
   });
@@ -51,12 +52,25 @@ describe("the pages", () => {
     expect(small.text).toBe(plain.text);
   });
 
-  it.each(["", "operator/", ".tsbuildinfo", "tsconfig.json", "..%2f..%2fpackage.json", "../main.js"])(
-    "nothing else can be had: /assets/%s",
-    async (path) => {
-      await request(app).get(`/assets/${path}`).expect(404);
-    },
-  );
+  it("are served with an asset of another release too, which nobody may keep", async () => {
+    const plain = await request(app).get("/assets/storefront/storefront.css").expect(200);
+    const other = await request(app).get("/assets/storefront/storefront.0123456789ab.css").expect(200);
+    for (const { headers } of [plain, other]) expect(headers["cache-control"]).toBe("no-store");
+    expect(other.text).toBe(plain.text);
+  });
+
+  it.each([
+    "",
+    "operator/",
+    "storefront/index.html",
+    "storefront/nothing.0123456789ab.css",
+    ".tsbuildinfo",
+    "tsconfig.json",
+    "..%2f..%2fpackage.json",
+    "../main.js",
+  ])("nothing else can be had: /assets/%s", async (path) => {
+    await request(app).get(`/assets/${path}`).expect(404);
+  });
 
   it("answer HEAD, and refuse what they do not have", async () => {
     await request(app).head("/").expect(200);
