@@ -47,7 +47,7 @@ import {
   stateReaders,
 } from "./http/overview.js";
 import { parseQuery, type PurgeWish } from "./http/parse.js";
-import { pageRoutes } from "./http/pages.js";
+import { createPages } from "./http/pages.js";
 import { explainProblem, problemHandler, refuseUnreadable } from "./http/problems.js";
 import { visitorQuestions } from "./http/questions.js";
 import { quickRefusals } from "./http/quick-refusals.js";
@@ -519,19 +519,19 @@ export function createApp(settings: AppSettings): App {
   if (config.securityContact !== null)
     route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, () => clock.now()) });
   route(app, "/problems/:code", { GET: explainProblem });
-  app.use(
-    pageRoutes({
-      storefront: config.demoStorefront,
-      checkoutUrl: config.checkoutUrl,
-      demoCheckout:
-        config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, () => clock.now()) : null,
-    }),
-  );
+  const pages = createPages({
+    storefront: config.demoStorefront,
+    checkoutUrl: config.checkoutUrl,
+    demoCheckout:
+      config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, () => clock.now()) : null,
+    shop: () => policies.config().shop,
+  });
+  app.use(pages.routes);
   app.use(docsRouter(() => openApiDocument({ version: settings.version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");
   });
-  app.use(problemHandler(log, onProblem));
+  app.use(problemHandler(log, onProblem, pages.missing));
 
   const answeredAtOnce = fastPath({
     questions,
