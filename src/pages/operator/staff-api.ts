@@ -1,7 +1,7 @@
 /** The requests of the page, each with the token. Every failure is a StaffProblem with a message for staff. */
-import type { components } from "../../../client/src/schema.js";
+import type { StaffComponents } from "../../../client/src/staff.js";
 
-type Schemas = components["schemas"];
+type Schemas = StaffComponents["schemas"];
 export type Overview = Schemas["Overview"];
 export type Tier = Schemas["Tier"];
 export type Balance = Schemas["Balance"];
