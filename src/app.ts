@@ -36,6 +36,7 @@ import { createSharedLimit } from "./http/edge/shared-limit.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { healthRoutes } from "./http/health.js";
+import { createHistory } from "./http/history.js";
 import { openApiDocument } from "./http/openapi.js";
 import {
   fleetFigures,
@@ -389,6 +390,7 @@ export function createApp(settings: AppSettings): App {
     clock,
     log,
   });
+  const history = createHistory(overview, clock);
   const warnings = priceWarnings(prices, policies, clock);
   const health = () =>
     healthChecks({
@@ -507,6 +509,7 @@ export function createApp(settings: AppSettings): App {
       audit,
       ask,
       overview,
+      history: history.present,
       purge,
       now: () => clock.now(),
     }),
@@ -562,7 +565,14 @@ export function createApp(settings: AppSettings): App {
       await invalidation?.known(REDIS_AT_START_MS);
       await prices.restore();
       phase = "ready";
-      const stops = [prices.keepWarm(), account.keepWarm(), policies.watch(), trials(), stateDir?.watch()];
+      const stops = [
+        prices.keepWarm(),
+        account.keepWarm(),
+        policies.watch(),
+        trials(),
+        history.keep(),
+        stateDir?.watch(),
+      ];
       stopWork = () => {
         for (const stop of stops) stop?.();
       };

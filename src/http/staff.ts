@@ -41,6 +41,7 @@ export interface StaffParts {
   readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
+  readonly history: () => object;
   /** Resolves once the other replicas have been told too. */
   readonly purge: (what: PurgeWish) => Promise<Readonly<Record<string, number>>>;
   readonly now: () => number;
@@ -198,6 +199,14 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: (request, response) => {
       readQuery(request.query, []);
       response.json(parts.overview());
+    },
+  });
+
+  route(router, "/v1/staff/history", {
+    before: read,
+    GET: (request, response) => {
+      readQuery(request.query, []);
+      response.json(parts.history());
     },
   });
 

@@ -42,7 +42,7 @@ describe("the document", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const customers = "domains get, domains/{domain} get";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, audit get, cache/purge post";
+      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, history get, audit get, cache/purge post";
     const service =
       "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([

@@ -38,6 +38,7 @@ const SHAPES = {
   PricePreview: operator.pricePreviewShape,
   Act: operator.actShape,
   Audit: operator.auditShape,
+  History: operator.historyShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
   KeySet: service.keySetShape,

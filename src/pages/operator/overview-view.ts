@@ -2,7 +2,7 @@
 import { byId, element } from "../element.js";
 import type { Alarm, Alarms } from "./alarms.js";
 import { type Chart, chart } from "./chart.js";
-import { figuresOf, hitRate, LANES } from "./figures.js";
+import { figuresOf, hitRate, LANES } from "../../http/figures.js";
 import type { Overview } from "./staff-api.js";
 import { table } from "./table.js";
 
