@@ -1,12 +1,6 @@
 /** What staff must see first, from all parts of the page, each with what to do about it: in the list, at the top of the page and in the tab's title. */
 import { byId, element } from "../element.js";
-
-export interface Alarm {
-  readonly level: "bad" | "warn";
-  readonly text: string;
-  /** What to do about it. */
-  readonly todo: string;
-}
+import type { Alarm } from "./alarm.js";
 
 export interface Alarms {
   /** Each part of the page replaces its own. */

@@ -1,6 +1,7 @@
 /** All domains, those first that have expired or will soon: by name, with search and sorting, and the calendar months in which some expire. */
 import { byId, element } from "../element.js";
-import type { Alarm, Alarms } from "./alarms.js";
+import type { Alarm } from "./alarm.js";
+import type { Alarms } from "./alarms.js";
 import { dayOf, expiring, type Expiring, type Month, monthsAhead } from "./expiry.js";
 import type { DomainRecord, Domains } from "./staff-api.js";
 import { type Column, table } from "./table.js";

@@ -1,6 +1,6 @@
 /** What is wrong by the overview, and what to do about each. */
 import type { Figures } from "../../http/figures.js";
-import type { Alarm } from "./alarms.js";
+import type { Alarm } from "./alarm.js";
 import type { Overview } from "./staff-api.js";
 
 const count = new Intl.NumberFormat("en");
@@ -13,7 +13,11 @@ const REFUSED_LATELY_MS = 60_000;
 const LONG_WAIT_MS = 3_000;
 const VISITORS = ["checkout", "exact", "search"] as const;
 
-export function overviewAlarms(overview: Overview, { waitMs }: Pick<Figures, "waitMs">): Alarm[] {
+type Source = Pick<Overview, "credentials" | "quota" | "redis" | "upstream" | "unexpected" | "promises"> & {
+  readonly prices: Pick<Overview["prices"], "known" | "doubtful" | "config">;
+};
+
+export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "waitMs">): Alarm[] {
   const { quota, upstream, prices } = overview;
   const alarms: Alarm[] = [];
   const add = (isOn: boolean, level: Alarm["level"], text: string, todo: string): void => {
@@ -78,7 +82,7 @@ export function overviewAlarms(overview: Overview, { waitMs }: Pick<Figures, "wa
 
 type Add = (isOn: boolean, level: Alarm["level"], text: string, todo: string) => void;
 
-function credentialAlarms({ credentials }: Overview, add: Add): void {
+function credentialAlarms({ credentials }: Source, add: Add): void {
   const refused = credentials.filter((one) => one.refused);
   const all = refused.length === credentials.length;
   const todo = "Check it in the reseller portal and replace the secret file; no restart is needed.";
@@ -87,7 +91,7 @@ function credentialAlarms({ credentials }: Overview, add: Add): void {
     add(true, "warn", `The registry refuses the ${role} credential.`, todo);
 }
 
-function redisAlarms({ redis }: Overview, add: Add): void {
+function redisAlarms({ redis }: Source, add: Add): void {
   const share = "Each replica uses its own share of the quota.";
   add(
     redis === "refusing",
