@@ -1,5 +1,5 @@
 /** A few of the last answers: used again for as long as the service allows, and then asked for with their ETag. */
-export interface Remembered {
+interface Remembered {
   readonly etag: string;
   readonly text: string;
   readonly freshUntilMs: number;

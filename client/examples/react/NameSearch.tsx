@@ -6,19 +6,19 @@ import {
   type SearchState,
   type TypedSearch,
 } from "af-storefront-client";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 
 const client = createClient({ baseUrl: "https://names.example.af" });
 
 function useNameSearch(): readonly [SearchState | null, TypedSearch | null] {
   const [state, setState] = useState<SearchState | null>(null);
-  const search = useRef<TypedSearch | null>(null);
+  const [search, setSearch] = useState<TypedSearch | null>(null);
   useEffect(() => {
     const started = searchAsYouType(client, { onChange: setState });
-    search.current = started;
+    setSearch(started);
     return () => started.stop();
   }, []);
-  return [state, search.current];
+  return [state, search];
 }
 
 export function NameSearch({ onAdd }: { readonly onAdd: (name: Availability) => void }) {

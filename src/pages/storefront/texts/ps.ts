@@ -55,7 +55,7 @@ export const ps: Texts = {
   },
   description:
     "خپل نوم د .af لاندې ومومئ: سمدستي وګورئ چې د ثبت وړ دی که نه، بیه یې څو ده او تمدید یې په څو دی.",
-  runBy: (name) => `دا پلورنځی د ${name} دی.`,
+  runBy: (name) => `دا پلورنځی «${name}» چلوي.`,
   yourName: "your-name",
 
   typing: "د لټون لپاره Enter ووهئ.",
