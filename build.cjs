@@ -43,18 +43,26 @@ for (const file of readdirSync(join(__dirname, "dist")))
     rmSync(join(__dirname, "dist", file));
 
 const pages = ["storefront", "operator", "checkout"];
+const plainPages = ["missing"];
 // Whatever lies there is served.
 rmSync(join(__dirname, "dist/pages"), { recursive: true, force: true });
 buildSync({
   ...bundled,
-  entryPoints: pages.flatMap((page) => [`src/pages/${page}/${page}.ts`, `src/pages/${page}/${page}.css`]),
+  entryPoints: [
+    ...pages.map((page) => `src/pages/${page}/${page}.ts`),
+    ...[...pages, ...plainPages].map((page) => `src/pages/${page}/${page}.css`),
+  ],
   outbase: "src/pages",
   outdir: "dist/pages",
   platform: "browser",
   target: "es2022",
   minify: true,
 });
-for (const file of ["icon.svg", ...pages.map((page) => `${page}/index.html`)])
+for (const file of [
+  "icon.svg",
+  "favicon.ico",
+  ...[...pages, ...plainPages].map((page) => `${page}/index.html`),
+])
   cpSync(join(__dirname, "src/pages", file), join(__dirname, "dist/pages", file));
 
 // Copied, so that production installs neither the package nor the telemetry that it depends on.

@@ -103,7 +103,10 @@ export function createApp(settings: AppSettings): App {
     async start() {
       await engine.open();
       phase = "ready";
-      stopWork = engine.work();
+      const stops = [engine.work(), monitoring.keepHistory()];
+      stopWork = () => {
+        for (const stop of stops) stop();
+      };
     },
     drain() {
       phase = "draining";

@@ -2,7 +2,9 @@
  * The storefront service as typed functions: each question is retried when the service says that a retry will help, and whatever goes
  * wrong is a StorefrontProblem. Works wherever `fetch` does, and needs nothing else.
  */
+import { type Call, startCall } from "./call.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
+import { Memory } from "./memory.js";
 import { problemOf, StorefrontProblem } from "./problem.js";
 import type { components, paths } from "./schema.js";
 
@@ -36,6 +38,8 @@ export interface ClientSettings {
   readonly attempts?: number;
   /** A question that the service wants to be asked again later than this is given up at once. Default: 60 s. */
   readonly longestWaitMs?: number;
+  /** How long a call may take, with all its attempts and waits. Default: 2 min. */
+  readonly timeoutMs?: number;
   /** How long a stream may be silent before it is taken for lost; the service speaks every 15 s. Default: 45 s. */
   readonly silenceMs?: number;
 }
@@ -43,6 +47,8 @@ export interface ClientSettings {
 export interface AskOptions {
   /** Ends the question, its waits and its stream; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  /** In place of the client's own. */
+  readonly timeoutMs?: number;
   /** Told before every wait for a retry, so that a page can count down. */
   readonly onWait?: (problem: StorefrontProblem, waitMs: number) => void;
 }
@@ -54,6 +60,8 @@ const RECONNECT_MS = 1_000;
 
 export function createClient(settings: ClientSettings = {}) {
   const { baseUrl = "", attempts = 3, longestWaitMs = 60_000, silenceMs = 45_000 } = settings;
+  const { timeoutMs = 120_000 } = settings;
+  const memory = new Memory();
   // Called without an object: a browser's fetch refuses any other.
   const send = settings.fetch ?? ((url: string, init: RequestInit) => fetch(url, init));
 
@@ -65,27 +73,48 @@ export function createClient(settings: ClientSettings = {}) {
       init.signal?.throwIfAborted();
       throw new StorefrontProblem("unreachable", "The service cannot be reached.", { cause });
     }
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok && response.status !== NOT_MODIFIED) throw await problemOf(response);
     return response;
   }
 
   /** Asks until there is a success, a problem that no wait will help, or no attempt left. */
-  async function ask(path: string, init: RequestInit, { signal, onWait }: AskOptions): Promise<Response> {
+  async function ask(path: string, init: RequestInit, call: Call, onWait: AskOptions["onWait"]) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await once(path, { ...init, signal: signal ?? null });
+        return await once(path, { ...init, signal: call.signal });
       } catch (problem) {
         if (!(problem instanceof StorefrontProblem) || problem.retryAfter === undefined) throw problem;
         const waitMs = problem.retryAfter * 1000;
-        if (attempt >= attempts || waitMs > longestWaitMs) throw problem;
+        if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.leftMs())) throw problem;
         onWait?.(problem, waitMs);
-        await wait(waitMs, signal);
+        await wait(waitMs, call.signal);
       }
     }
   }
 
-  async function get<T>(path: keyof paths, query: Parameters, options: AskOptions): Promise<T> {
-    return bodyOf(await ask(`${path}${searchOf(query)}`, JSON_ONLY, options), options);
+  async function timed<T>(options: AskOptions, run: (call: Call) => Promise<T>): Promise<T> {
+    const call = startCall(options.signal, options.timeoutMs ?? timeoutMs);
+    try {
+      return await run(call);
+    } finally {
+      call.end();
+    }
+  }
+
+  function get<T>(path: keyof paths, query: Parameters, options: AskOptions): Promise<T> {
+    return timed(options, async (call) => {
+      const address = `${path}${searchOf(query)}`;
+      const before = memory.find(address);
+      call.signal.throwIfAborted();
+      if (before !== undefined && before.freshUntilMs > Date.now()) return shaped<T>(before.text);
+      const headers = { ...JSON_ONLY, ...(before && { "If-None-Match": before.etag }) };
+      const response = await ask(address, { headers }, call, options.onWait);
+      const isSame = before !== undefined && response.status === NOT_MODIFIED;
+      const text = isSame ? before.text : await textOf(response, call);
+      const body = shaped<T>(text);
+      memory.keep(address, response, text);
+      return body;
+    });
   }
 
   return {
@@ -108,44 +137,50 @@ export function createClient(settings: ClientSettings = {}) {
       options: AskOptions = {},
     ): AsyncGenerator<SearchEvent, void, undefined> {
       const position: StreamPosition = { lastEventId: "", retryMs: undefined };
+      const call = startCall(options.signal, options.timeoutMs ?? timeoutMs);
       let losses = 0;
-      for (;;) {
-        const response = await ask(
-          `/v1/search${searchOf(query)}`,
-          {
-            headers: {
-              Accept: "text/event-stream, application/json;q=0.5",
-              ...(position.lastEventId !== "" && { "Last-Event-ID": position.lastEventId }),
+      try {
+        for (;;) {
+          const response = await ask(
+            `/v1/search${searchOf(query)}`,
+            {
+              headers: {
+                Accept: "text/event-stream, application/json;q=0.5",
+                ...(position.lastEventId !== "" && { "Last-Event-ID": position.lastEventId }),
+              },
             },
-          },
-          options,
-        );
-        if (!isEventStream(response) || response.body === null) {
-          const { results, complete } = await bodyOf<Search>(response, options);
-          for (const result of results) yield { event: "result", result };
-          yield { event: "done", complete };
-          return;
-        }
-        try {
-          for await (const { event, data } of readEvents(response.body, position, silenceMs)) {
-            if (event === "result") {
-              losses = 0;
-              yield { event, result: shaped<Availability>(data) };
-            } else if (event === "done") {
-              yield { event, complete: shaped<{ readonly complete: boolean }>(data).complete };
-              return;
-            }
+            call,
+            options.onWait,
+          );
+          if (!isEventStream(response) || response.body === null) {
+            const { results, complete } = shaped<Search>(await textOf(response, call));
+            for (const result of results) yield { event: "result", result };
+            yield { event: "done", complete };
+            return;
           }
-        } catch (cause) {
-          options.signal?.throwIfAborted();
-          if (cause instanceof StorefrontProblem) throw cause;
+          try {
+            for await (const { event, data } of readEvents(response.body, position, silenceMs)) {
+              if (event === "result") {
+                losses = 0;
+                yield { event, result: shaped<Availability>(data) };
+              } else if (event === "done") {
+                yield { event, complete: shaped<{ readonly complete: boolean }>(data).complete };
+                return;
+              }
+            }
+          } catch (cause) {
+            call.signal.throwIfAborted();
+            if (cause instanceof StorefrontProblem) throw cause;
+          }
+          losses += 1;
+          const lost = new StorefrontProblem("unreachable", "The event stream broke off.");
+          if (losses >= attempts) throw lost;
+          const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
+          options.onWait?.(lost, waitMs);
+          await wait(waitMs, call.signal);
         }
-        losses += 1;
-        const lost = new StorefrontProblem("unreachable", "The event stream broke off.");
-        if (losses >= attempts) throw lost;
-        const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
-        options.onWait?.(lost, waitMs);
-        await wait(waitMs, options.signal);
+      } finally {
+        call.end();
       }
     },
 
@@ -160,22 +195,21 @@ export function createClient(settings: ClientSettings = {}) {
     },
 
     /** Prices 1 to 20 items together; what is to be registered is checked anew. Orders nothing, so a retry is harmless. */
-    async cart(items: readonly CartItem[], options: AskOptions = {}): Promise<Quotes> {
-      const response = await ask(
-        "/v1/quotes",
-        {
+    cart(items: readonly CartItem[], options: AskOptions = {}): Promise<Quotes> {
+      return timed(options, async (call) => {
+        const init = {
           method: "POST",
-          headers: { ...JSON_ONLY.headers, "Content-Type": "application/json" },
+          headers: { ...JSON_ONLY, "Content-Type": "application/json" },
           body: JSON.stringify({ items }),
-        },
-        options,
-      );
-      return bodyOf(response, options);
+        };
+        return shaped<Quotes>(await textOf(await ask("/v1/quotes", init, call, options.onWait), call));
+      });
     },
   };
 }
 
-const JSON_ONLY = { headers: { Accept: "application/json" } } as const;
+const JSON_ONLY = { Accept: "application/json" } as const;
+const NOT_MODIFIED = 304;
 
 /** `?a=b&c=d,e`; what is undefined is left out. */
 function searchOf(query: Parameters): string {
@@ -189,15 +223,13 @@ function isEventStream(response: Response): boolean {
   return (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
 }
 
-async function bodyOf<T>(response: Response, { signal }: AskOptions): Promise<T> {
-  let text: string;
+async function textOf(response: Response, { signal }: Call): Promise<string> {
   try {
-    text = await response.text();
+    return await response.text();
   } catch (cause) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     throw new StorefrontProblem("unreachable", "The answer broke off.", { status: response.status, cause });
   }
-  return shaped(text);
 }
 
 /** JSON of the shape that the OpenAPI document promises, to which the service's tests hold every answer. */
@@ -211,17 +243,17 @@ function shaped<T>(text: string): T {
   }
 }
 
-function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
     const stop = (): void => {
       clearTimeout(timer);
-      failed(signal?.reason);
+      failed(signal.reason);
     };
     const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
+      signal.removeEventListener("abort", stop);
       done();
     }, ms);
-    signal?.addEventListener("abort", stop, { once: true });
-    if (signal?.aborted === true) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
   });
 }

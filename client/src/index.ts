@@ -1,4 +1,5 @@
 /** Everything that the package offers. */
+export { type Cart, type CartState, createCart, MOST_ITEMS } from "./cart.js";
 export * from "./client.js";
 export {
   type NameQuery,

@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Router } from "express";
 import { ROOT } from "../root.js";
+import { type AssetFile, createAssets } from "./assets.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./static-files.js";
 
 const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
 const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
-/** An hour: the names stay the same when the package is updated. */
-const ASSET_CACHE = "public, max-age=3600";
+/** An hour: these names stay the same when the package is updated. */
+const UNHASHED_CACHE = "public, max-age=3600";
 
 // helmet's own policy upgrades insecure requests, which breaks the page on a plain-http host.
 const PAGE_POLICY = [
@@ -60,7 +61,8 @@ SwaggerUIBundle({
 /** `describe` returns the document when it is first requested: making it takes longer than anything else at startup. */
 export function docsRouter(describe: () => object): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const page = staticFile(PAGE, {
+  const assets = createAssets(assetFiles(), { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
+  const page = staticFile(assets.linkedIn(PAGE), {
     type: "text/html; charset=utf-8",
     cacheControl: "no-store",
     headers: { "Content-Security-Policy": PAGE_POLICY },
@@ -77,18 +79,16 @@ export function docsRouter(describe: () => object): Router {
     },
   });
   route(router, "/docs", { GET: (request, response) => page.send(request, response) });
-  for (const [name, file] of assets()) route(router, `/docs/assets/${name}`, { GET: file.send });
+  assets.serve(router);
   return router;
 }
 
-function assets(): ReadonlyMap<string, StaticFile> {
-  const asset = (content: string | Buffer, type: string): StaticFile =>
-    staticFile(content, { type, cacheControl: ASSET_CACHE });
+function assetFiles(): ReadonlyMap<string, AssetFile> {
   return new Map([
-    ["init.js", asset(INIT, TYPES.js)],
-    ["swagger-ui.css", asset(bundled("swagger-ui.css"), TYPES.css)],
-    ["swagger-ui-bundle.js", asset(bundled("swagger-ui-bundle.js"), TYPES.js)],
-    ["favicon-32x32.png", asset(bundled("favicon-32x32.png"), "image/png")],
+    ["init.js", { type: TYPES.js, content: INIT }],
+    ["swagger-ui.css", { type: TYPES.css, content: bundled("swagger-ui.css") }],
+    ["swagger-ui-bundle.js", { type: TYPES.js, content: bundled("swagger-ui-bundle.js") }],
+    ["favicon-32x32.png", { type: "image/png", content: bundled("favicon-32x32.png") }],
   ]);
 }
 

@@ -8,6 +8,7 @@ import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
 import type { HealthParts } from "./health.js";
+import { createHistory } from "./history.js";
 import {
   fleetFigures,
   healthChecks,
@@ -33,8 +34,12 @@ export interface MonitoringSettings {
 }
 
 export interface Monitoring {
-  overview(): object;
+  overview(): ReturnType<typeof presentOverview>;
+  /** The figures of the last day, as staff see them. */
+  history(): object;
   readonly checks: HealthParts["checks"];
+  /** Starts to keep the figures of a day; returns a function that stops it. */
+  keepHistory(): () => void;
   /** Resolves when the other replicas know that this one has left, or can't be told. */
   close(): Promise<void>;
 }
@@ -87,25 +92,30 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   metrics.unexpected(upstream.unexpected.totals);
   metrics.redis(() => redis?.refusals() ?? {});
 
+  function overview() {
+    const { requests, cold } = refusals();
+    return presentOverview({
+      ...saved(),
+      mode,
+      credentials,
+      upstream,
+      recentCalls: engine.recentCalls,
+      quota: quota(),
+      redis: redisState(),
+      prices,
+      epochs,
+      retailFile: policies.state(),
+      promises: inForce(),
+      rateLimited: { requests, cold },
+      members: fleet.members(),
+    });
+  }
+  const history = createHistory(overview, clock);
+
   return {
-    overview() {
-      const { requests, cold } = refusals();
-      return presentOverview({
-        ...saved(),
-        mode,
-        credentials,
-        upstream,
-        recentCalls: engine.recentCalls,
-        quota: quota(),
-        redis: redisState(),
-        prices,
-        epochs,
-        retailFile: policies.state(),
-        promises: inForce(),
-        rateLimited: { requests, cold },
-        members: fleet.members(),
-      });
-    },
+    overview,
+    history: history.present,
+    keepHistory: history.keep,
     checks,
     close: fleet.close,
   };

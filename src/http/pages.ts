@@ -6,8 +6,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Request, type Response, Router } from "express";
-import { ServiceError } from "../errors.js";
 import { ROOT } from "../root.js";
+import { type AssetFile, createAssets } from "./assets.js";
+import type { ShopIdentity } from "../retail/shop-identity.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./static-files.js";
@@ -22,20 +23,26 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 // helmet's own policy upgrades insecure requests, which breaks the pages on a plain-http host.
-function policy(checkoutUrl: string | null): string {
-  const checkout =
-    checkoutUrl === null ? "'none'" : checkoutUrl.startsWith("/") ? "'self'" : new URL(checkoutUrl).origin;
+function policy({ forms = null, logo = null }: { forms?: string | null; logo?: string | null } = {}): string {
+  const sourceOf = (address: string): string =>
+    address.startsWith("/") ? "'self'" : new URL(address).origin;
+  const pictures = new Set(["'self'", sourceOf(logo ?? "/")]);
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self'",
+    `img-src ${[...pictures].join(" ")}`,
     "connect-src 'self'",
     "base-uri 'none'",
-    `form-action ${checkout}`,
+    `form-action ${forms === null ? "'none'" : sourceOf(forms)}`,
     "frame-ancestors 'none'",
   ].join("; ");
 }
+
+/** A day: its address can't have a hash. */
+const ICON_CACHE = "public, max-age=86400";
+/** On the page for what doesn't exist. */
+const START = '<p><a class="button" href="/">Home · خانه · کور</a></p>';
 
 export interface PageSettings {
   /** Whether the demo page is shown; its files are not there either when it is not. */
@@ -44,74 +51,100 @@ export interface PageSettings {
   readonly checkoutUrl: string | null;
   /** Null: there is no checkout here. */
   readonly demoCheckout: DemoCheckout | null;
+  /** Who runs the shop; another object when that changes. */
+  readonly shop: () => ShopIdentity;
 }
 
-export function pageRoutes({ storefront, checkoutUrl, demoCheckout }: PageSettings): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  const contentSecurityPolicy = policy(checkoutUrl);
-  const files = readFiles((path) =>
-    path.startsWith("storefront/") ? storefront : !path.startsWith("checkout/") || demoCheckout !== null,
-  );
-  const shop = files.get("storefront/index.html");
-  if (shop) files.set("storefront/index.html", filled(shop, inAttribute(checkoutUrl ?? "")));
-  const served = new Map([...files].map(([path, file]) => [path, toServe(file)] as const));
+export interface Pages {
+  readonly routes: Router;
+  /** For people who follow a link to a page that doesn't exist. */
+  readonly missing: StaticFile;
+}
 
-  async function send(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
-    if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
-    return file.send(request, response);
+export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: PageSettings): Pages {
+  const router = Router({ caseSensitive: true, strict: true });
+  const pages = [
+    "operator",
+    "missing",
+    ...(storefront ? ["storefront"] : []),
+    ...(demoCheckout ? ["checkout"] : []),
+  ];
+  const isShown = (path: string): boolean =>
+    !path.includes("/") || pages.some((page) => path.startsWith(`${page}/`));
+  const files = readFiles(isShown);
+  const isPage = (path: string): boolean => path.endsWith(".html");
+  const assets = createAssets(new Map([...files].filter(([path]) => !isPage(path))), {
+    prefix: "/assets/",
+    otherwise: "no-store",
+  });
+
+  /** The page, with texts in the places that it leaves open. */
+  function pageOf(
+    name: string,
+    {
+      fill = {},
+      csp = policy(),
+      status = 200,
+    }: { fill?: Readonly<Record<string, string>>; csp?: string; status?: number } = {},
+  ): StaticFile {
+    const file = files.get(`${name}/index.html`);
+    if (file === undefined) throw new Error(`there is no page ${name} in dist; run npm run build`);
+    const html = assets
+      .linkedIn(file.content.toString("utf8"))
+      .replace(/\{\{(\w+)\}\}/g, (_slot, slot: string) => fill[slot] ?? "");
+    const headers = { "Content-Security-Policy": csp };
+    return staticFile(html, { type: file.type, status, cacheControl: "no-store", headers });
   }
-  function sendPage(request: Request, response: Response, file: StaticFile | undefined): Promise<void> {
-    response.set("Content-Security-Policy", contentSecurityPolicy);
-    return send(request, response, file);
-  }
-  function page(path: string, name: string): void {
-    route(router, path, {
-      GET: (request, response) => sendPage(request, response, served.get(`${name}/index.html`)),
+
+  const storefrontOf = (identity: ShopIdentity): StaticFile =>
+    pageOf("storefront", {
+      fill: {
+        checkout: inAttribute(checkoutUrl ?? ""),
+        shop: asData({ ...identity, sells: checkoutUrl !== null && demoCheckout === null }),
+      },
+      csp: policy({ forms: checkoutUrl, logo: identity.logo }),
+    });
+  if (storefront) {
+    let identity = shop();
+    let page = storefrontOf(identity);
+    route(router, "/", {
+      GET: (request, response) => {
+        if (identity !== shop()) page = storefrontOf((identity = shop()));
+        return page.send(request, response);
+      },
     });
   }
-
-  if (storefront) page("/", "storefront");
-  page("/staff", "operator");
+  const staff = pageOf("operator");
+  route(router, "/staff", { GET: (request, response) => staff.send(request, response) });
   if (demoCheckout !== null) {
     const show = (request: Request, response: Response, view: CheckoutView): Promise<void> => {
       const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
-      const file = files.get("checkout/index.html");
-      return sendPage(request, response, file && toServe(filled(file, asData(view)), status));
+      return pageOf("checkout", { fill: { view: asData(view) }, status }).send(request, response);
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),
       FORM: async (request, response) => show(request, response, await demoCheckout(request.body)),
     });
   }
-  route(router, "/assets/*path", {
-    GET: (request, response) =>
-      send(request, response, served.get([request.params["path"]].flat().join("/"))),
+  const icon = staticFile(readFileSync(join(PAGES, "favicon.ico")), {
+    type: "image/x-icon",
+    cacheControl: ICON_CACHE,
   });
-  return router;
+  route(router, "/favicon.ico", { GET: (request, response) => icon.send(request, response) });
+  assets.serve(router);
+  const missing = pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
+  return { routes: router, missing };
 }
 
-interface PageFile {
-  readonly type: string;
-  readonly plain: string | Buffer;
-}
-
-function toServe({ type, plain }: PageFile, status = 200): StaticFile {
-  return staticFile(plain, { type, status, cacheControl: "no-store" });
-}
-
-function readFiles(wanted: (path: string) => boolean): Map<string, PageFile> {
-  const files = new Map<string, PageFile>();
+function readFiles(wanted: (path: string) => boolean): Map<string, AssetFile> {
+  const files = new Map<string, AssetFile>();
   for (const name of readdirSync(PAGES, { recursive: true, encoding: "utf8" })) {
     const path = name.split(sep).join("/");
     const type = TYPES[extname(path)];
-    if (type !== undefined && wanted(path)) files.set(path, { type, plain: readFileSync(join(PAGES, name)) });
+    if (type !== undefined && wanted(path))
+      files.set(path, { type, content: readFileSync(join(PAGES, name)) });
   }
   return files;
-}
-
-/** The page with this in the place that it leaves open. */
-function filled({ type, plain }: PageFile, text: string): PageFile {
-  return { type, plain: plain.toString("utf8").replace("{{}}", () => text) };
 }
 
 function inAttribute(text: string): string {

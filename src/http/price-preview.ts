@@ -25,6 +25,7 @@ const SECTIONS = [
   "promotions",
   "promise",
   "suggestions",
+  "shop",
 ] as const satisfies readonly (keyof RetailConfig)[];
 
 export function presentPreview(text: string, { policies, prices, nowMs }: PreviewParts) {

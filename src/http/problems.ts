@@ -6,15 +6,20 @@ import type { Log } from "../logger.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./openapi/problems.js";
 import { render, type Rendered, sendRendered } from "./rendered.js";
+import type { StaticFile } from "./static-files.js";
 
 /** Whole seconds, rounded up so that a retry at that second isn't too early. */
 export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000));
 }
 
-/** The last middleware: every error becomes a problem. */
-export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): ErrorRequestHandler {
-  return (error: unknown, request: Request, response: Response, next) => {
+/** The last middleware: every error becomes a problem; `missing` is for people who follow a link to a page that doesn't exist. */
+export function problemHandler(
+  log: Log,
+  onProblem: (code: ErrorCode) => void,
+  missing: StaticFile | null = null,
+): ErrorRequestHandler {
+  return async (error: unknown, request: Request, response: Response, next) => {
     const problem = serviceErrorOf(error);
     const context = contextOf(request);
     context.code = problem.code;
@@ -28,8 +33,18 @@ export function problemHandler(log: Log, onProblem: (code: ErrorCode) => void): 
       return;
     }
     response.removeHeader("ETag");
+    if (problem.code === "not_found" && missing !== null && isForPeople(request)) {
+      await missing.send(request, response);
+      return;
+    }
     sendRendered(response, renderProblem(problem, context.id));
   };
+}
+
+/** A browser opens pages with an Accept header that names HTML first; the API's answers are the same for everybody. */
+function isForPeople(request: Request): boolean {
+  if (/^\/(?:v1|problems|\.well-known)\//.test(request.path)) return false;
+  return request.accepts(["application/problem+json", "application/json", "text/html"]) === "text/html";
 }
 
 /** Renders an error as an answer. */

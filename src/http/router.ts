@@ -19,7 +19,7 @@ import { createTokenGuesses } from "./edge/token-guesses.js";
 import { HEALTH_PATHS, healthRoutes } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
 import { openApiDocument } from "./openapi.js";
-import { pageRoutes } from "./pages.js";
+import { createPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
 import { explainProblem, problemHandler } from "./problems.js";
 import type { QuestionKind } from "./questions.js";
@@ -95,6 +95,7 @@ export function createRouter(parts: RouterParts): Express {
       audit,
       ask,
       overview: monitoring.overview,
+      history: monitoring.history,
       purge: engine.purge,
       now,
     }),
@@ -108,13 +109,18 @@ export function createRouter(parts: RouterParts): Express {
   if (config.securityContact !== null)
     route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, now) });
   route(app, "/problems/:code", { GET: explainProblem });
-  const demoCheckout = config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null;
-  app.use(pageRoutes({ storefront: config.demoStorefront, checkoutUrl: config.checkoutUrl, demoCheckout }));
+  const pages = createPages({
+    storefront: config.demoStorefront,
+    checkoutUrl: config.checkoutUrl,
+    demoCheckout: config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null,
+    shop: () => policies.config().shop,
+  });
+  app.use(pages.routes);
   app.use(docsRouter(() => openApiDocument({ version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing under this address.");
   });
-  app.use(problemHandler(log, parts.onProblem));
+  app.use(problemHandler(log, parts.onProblem, pages.missing));
   return app;
 }
 

@@ -40,6 +40,7 @@ export interface StaffParts {
   readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => object;
+  readonly history: () => object;
   readonly purge: Engine["purge"];
   readonly now: () => number;
 }
@@ -188,6 +189,14 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: (request, response) => {
       readQuery(request.query, []);
       response.json(parts.overview());
+    },
+  });
+
+  route(router, "/v1/staff/history", {
+    before: read,
+    GET: (request, response) => {
+      readQuery(request.query, []);
+      response.json(parts.history());
     },
   });
 

@@ -32,7 +32,8 @@ export function staticFile(content: string | Buffer, options: FileOptions): Stat
     renderBody(bytes, {
       ...rest,
       headers: { ...headers, ...(coding !== undefined && { "Content-Encoding": coding }) },
-      tagged: true,
+      // An error must not be answered with 304.
+      tagged: (rest.status ?? 200) === 200,
     });
   const identity = rendered(plain);
   const forms = new Map<string, Promise<Rendered>>();

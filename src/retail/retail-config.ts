@@ -7,6 +7,7 @@ import { z } from "zod";
 import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
 import { nameOf } from "../domain-name.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
+import { identitySchema, nameSchema, namesSchema, NO_IDENTITY, type ShopIdentity } from "./shop-identity.js";
 
 /** One line of what is sold. */
 export type Combination = Term;
@@ -66,6 +67,7 @@ export interface RetailConfig {
   readonly promise: { readonly validMs: number };
   /** Null: no other name is suggested for one that is taken. */
   readonly suggestions: Affixes | null;
+  readonly shop: ShopIdentity;
 }
 
 export type RetailConfigResult =
@@ -166,6 +168,7 @@ const SCHEMAS = {
     promotions: z.unknown().optional(),
     promise: z.unknown().optional(),
     suggestions: z.unknown().optional(),
+    shop: z.unknown().optional(),
   }),
   currency,
   tld,
@@ -395,6 +398,27 @@ function readPromotions(reader: Reader, raw: unknown, tlds: ReadonlySet<unknown>
   return promotions;
 }
 
+function readShop(reader: Reader, raw: unknown): ShopIdentity {
+  if (raw === undefined || raw === null) return NO_IDENTITY;
+  const read = reader.read(identitySchema, raw, "shop");
+  return {
+    name: readShopName(reader, isRecord(raw) ? raw["name"] : undefined),
+    logo: read?.logo ?? null,
+    email: read?.contact?.email ?? null,
+    phone: read?.contact?.phone ?? null,
+    terms: read?.links?.terms ?? null,
+    privacy: read?.links?.privacy ?? null,
+  };
+}
+
+/** One name for all languages, or one for each. */
+function readShopName(reader: Reader, raw: unknown): ShopIdentity["name"] {
+  if (raw === undefined || raw === null) return null;
+  if (isRecord(raw)) return reader.read(namesSchema, raw, "shop.name") ?? null;
+  const name = reader.read(nameSchema, raw, "shop.name");
+  return name === undefined ? null : { en: name, fa: name, ps: name };
+}
+
 function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(deepFreeze);
   return value;
@@ -434,6 +458,7 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
   const promotions = readPromotions(reader, raw["promotions"], catalog.tlds);
   const promise = reader.read(SCHEMAS.promise, raw["promise"] ?? PROMISE, "promise") ?? PROMISE;
   const suggestions = reader.read(SCHEMAS.suggestions.nullish(), raw["suggestions"], "suggestions") ?? null;
+  const shop = readShop(reader, raw["shop"]);
   if (reader.faults.length > 0 || currency === undefined) return { ok: false, faults: reader.faults };
   const config = {
     currency,
@@ -444,6 +469,7 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
     promotions,
     promise,
     suggestions,
+    shop,
   };
   return { ok: true, config: deepFreeze(config) };
 }

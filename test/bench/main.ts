@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods` and `waits`.
+ * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start` and `pages`; `--only` is for `floods` and `waits`.
  * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
  */
 import { parseArgs } from "node:util";
@@ -9,6 +9,7 @@ import { benchCompare } from "./compare.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
+import { benchPages } from "./pages.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchService } from "./service.js";
@@ -31,6 +32,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   start: benchStart,
   memory: benchMemory,
   floods: benchFloods,
+  pages: benchPages,
 };
 const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth };
 

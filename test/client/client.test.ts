@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
+import { createCart } from "../../client/src/cart.js";
 import { createClient, type SearchEvent, StorefrontProblem } from "../../client/src/client.js";
 import { until } from "../support/service.js";
 
@@ -150,6 +151,122 @@ describe("a question", () => {
     await createClient({ baseUrl }).cart([{ domain: "kabul.af", action: "registration" }]);
     expect(asked[0]).toMatchObject({ method: "POST", url: "/v1/quotes" });
     expect(JSON.parse(body)).toEqual({ items: [{ domain: "kabul.af", action: "registration" }] });
+  });
+});
+
+describe("the time of a call", () => {
+  const silent: Answer = () => {};
+
+  test("ends, however little the service says", async () => {
+    answers = [silent, silent, (response) => response.writeHead(200).write("{")];
+    const client = createClient({ baseUrl, timeoutMs: 60 });
+    const asking = [client.prices(), client.cart([]), client.quote({ tld: ".af", action: "renewal" })];
+    for (const one of asking)
+      expect(await problemOf(one)).toMatchObject({
+        code: "unreachable",
+        message: "The service did not answer in time.",
+      });
+  });
+
+  test("covers a stream with all its reconnects", async () => {
+    answers = Array.from({ length: 99 }, () =>
+      stream(["retry: 20\n\n", 'event: result\ndata: {"domain":"a.af"}\n\n'], "cut"),
+    );
+    const client = createClient({ baseUrl });
+    expect(await problemOf(all(client.searchStream({ q: "a" }, { timeoutMs: 100 })))).toMatchObject({
+      message: "The service did not answer in time.",
+    });
+  });
+
+  test("is not spent on a wait that is longer", async () => {
+    answers = [refusal("30")];
+    const client = createClient({ baseUrl, timeoutMs: 20_000 });
+    expect(await problemOf(client.prices())).toMatchObject({ code: "rate_limited", retryAfter: 30 });
+  });
+});
+
+describe("a known answer", () => {
+  const prices = (asOf: string) => ({ asOf, prices: [] });
+
+  test("is used again for as long as the service allows", async () => {
+    answers = [json(prices("1"), 200, { ETag: '"1"', "Cache-Control": "public, max-age=300" })];
+    const client = createClient({ baseUrl });
+    expect([await client.prices(), await client.prices()]).toEqual([prices("1"), prices("1")]);
+    expect(asked).toHaveLength(1);
+    await client.prices({ tld: ".af" });
+    expect(asked).toHaveLength(2);
+  });
+
+  test("is asked for with its ETag afterwards, and not sent twice", async () => {
+    const headers = { ETag: '"1"', "Cache-Control": "private, max-age=300", Age: "300" };
+    answers = [
+      json(prices("1"), 200, headers),
+      (response) => response.writeHead(304, { ETag: '"1"' }).end(),
+      json(prices("2"), 200, { ETag: '"2"' }),
+    ];
+    const client = createClient({ baseUrl });
+    const lists = [await client.prices(), await client.prices(), await client.prices()];
+    expect(lists).toEqual([prices("1"), prices("1"), prices("2")]);
+    expect(asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"1"', '"1"']);
+  });
+
+  test("is forgotten where the service wants nothing kept, and when there are many", async () => {
+    const client = createClient({ baseUrl });
+    const kept = { ETag: '"1"' };
+    answers = [
+      json(prices("1"), 200, { ...kept, "Cache-Control": "no-store" }),
+      json(prices("1"), 200, kept),
+    ];
+    await client.prices();
+    await client.prices();
+    for (let more = 0; more < 30; more += 1) {
+      answers = [json({}, 200, kept)];
+      await client.availability({ domain: `${more}.af` });
+    }
+    await client.prices();
+    expect(asked.filter(({ headers }) => headers["if-none-match"] !== undefined)).toEqual([]);
+  });
+});
+
+describe("a cart", () => {
+  const item = { domain: "kabul.af", action: "registration" } as const;
+  const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
+
+  test("ends in a promise, which runs out", async () => {
+    answers = [json({ items: [], total: [], promise: "a.b.c", validUntil: soon(150) })];
+    const phases: string[] = [];
+    const cart = createCart(createClient({ baseUrl }), ({ phase }) => phases.push(phase));
+    expect(cart.add(item)).toBe(true);
+    expect(await cart.confirm()).toBe("a.b.c");
+    expect(cart.state.quotes?.promise).toBe("a.b.c");
+    await until(() => cart.state.phase === "expired");
+    expect(cart.state.quotes).toBeNull();
+    expect(phases).toEqual(["open", "confirming", "confirmed", "expired"]);
+  });
+
+  test("forgets what was confirmed, or is just being confirmed, when it changes", async () => {
+    answers = [json({ promise: "a.b.c", validUntil: soon(60_000) }), () => {}];
+    const cart = createCart(createClient({ baseUrl }));
+    cart.add(item);
+    await cart.confirm();
+    cart.add({ ...item, years: 2 });
+    expect(cart.state).toMatchObject({ phase: "open", quotes: null, items: [{ ...item, years: 2 }] });
+    const confirming = cart.confirm();
+    cart.remove("kabul.af");
+    expect(await confirming).toBeNull();
+    expect(cart.state).toMatchObject({ phase: "open", items: [], problem: null });
+  });
+
+  test("says why it waits and why it fails, and holds twenty names", async () => {
+    answers = [refusal("0"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
+    const seen: (string | undefined)[] = [];
+    const cart = createCart(createClient({ baseUrl }), ({ problem }) => seen.push(problem?.code));
+    for (let more = 0; more < 20; more += 1) cart.add({ ...item, domain: `${more}.af` });
+    expect([cart.add(item), cart.add({ ...item, domain: "0.af", years: 2 })]).toEqual([false, true]);
+    expect(await cart.confirm()).toBeNull();
+    expect(seen.slice(-3)).toEqual([undefined, "rate_limited", "upstream_failed"]);
+    expect(cart.state.phase).toBe("failed");
+    cart.stop();
   });
 });
 

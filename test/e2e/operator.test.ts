@@ -6,6 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
+import { overviewShape, staffDomainsShape } from "../../src/http/openapi/staff-shapes.js";
 import { type Service, STAFF, startService, until } from "../support/service.js";
 import {
   describeWithBrowser,
@@ -34,6 +35,7 @@ function world(): string {
     .looseObject({ resellers: z.array(z.looseObject({ id: z.string() })) })
     .parse(parse(readFileSync(new URL("../../config/sandbox.yaml", import.meta.url), "utf8")));
   const domains = [
+    ["lapsed.af", -2, false],
     ["soon.af", 3, false],
     ["soon-too.af", 3, true],
     ["month.com.af", 25, true],
@@ -157,7 +159,7 @@ describeWithBrowser("the operator page", () => {
   test("shows tier, balance and what it covers, credentials and prices", async () => {
     const { page } = await signedIn();
     await see(page, "Silver");
-    await see(page, "19 more domains to Gold");
+    await see(page, "18 more domains to Gold");
     await see(page, "1,843.50 USD");
     await see(page, "covers 91 typical orders, 115 with the credit limit");
     await see(page, "A typical order is a .af registration for 1 year at 20.21 USD wholesale.");
@@ -181,20 +183,24 @@ describeWithBrowser("the operator page", () => {
     await holds(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
   });
 
-  test("shows which domains expire in 30, 60 and 90 days, in a list and on a calendar, by keyboard too", async () => {
+  test("names the domains that have expired or will soon, first of all, by keyboard too", async () => {
     const { page } = await signedIn();
     const names = () => page.locator("#domains .scroll tbody th").allInnerTexts();
     await see(page, "within 90 days");
-    expect(await page.locator(".tile").allInnerTexts()).toEqual(
-      [
+    expect(await page.locator(".tile").allInnerTexts()).toEqual([
+      "1\nexpired",
+      ...[
         [3, 30],
         [4, 60],
         [5, 90],
       ].map(([n, days]) => `${n}\nwithin ${days} days`),
-    );
-    expect(await names()).toEqual(["soon.af", "soon-too.af", "month.com.af", "later.af", "latest.org.af"]);
+      "7\nall domains",
+    ]);
+    const soon = ["lapsed.af", "soon.af", "soon-too.af", "month.com.af"];
+    expect(await names()).toEqual([...soon, "later.af", "latest.org.af"]);
+    expect(await page.locator("#domains tbody tr").first().innerText()).toContain("2 days ago");
     await page.getByRole("button", { name: "within 30 days" }).press("Enter");
-    expect(await names()).toEqual(["soon.af", "soon-too.af", "month.com.af"]);
+    expect(await names()).toEqual(soon);
     const day = page.getByRole("button", { name: /: 2 domains expire$/ });
     await day.focus();
     await page.keyboard.press("Enter");
@@ -204,14 +210,151 @@ describeWithBrowser("the operator page", () => {
     expect(await day.getAttribute("aria-pressed")).toBe("true");
   });
 
-  test("purges, and says so when the token may not", async () => {
+  test("months in which nothing expires take a line, not a calendar", async () => {
+    const { page } = await come();
+    await page.route("**/v1/staff/domains", async (route) => {
+      const answer = await route.fetch();
+      const all = staffDomainsShape.parse(await answer.json());
+      const domains = all.domains.filter(({ domain }) => domain === "soon.af");
+      await route.fulfill({ json: { ...all, domains } });
+    });
+    await signIn(page, ANNA);
+    await see(page, /^No domain expires in /);
+    expect(await page.locator(".month").count()).toBe(1);
+  });
+
+  test("finds and sorts all domains", async () => {
     const { page } = await signedIn();
+    const names = () => page.locator("#domains .scroll tbody th").allInnerTexts();
+    await page.getByLabel("Search all domains").fill("AR");
+    expect(await names()).toEqual(["far.af"]);
+    await page.getByLabel("Search all domains").fill("nowhere");
+    await see(page, "None.");
+    await page.getByRole("button", { name: "all domains" }).click();
+    expect((await names()).at(-1)).toBe("far.af");
+    const byName = page.getByRole("button", { name: "Domain", exact: true });
+    await byName.focus();
+    await page.keyboard.press("Enter");
+    expect((await names()).at(0)).toBe("far.af");
+    await page.keyboard.press("Enter");
+    expect((await names()).at(-1)).toBe("far.af");
+    expect(await page.locator('th[aria-sort="descending"]').innerText()).toContain("Domain");
+  });
+
+  test("shows alarms by name with what to do, in view wherever one scrolls, and in the tab's title", async () => {
+    const { page } = await signedIn();
+    await see(page, "A domain has expired: lapsed.af (2 days ago).");
+    await see(page, /^Renew it in the reseller portal/);
+    await see(page, "Nobody renews a domain that expires within 7 days: soon.af (in 3 days).");
+    await holds(page, `/^\\(\\d+\\) Operator/.test(document.title)`);
+    await page.getByRole("heading", { name: "Audit" }).scrollIntoViewIfNeeded();
+    const count = page.getByRole("link", { name: /^1 alarm/ });
+    expect((await count.boundingBox())?.y).toBeGreaterThanOrEqual(0);
+    await count.press("Enter");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    expect(await page.title()).toBe("Operator · .af names");
+  });
+
+  test("alarms tell of refused visitors, of the registry's failures and of a price file with faults", async () => {
+    const { page } = await signedIn();
+    await page.route("**/v1/staff/overview", async (route) => {
+      const answer = await route.fetch();
+      const now = overviewShape.parse(await answer.json());
+      await route.fulfill({
+        json: {
+          ...now,
+          quota: { ...now.quota, waits: { ...now.quota.waits, refusedAgoMs: 4_000 } },
+          upstream: { ...now.upstream, openCircuits: ["check"] },
+          credentials: now.credentials.map((one) => ({ ...one, refused: true })),
+          prices: {
+            ...now.prices,
+            doubtful: 3,
+            config: { ...now.prices.config, faults: ["rules: is missing"] },
+          },
+          promises: { inForce: 2, belowFloor: 1, marginLost: [{ amount: "1.20", currency: "USD" }] },
+        },
+      });
+    });
+    await page.clock.fastForward(5_000);
+    for (const text of [
+      /^Alarm: Visitors were asked to come back later/,
+      /^Alarm: The registry keeps failing, so only trial requests are made: check\./,
+      /^Alarm: The registry refuses every credential/,
+      /^Alarm: The changed price file isn't used: rules: is missing\./,
+      /^Note: 3 of \d+ prices are doubtful\./,
+      /^Alarm: 1 signed promise has fallen below the minimum price\. Margin lost: 1\.20 USD\./,
+    ]) {
+      const alarm = page.getByRole("listitem").filter({ hasText: text });
+      await alarm.waitFor();
+      expect((await alarm.locator(".todo").innerText()).length).toBeGreaterThan(20);
+    }
+  });
+
+  test("a purge says what it costs and asks first, and says so when the token may not", async () => {
+    const { page, axe } = await signedIn();
+    const calls = service.calls();
+    await page.getByRole("button", { name: "Everything" }).press("Enter");
+    await see(
+      page,
+      /^This costs up to \d+ calls; the budget is 997 in 60 s\. Prices are asked for again at once/,
+    );
+    expect(await axe()).toEqual([]);
+    await page.keyboard.press("Escape");
+    expect(service.calls()).toBe(calls);
     await page.getByRole("button", { name: "Availability", exact: true }).click();
+    await page.getByRole("button", { name: "Purge", exact: true }).click();
     await see(page, /^\d+ checked names? will be refreshed\.$/);
     await page.getByRole("button", { name: "Sign out" }).click();
     await signIn(page, STAFF.read);
+    await see(page, "Silver");
     await page.getByRole("button", { name: "Everything" }).click();
+    await page.getByRole("button", { name: "Purge", exact: true }).click();
     await see(page, "This token can't purge: it doesn't have the operate scope.");
+  });
+
+  test("the charts begin before the page was opened, and show up to a day", async () => {
+    const { page } = await come();
+    const past = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+    await page.route("**/v1/staff/history", (route) => {
+      const minutes = Array.from({ length: 1440 }, (_, at) => 1440 - at);
+      const flat = (value: number) => minutes.map(() => value);
+      return route.fulfill({
+        json: {
+          everyMs: 60_000,
+          at: minutes.map(past),
+          used: minutes.map((at) => 400 + Math.round(300 * Math.sin(at / 120))),
+          budget: flat(997),
+          waitMs: Object.fromEntries(
+            ["checkout", "exact", "search", "account", "refresh", "suggestion"].map((lane) => [
+              lane,
+              flat(40),
+            ]),
+          ),
+          hitRate: flat(0.9),
+          meanMs: flat(50),
+          p95Ms: flat(120),
+          failed: flat(1),
+          calls: flat(9),
+        },
+      });
+    });
+    await signIn(page, ANNA);
+    await page.getByRole("button", { name: "1 day" }).press("Enter");
+    await page.getByLabel(/^Quota in use in the last day/).waitFor();
+    // What is drawn reaches the left edge of the plot.
+    const drawn = `(() => {
+      const canvas = document.querySelector("#charts canvas");
+      const colour = getComputedStyle(canvas).getPropertyValue("--line-1").trim();
+      const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+      const { width, height } = canvas;
+      const { data } = canvas.getContext("2d").getImageData(0, 0, Math.round(width / 3), height);
+      for (let at = 0; at < data.length; at += 4)
+        if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
+      return false;
+    })()`;
+    await holds(page, drawn);
+    await page.getByRole("button", { name: "10 minutes" }).press("Enter");
+    await page.getByLabel(/^Quota in use in the last ten minutes/).waitFor();
   });
 
   test("says what keeps it waiting, comes back by itself, and ends when the token is no longer accepted", async () => {

@@ -15,6 +15,11 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await texts(page, "tbody tr:first-child td")).toEqual(["$26.99", "$27.99", "$23.99", "$96.00"]);
     expect(await weight()).toBeLessThan(60_000);
 
+    await page.reload();
+    await page.locator("tbody tr").first().waitFor();
+    const fetched = `performance.getEntriesByType("resource").filter(({ transferSize }) => transferSize > 0).length`;
+    expect(await page.evaluate(fetched)).toBe(0);
+
     await searchFor(page, "https://www.kabul.com.af/");
     await picture("storefront-results");
     expect(await texts(page, ".names .domain")).toEqual([

@@ -6,6 +6,7 @@ import { systemClock } from "../../src/clock.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { createAccessLog, requestContext } from "../../src/http/context.js";
 import { docsRouter } from "../../src/http/docs.js";
+import { problemHandler } from "../../src/http/problems.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
@@ -41,7 +42,7 @@ describe("the document", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const customers = "domains get, domains/{domain} get";
     const staff =
-      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, audit get, cache/purge post";
+      "domains get, domains/{domain} get, balance get, tier get, prices get, prices/preview post, promises/{id} get, overview get, history get, audit get, cache/purge post";
     const service =
       "metrics get, livez get, readyz get, health get, .well-known/jwks.json get, problems/{code} get, openapi.json get";
     expect(operations.map(({ name }) => name)).toEqual([
@@ -136,13 +137,18 @@ describe("the document", () => {
     expect(checked).toBeGreaterThan(60);
   });
 
-  it("closes every object, and shows wholesale to staff alone", () => {
+  it("closes every request, opens every answer to new fields, and shows wholesale to staff alone", () => {
     const schemas = objectAt(document.components, "schemas");
-    for (const { at, value } of nodes(schemas)) {
-      if (value["type"] === "object") {
-        expect({ at, open: value["additionalProperties"] }).toEqual({ at, open: false });
-      }
-    }
+    const open = (name: string): Set<unknown> =>
+      new Set(
+        [...nodes(schemas[name])]
+          .filter(({ value }) => value["type"] === "object" && "properties" in value)
+          .map(({ value }) => value["additionalProperties"] ?? true),
+      );
+    for (const name of Object.keys(schemas))
+      expect([name, ...open(name)]).toEqual(
+        name.endsWith("Request") ? [name, false] : [name, ...(open(name).size > 0 ? [true] : [])],
+      );
     const withWholesale = Object.keys(schemas).filter((name) =>
       JSON.stringify(schemas[name]).includes("wholesale"),
     );
@@ -222,6 +228,7 @@ describe("the page", () => {
   const app = express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
     docsRouter(() => document),
+    problemHandler(log, () => undefined),
   );
 
   it("the document is served as it is", async () => {
@@ -242,7 +249,11 @@ describe("the page", () => {
     expect(text).not.toMatch(/\/\/|<style|style=|<script>|\son\w+=/);
     const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? "");
     expect(loaded).toHaveLength(5);
-    for (const path of loaded) await request(app).get(path).expect(200);
+    for (const path of loaded.filter((one) => one !== "/openapi.json"))
+      await request(app)
+        .get(path)
+        .expect(200)
+        .expect("cache-control", /, immutable$/);
     const init = await request(app).get("/docs/assets/init.js");
     expect(init.text).toMatch(/^(?!.*\/\/).*validatorUrl: null/s);
   });

@@ -5,18 +5,21 @@ import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { createAccessLog, requestContext } from "../../src/http/context.js";
-import { pageRoutes } from "../../src/http/pages.js";
+import { createPages } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/problems.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
+import { NO_IDENTITY } from "../../src/retail/shop-identity.js";
 
 const log = createLog("error");
-const withPages = (storefront: boolean) =>
-  express().use(
+const withPages = (storefront: boolean) => {
+  const pages = createPages({ storefront, checkoutUrl: null, demoCheckout: null, shop: () => NO_IDENTITY });
+  return express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    pageRoutes({ storefront, checkoutUrl: null, demoCheckout: null }),
-    problemHandler(log, () => undefined),
+    pages.routes,
+    problemHandler(log, () => undefined, pages.missing),
   );
+};
 
 describe("the pages", () => {
   const app = withPages(true);
@@ -29,16 +32,17 @@ describe("the pages", () => {
       .expect("cache-control", "no-store");
     expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; /);
     expect(headers["content-security-policy"]).not.toMatch(/unsafe|upgrade-insecure|\/\//);
-    expect(text).not.toMatch(/<style|style=|<script>|\son\w+=/);
+    expect(text).not.toMatch(/<style|style=|<script>|\son\w+=|{{/);
     const loaded = [...text.matchAll(/<(?:script|link)[^>]*(?:src|href)="([^"]+)"/g)].map(
       ([, at]) => at ?? "",
     );
     expect(loaded.length).toBeGreaterThan(1);
     for (const at of loaded) {
-      expect(at).toMatch(/^\/assets\//);
+      expect(at).toMatch(/^\/assets\/.*\.[0-9a-f]{12}\.\w+$/);
       await request(app)
         .get(at)
         .expect(200)
+        .expect("cache-control", "public, max-age=31536000, immutable")
         .expect("content-type", /^(?:text\/(?:css|javascript)|image\/svg)/);
     }
   });
@@ -51,12 +55,25 @@ describe("the pages", () => {
     expect(small.text).toBe(plain.text);
   });
 
-  it.each(["", "operator/", ".tsbuildinfo", "tsconfig.json", "..%2f..%2fpackage.json", "../main.js"])(
-    "nothing else can be had: /assets/%s",
-    async (path) => {
-      await request(app).get(`/assets/${path}`).expect(404);
-    },
-  );
+  it("are served with an asset of another release too, which nobody may keep", async () => {
+    const plain = await request(app).get("/assets/storefront/storefront.css").expect(200);
+    const other = await request(app).get("/assets/storefront/storefront.0123456789ab.css").expect(200);
+    for (const { headers } of [plain, other]) expect(headers["cache-control"]).toBe("no-store");
+    expect(other.text).toBe(plain.text);
+  });
+
+  it.each([
+    "",
+    "operator/",
+    "storefront/index.html",
+    "storefront/nothing.0123456789ab.css",
+    ".tsbuildinfo",
+    "tsconfig.json",
+    "..%2f..%2fpackage.json",
+    "../main.js",
+  ])("nothing else can be had: /assets/%s", async (path) => {
+    await request(app).get(`/assets/${path}`).expect(404);
+  });
 
   it("answer HEAD, and refuse what they do not have", async () => {
     await request(app).head("/").expect(200);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { coverage, shareOf, signed, written } from "../../src/pages/operator/amounts.js";
 import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
-import { figuresOf, LANES } from "../../src/pages/operator/figures.js";
+import { figuresOf, LANES } from "../../src/http/figures.js";
 import type { Overview } from "../../src/pages/operator/staff-api.js";
 
 const usd = (amount: string) => ({ amount, currency: "USD" });

@@ -76,6 +76,7 @@ describe("a right config", () => {
       ],
       promise: { validMs: 900_000 },
       suggestions: null,
+      shop: { name: null, logo: null, email: null, phone: null, terms: null, privacy: null },
     });
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });
@@ -92,6 +93,53 @@ catalog: [{ tld: .af, years: { registration: [1] } }]
 rules: [{ match: {}, addFixed: "5" }]
 `);
     expect(config).toMatchObject({ rates: {}, premium: null, promotions: [] });
+  });
+});
+
+describe("the shop", () => {
+  const running = (shop: string): string => `${CONTRACT_EXAMPLE}shop: ${shop}\n`;
+
+  test("has a name for all languages or one for each, a logo, a contact and links", () => {
+    expect(configOf(running('{ name: Names, contact: { phone: "+93 20 000" } }')).shop).toMatchObject({
+      name: { en: "Names", fa: "Names", ps: "Names" },
+      phone: "+93 20 000",
+      email: null,
+    });
+    const own = "name: { en: Names, fa: نام‌ها, ps: نومونه }, logo: /logo.svg";
+    const more = "contact: { email: a@b.af }, links: { terms: https://b.af/terms?x=1, privacy: /privacy }";
+    expect(configOf(running(`{ ${own}, ${more} }`)).shop).toEqual({
+      name: { en: "Names", fa: "نام‌ها", ps: "نومونه" },
+      logo: "/logo.svg",
+      email: "a@b.af",
+      phone: null,
+      terms: "https://b.af/terms?x=1",
+      privacy: "/privacy",
+    });
+    expect(configOf(running("{}")).shop).toEqual(configOf(CONTRACT_EXAMPLE).shop);
+  });
+
+  test.each([
+    ["{ nam: x }", "shop.nam: is not known here"],
+    ['{ name: "" }', "shop.name: must be 1 to 60 characters on one line"],
+    ["{ name: { en: Names, fa: نام‌ها } }", "shop.name.ps: is missing"],
+    ["{ name: 7 }", "shop.name: must be text"],
+    [
+      "{ logo: 'javascript:alert(1)' }",
+      "shop.logo: must be an https URL, or a path on the same host such as /terms",
+    ],
+    [
+      "{ logo: //cdn.af/x.svg }",
+      "shop.logo: must be an https URL, or a path on the same host such as /terms",
+    ],
+    [
+      "{ links: { terms: 'https://b.af; img-src *' } }",
+      "shop.links.terms: must be an https URL, or a path on the same host such as /terms",
+    ],
+    ["{ contact: { email: help } }", "shop.contact.email: must be an e-mail address"],
+    ["{ contact: { phone: 93200000 } }", "shop.contact.phone: must be text"],
+    ["[]", "shop: must be a mapping"],
+  ])("%s is a fault", (shop, fault) => {
+    expect(parseRetailConfig(running(shop))).toEqual({ ok: false, faults: [fault] });
   });
 });
 

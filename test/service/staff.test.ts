@@ -31,6 +31,7 @@ describe("staff", () => {
     "/v1/staff/tier",
     "/v1/staff/prices",
     "/v1/staff/overview",
+    "/v1/staff/history",
   ];
 
   test.each([...READ, "/metrics"])("GET %s needs a token, and one with its scope", async (path) => {

@@ -58,13 +58,33 @@ function dereferenced(document: object, value: unknown): JsonObject {
   return typeof $ref === "string" ? dereferenced(document, resolveRef(document, $ref)) : rest;
 }
 
-/** A validator for a schema of the document, with its references into the document's components. */
+/** Clients must accept fields that they don't know; what the service sends today must all be in the document. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (!isObject(schema)) return schema;
+  const inside = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
+  // What is said beside another schema knows only some of the fields.
+  const isWhole = schema["type"] === "object" && "properties" in schema && !("allOf" in schema);
+  return isWhole ? { additionalProperties: false, ...inside } : inside;
+}
+
+const closedComponents = new WeakMap<object, JsonObject>();
+
+function componentsOf(document: object): JsonObject {
+  const known = closedComponents.get(document);
+  if (known) return known;
+  const components = asObject(closed(objectAt(document, "components")), "components");
+  closedComponents.set(document, components);
+  return components;
+}
+
+/** A validator for a schema of the document, with its references into the document's components; unknown fields are faults. */
 export function schemaValidator(document: object, schema: JsonObject): ValidateFunction {
   const known = compiled.get(schema);
   if (known) return known;
   const validate = compilerOf(document).compile({
     ...schema,
-    components: objectAt(document, "components"),
+    components: componentsOf(document),
   });
   compiled.set(schema, validate);
   return validate;

@@ -57,3 +57,32 @@ export const actShape = z
 export const auditShape = z
   .strictObject({ acts: z.array(actShape) })
   .meta({ description: "The last 1,000 acts of staff within 30 days, newest first." });
+
+const perMinute = z.array(count);
+const perMinuteIfAny = z.array(z.union([z.number().min(0), z.null()]));
+
+export const historyShape = z
+  .strictObject({
+    everyMs: count,
+    at: z.array(dateTime),
+    used: perMinute,
+    budget: perMinute,
+    waitMs: z
+      .strictObject({
+        checkout: perMinute,
+        exact: perMinute,
+        search: perMinute,
+        account: perMinute,
+        refresh: perMinute,
+        suggestion: perMinute,
+      })
+      .meta({ description: "The mean wait of those served in that minute, by lane." }),
+    hitRate: perMinuteIfAny.meta({ description: "The share answered without a call; null: nobody asked." }),
+    meanMs: perMinuteIfAny,
+    p95Ms: perMinuteIfAny,
+    failed: perMinute.meta({ description: "Failed calls of the ten minutes before." }),
+    calls: perMinute.meta({ description: "All calls of the ten minutes before." }),
+  })
+  .meta({
+    description: "Figures of this replica for the last day, a row a minute, as columns of equal length.",
+  });

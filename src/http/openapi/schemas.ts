@@ -38,6 +38,7 @@ const SHAPES = {
   PricePreview: operator.pricePreviewShape,
   Act: operator.actShape,
   Audit: operator.auditShape,
+  History: operator.historyShape,
   PurgeRequest: staff.purgeRequestShape,
   Purged: staff.purgedShape,
   KeySet: service.keySetShape,
@@ -48,6 +49,9 @@ const SHAPES = {
 } as const;
 
 export type SchemaName = keyof typeof SHAPES;
+
+/** Requests with unknown fields are refused; answers may have new ones, so a client made from the document must accept them. */
+const REQUESTS: readonly string[] = ["QuoteRequest", "PurgeRequest"] satisfies SchemaName[];
 
 export function schemaRef(name: SchemaName): JsonObject {
   return { $ref: `#/components/schemas/${name}` };
@@ -65,6 +69,19 @@ export function namedSchemas(): JsonObject {
     },
   });
   return Object.fromEntries(
-    Object.entries(schemas).map(([id, { $id: _id, $schema: _schema, ...schema }]) => [id, schema]),
+    Object.entries(schemas).map(([id, { $id: _id, $schema: _schema, ...schema }]) => [
+      id,
+      REQUESTS.includes(id) ? schema : opened(schema),
+    ]),
+  );
+}
+
+function opened(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(opened);
+  if (typeof schema !== "object" || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key, value]) => key !== "additionalProperties" || value !== false)
+      .map(([key, value]) => [key, opened(value)]),
   );
 }

@@ -1,37 +1,46 @@
-/** What staff must see first, from all parts of the page. Each part replaces its own alarms. */
+/** What staff must see first, from all parts of the page, each with what to do about it: in the list, at the top of the page and in the tab's title. */
 import { byId, element } from "../element.js";
-
-export interface Alarm {
-  readonly level: "bad" | "warn";
-  readonly text: string;
-}
+import type { Alarm } from "./alarm.js";
 
 export interface Alarms {
+  /** Each part of the page replaces its own. */
   set(part: string, alarms: readonly Alarm[]): void;
   clear(): void;
 }
 
+const TITLE = document.title;
+
 export function alarmList(): Alarms {
   const list = byId("alarms", HTMLUListElement);
+  const top = byId("alarm-count", HTMLAnchorElement);
   const parts = new Map<string, readonly Alarm[]>();
   let shown = "";
 
   function show(): void {
     const all = [...parts.values()].flat();
+    const bad = all.filter(({ level }) => level === "bad");
+    const sorted = [...bad, ...all.filter(({ level }) => level === "warn")];
     // Rewritten only when it changes, so that screen readers aren't interrupted by every poll.
-    const next = JSON.stringify(all);
+    const next = JSON.stringify(sorted);
     if (next === shown) return;
     shown = next;
     list.replaceChildren(
-      ...all.map(({ level, text }) =>
+      ...sorted.map(({ level, text, todo }) =>
         element(
           "li",
           { class: `notice ${level}` },
           element("strong", {}, level === "bad" ? "Alarm: " : "Note: "),
           text,
+          " ",
+          element("span", { class: "todo" }, todo),
         ),
       ),
     );
+    const words = [numbered(bad.length, "alarm"), numbered(all.length - bad.length, "note")];
+    top.textContent = words.filter((text) => text !== "").join(", ");
+    top.className = `badge ${bad.length > 0 ? "bad" : "warn"}`;
+    top.hidden = all.length === 0;
+    document.title = all.length === 0 ? TITLE : `(${all.length}) ${TITLE}`;
   }
 
   return {
@@ -44,4 +53,9 @@ export function alarmList(): Alarms {
       show();
     },
   };
+}
+
+function numbered(count: number, noun: string): string {
+  if (count === 0) return "";
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -1,4 +1,4 @@
-/** A chart of the last ten minutes, in the colours of the page's light or dark theme. */
+/** A chart of the last minutes, the last hour or the last day, in the colours of the page's light or dark theme. */
 import UPlot from "uplot";
 import { element } from "../element.js";
 
@@ -22,10 +22,14 @@ export interface Chart {
   readonly card: HTMLElement;
   /** Adds a value for each line; null is a gap. `now` is shown in large type, with `rest` next to it. */
   add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
+  /** Values from before the first one added, oldest first: a column for each line. */
+  past(times: readonly number[], columns: readonly (readonly (number | null)[])[]): void;
+  /** Shows so many seconds up to now. */
+  show(seconds: number): void;
   remove(): void;
 }
 
-const SHOWN_S = 600;
+const DAY_S = 86_400;
 const HEIGHT = 132;
 const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
@@ -54,7 +58,16 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
   const axis = { stroke: () => colour("--quiet"), font: font(), ticks: { show: false } };
   const grid = { stroke: () => colour("--line"), width: 1 };
 
+  let shownS = 600;
+  let said = "";
   let plot: UPlot | null = null;
+
+  const known = (index: number): number => (columns[index] ?? []).filter((value) => value !== null).length;
+
+  function describe(): void {
+    const span = shownS === DAY_S ? "day" : shownS === 3_600 ? "hour" : "ten minutes";
+    host.setAttribute("aria-label", `${title} in the last ${span}; now ${said}`);
+  }
   function draw(): UPlot {
     return new UPlot(
       {
@@ -64,7 +77,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
         legend: { show: false },
         cursor: { show: false },
         scales: {
-          x: { range: () => [(times.at(-1) ?? 0) - SHOWN_S, times.at(-1) ?? 0] },
+          x: { range: () => [(times.at(-1) ?? 0) - shownS, times.at(-1) ?? 0] },
           y: { range: (_plot, _low, high) => [0, Math.max(least, (Number.isFinite(high) ? high : 0) * 1.1)] },
         },
         axes: [
@@ -79,14 +92,14 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
         ],
         series: [
           {},
-          ...lines.map((line) => ({
+          ...lines.map((line, index) => ({
             label: line.label,
             stroke: () => colour(line.colour),
             width: line.dashed === true ? 1 : 2,
             ...(line.dashed === true && { dash: [4, 4] }),
-            // One poll makes no line yet.
+            // One value makes no line yet.
             points: {
-              show: () => times.length < 3 && line.dashed !== true,
+              show: () => known(index) < 3 && line.dashed !== true,
               size: 6,
               fill: colour(line.colour),
             },
@@ -111,13 +124,27 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
     add(atMs, values, large, beside) {
       times.push(atMs / 1000);
       for (const [index, column] of columns.entries()) column.push(values[index] ?? null);
-      while ((times[0] ?? Infinity) < atMs / 1000 - SHOWN_S)
+      while ((times[0] ?? Infinity) < atMs / 1000 - DAY_S)
         for (const list of [times, ...columns]) list.shift();
       if (plot === null) plot = draw();
       else plot.setData(data());
       now.textContent = large;
       rest.textContent = beside;
-      host.setAttribute("aria-label", `${title} in the last ten minutes; now ${large} ${beside}`);
+      said = `${large} ${beside}`;
+      describe();
+    },
+    past(before, values) {
+      const first = times[0] ?? Infinity;
+      const earlier = before.filter((atMs) => atMs / 1000 < first).length;
+      times.unshift(...before.slice(0, earlier).map((atMs) => atMs / 1000));
+      for (const [index, column] of columns.entries())
+        column.unshift(...(values[index] ?? []).slice(0, earlier));
+      plot?.setData(data());
+    },
+    show(seconds) {
+      shownS = seconds;
+      plot?.setData(data());
+      describe();
     },
     remove() {
       scheme.removeEventListener("change", recolour);

@@ -6,17 +6,31 @@ import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";
 import { type Account, showBalance, showTier } from "./account-view.js";
 import { alarmList } from "./alarms.js";
+import { auditView } from "./audit-view.js";
 import { domainsView } from "./domains-view.js";
+import { csvButton } from "./download.js";
 import { overviewView } from "./overview-view.js";
 import { poll } from "./poll.js";
+import { previewView } from "./preview-view.js";
 import { pricesView } from "./prices-view.js";
-import { type Domains, type Prices, type Purge, staffApi, type StaffApi, StaffProblem } from "./staff-api.js";
+import { purgeView } from "./purge-view.js";
+import {
+  type Domains,
+  type Overview,
+  type Prices,
+  staffApi,
+  type StaffApi,
+  StaffProblem,
+} from "./staff-api.js";
 
 const OVERVIEW_MS = 5_000;
 const PRICES_MS = 30_000;
+const AUDIT_MS = 10_000;
 /** The service refreshes account data this often, so polling more often would show nothing new. */
 const ACCOUNT_MS = 300_000;
 
+/** What was purged takes a moment to be asked again. */
+const AFTER_PURGE_MS = 1_500;
 /** Limits how often a failing registry is asked. */
 const ACCOUNT_RETRY_MS = 30_000;
 
@@ -25,7 +39,6 @@ const field = byId("token", HTMLInputElement);
 const problem = byId("sign-in-problem", HTMLParagraphElement);
 const board = byId("board", HTMLDivElement);
 const signOut = byId("sign-out", HTMLButtonElement);
-const purges = byId("purges", HTMLDivElement);
 
 /** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
 function noticeBoard(signal: AbortSignal) {
@@ -73,13 +86,17 @@ function run(api: StaffApi): void {
   form.hidden = true;
   board.hidden = false;
   signOut.hidden = false;
-  // The focused field has just been hidden.
-  board.focus();
+  // The focused field has just been hidden. The page stays at its top, where the alarms are.
+  board.focus({ preventScroll: true });
+  scrollTo(0, 0);
   const end = new AbortController();
   const notices = noticeBoard(end.signal);
   const overview = overviewView(alarms);
-  const domainList = domainsView(alarms);
-  const priceTable = pricesView(alarms);
+  const domainList = domainsView(alarms, csvButton(api, "domains", end.signal));
+  const priceTable = pricesView(alarms, csvButton(api, "prices", end.signal));
+  const audit = auditView(csvButton(api, "audit", end.signal));
+  const preview = previewView(api, end.signal);
+  let latest: Overview | null = null;
   let account: Account | null = null;
   let domains: Domains | null = null;
   let prices: Prices | null = null;
@@ -111,9 +128,19 @@ function run(api: StaffApi): void {
       ask: api.overview,
       show: (value) => {
         notices.clear("overview");
+        latest = value;
         overview.show(value);
       },
       fail: fails("overview", OVERVIEW_MS),
+    }),
+    poll({
+      everyMs: AUDIT_MS,
+      ask: api.audit,
+      show: (value) => {
+        notices.clear("audit");
+        audit.show(value);
+      },
+      fail: fails("audit", AUDIT_MS),
     }),
     poll({
       everyMs: PRICES_MS,
@@ -148,19 +175,21 @@ function run(api: StaffApi): void {
     }),
   ];
 
-  purges.addEventListener(
-    "click",
-    (event) => {
-      const what = event.target instanceof HTMLButtonElement ? purgeOf(event.target.dataset["what"]) : null;
-      if (what === null) return;
-      void purge(api, what, end.signal).then((done) => {
-        if (done)
-          setTimeout(() => {
-            for (const one of polls) one.now();
-          }, 1_500);
-      });
+  // Without it the charts begin now.
+  api.history(end.signal).then(
+    (history) => {
+      overview.past(history);
     },
-    { signal: end.signal },
+    () => undefined,
+  );
+  const askAgain = (): void => {
+    for (const one of polls) one.now();
+  };
+  purgeView(
+    api,
+    () => latest,
+    () => setTimeout(askAgain, AFTER_PURGE_MS),
+    end.signal,
   );
 
   function close(words: string): void {
@@ -171,6 +200,8 @@ function run(api: StaffApi): void {
     overview.remove();
     domainList.remove();
     priceTable.remove();
+    audit.remove();
+    preview.remove();
     for (const id of ["tier", "balance"]) byId(id, HTMLDivElement).replaceChildren();
     byId("purged", HTMLParagraphElement).textContent = "";
     askForToken(words);
@@ -182,47 +213,6 @@ function run(api: StaffApi): void {
     },
     { signal: end.signal },
   );
-}
-
-/** What a purge counts. */
-const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
-  prices: ["price", "prices"],
-  availability: ["checked name", "checked names"],
-  account: ["account answer", "account answers"],
-};
-
-const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
-
-function purgeOf(text: string | undefined): Purge | null {
-  return PURGES.find((what) => what === text) ?? null;
-}
-
-const entries = new Intl.NumberFormat("en");
-const list = new Intl.ListFormat("en");
-
-async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<boolean> {
-  const result = byId("purged", HTMLParagraphElement);
-  result.className = "";
-  result.textContent = "Purging…";
-  try {
-    const { purged } = await api.purge(what, signal);
-    const counts = Object.entries(purged).map(([kind, n]) => {
-      const [one, many] = NOUNS[kind] ?? [kind, kind];
-      return `${entries.format(n)} ${n === 1 ? one : many}`;
-    });
-    result.textContent = `${list.format(counts)} will be refreshed.`;
-    return true;
-  } catch (error) {
-    if (signal.aborted) return false;
-    const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
-    const again = known.retryAfter === null ? "" : ` Try again in ${known.retryAfter} s.`;
-    result.className = "problem";
-    result.textContent =
-      known.status === 403
-        ? "This token can't purge: it doesn't have the operate scope."
-        : `${known.message}${again}`;
-    return false;
-  }
 }
 
 let isSigningIn = false;

@@ -1,13 +1,16 @@
-/** The current state: charts of the last ten minutes, tables of lanes and operations, credentials, and alarms. */
+/** The current state: charts of up to a day, tables of lanes and operations, credentials, and alarms. */
 import { byId, element } from "../element.js";
-import type { Alarm, Alarms } from "./alarms.js";
+import type { Alarms } from "./alarms.js";
 import { type Chart, chart } from "./chart.js";
-import { figuresOf, hitRate, LANES } from "./figures.js";
-import type { Overview } from "./staff-api.js";
+import { figuresOf, hitRate, LANES } from "../../http/figures.js";
+import { overviewAlarms } from "./overview-alarms.js";
+import type { History, Overview } from "./staff-api.js";
 import { table } from "./table.js";
 
 export interface OverviewView {
   show(overview: Overview): void;
+  /** What the service knows of the time before this page was opened. */
+  past(history: History): void;
   remove(): void;
 }
 
@@ -61,6 +64,9 @@ export function overviewView(alarms: Alarms): OverviewView {
   const lanes = element("div", { class: "card panel" });
   const operations = element("div", { class: "card panel" });
   const charts: readonly Chart[] = [quota, waits, hits, latency, failures];
+  const span = spanChoice((seconds) => {
+    for (const one of charts) one.show(seconds);
+  });
   byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card));
   byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
   let before: Overview | null = null;
@@ -113,16 +119,8 @@ export function overviewView(alarms: Alarms): OverviewView {
   return {
     show(overview) {
       const atMs = Date.now();
-      const {
-        used,
-        budget,
-        waitMs,
-        hitRate: rate,
-        meanMs,
-        p95Ms,
-        failed,
-        calls,
-      } = figuresOf(overview, before);
+      const figures = figuresOf(overview, before);
+      const { used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed, calls } = figures;
       const { largestWindowToday, windowMs, lanes: queue } = overview.quota;
       const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
       const ever = hitRate(overview, null);
@@ -154,20 +152,63 @@ export function overviewView(alarms: Alarms): OverviewView {
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);
-      alarms.set("overview", alarmsOf(overview));
+      alarms.set("overview", overviewAlarms(overview, figures));
       const mode = byId("mode", HTMLParagraphElement);
       mode.hidden = false;
       mode.textContent = overview.mode === "sandbox" ? "Sandbox" : "Live";
       byId("updated", HTMLParagraphElement).textContent = `as of ${time.format(atMs)}`;
       before = overview;
     },
+    past({ at, used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed }) {
+      const times = at.map((instant) => Date.parse(instant));
+      quota.past(times, [used, budget]);
+      waits.past(
+        times,
+        LANES.map((lane) => waitMs[lane]),
+      );
+      hits.past(times, [rate]);
+      latency.past(times, [meanMs, p95Ms]);
+      failures.past(times, [failed]);
+    },
     remove() {
+      span.remove();
       for (const one of charts) one.remove();
       lanes.remove();
       operations.remove();
       byId("credentials", HTMLDivElement).replaceChildren();
       byId("mode", HTMLParagraphElement).hidden = true;
       byId("updated", HTMLParagraphElement).textContent = "";
+    },
+  };
+}
+
+const SPANS = [
+  ["10 minutes", 600],
+  ["1 hour", 3_600],
+  ["1 day", 86_400],
+] as const;
+
+/** Buttons that say how much of the past the charts show. */
+function spanChoice(choose: (seconds: number) => void): { remove(): void } {
+  const host = byId("spans", HTMLDivElement);
+  const buttons = SPANS.map(([words, seconds]) => {
+    const button = element("button", { type: "button", class: "button second small" }, words);
+    button.addEventListener("click", () => {
+      press(button, seconds);
+    });
+    return button;
+  });
+  function press(pressed: HTMLElement, seconds: number): void {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button === pressed));
+    choose(seconds);
+  }
+  host.replaceChildren(...buttons);
+  const [first] = buttons;
+  first?.setAttribute("aria-pressed", "true");
+  for (const button of buttons.slice(1)) button.setAttribute("aria-pressed", "false");
+  return {
+    remove() {
+      host.replaceChildren();
     },
   };
 }
@@ -195,47 +236,4 @@ function showCredentials({ credentials, upstream }: Overview): void {
       `Last answer: ${at(lastSuccessAt)}. Last failure: ${at(lastFailureAt)}.`,
     ),
   );
-}
-
-function alarmsOf(overview: Overview): Alarm[] {
-  const { credentials, quota, redis, upstream, unexpected, prices, promises } = overview;
-  const alarms: Alarm[] = [];
-  const add = (isOn: boolean, level: Alarm["level"], text: string): void => {
-    if (isOn) alarms.push({ level, text });
-  };
-  const refused = credentials.filter((one) => one.refused);
-  const all = refused.length === credentials.length;
-  add(all, "bad", "The registry refuses every credential, so no calls can be made.");
-  for (const { role } of all ? [] : refused)
-    add(true, "warn", `The registry refuses the ${role} credential.`);
-  add(
-    quota.pausedForMs > 0,
-    "warn",
-    `The registry answered 429. Calls are paused for ${duration(quota.pausedForMs)}.`,
-  );
-  add(redis === "refusing", "warn", "Redis refuses commands. Each replica uses its own share of the quota.");
-  add(redis === "gone", "warn", "Redis can't be reached. Each replica uses its own share of the quota.");
-  const { openCircuits } = upstream;
-  add(
-    openCircuits.length > 0,
-    "warn",
-    `These operations keep failing; only trial requests are made: ${openCircuits.join(", ")}.`,
-  );
-  add(
-    prices.doubtful > 0,
-    "warn",
-    `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful: they are shown as stale and not signed until the registry has confirmed them.`,
-  );
-  add(
-    promises.belowFloor > 0,
-    "bad",
-    `${count.format(promises.belowFloor)} signed promises have fallen below their minimum price. Margin lost: ${promises.marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
-  );
-  for (const { operation, what, count: times } of unexpected.slice(0, 3))
-    add(
-      true,
-      "warn",
-      `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
-    );
-  return alarms;
 }

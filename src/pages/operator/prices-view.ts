@@ -13,7 +13,7 @@ export interface PricesView {
 
 const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
-export function pricesView(alarms: Alarms): PricesView {
+export function pricesView(alarms: Alarms, csv: HTMLElement): PricesView {
   const host = byId("prices", HTMLDivElement);
   let chosen = "";
 
@@ -21,7 +21,11 @@ export function pricesView(alarms: Alarms): PricesView {
     show(list) {
       alarms.set(
         "prices",
-        list.warnings.map((text) => ({ level: "warn", text })),
+        list.warnings.map((text) => ({
+          level: "warn",
+          text,
+          todo: "See the price list below, and try another rule under “Try a price change”.",
+        })),
       );
       const tlds = [...new Set(list.prices.map(({ tld }) => tld))];
       const select = element(
@@ -69,6 +73,7 @@ export function pricesView(alarms: Alarms): PricesView {
             { class: "bar" },
             element("label", { for: "tld" }, "Show"),
             select,
+            csv,
             element("span", { class: "quiet" }, `the oldest is from ${date.format(Date.parse(list.asOf))}`),
           ),
           rows,

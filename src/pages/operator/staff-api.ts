@@ -1,7 +1,7 @@
 /** The requests of the page, each with the token. Every failure is a StaffProblem with a message for staff. */
-import type { components } from "../../../client/src/schema.js";
+import type { StaffComponents } from "../../../client/src/staff.js";
 
-type Schemas = components["schemas"];
+type Schemas = StaffComponents["schemas"];
 export type Overview = Schemas["Overview"];
 export type Tier = Schemas["Tier"];
 export type Balance = Schemas["Balance"];
@@ -10,6 +10,9 @@ export type DomainRecord = Domains["domains"][number];
 export type Prices = Schemas["StaffPrices"];
 export type Price = Prices["prices"][number];
 export type Purge = Schemas["PurgeRequest"]["what"];
+export type History = Schemas["History"];
+export type Preview = Schemas["PricePreview"];
+export type Audit = Schemas["Audit"];
 export type Purged = Schemas["Purged"];
 
 export class StaffProblem extends Error {
@@ -32,21 +35,31 @@ export interface StaffApi {
   balance(signal: AbortSignal): Promise<Balance>;
   domains(signal: AbortSignal): Promise<Domains>;
   prices(signal: AbortSignal): Promise<Prices>;
+  history(signal: AbortSignal): Promise<History>;
+  audit(signal: AbortSignal): Promise<Audit>;
   purge(what: Purge, signal: AbortSignal): Promise<Purged>;
+  /** What this text would change as `retail.yaml`. */
+  preview(yaml: string, signal: AbortSignal): Promise<Preview>;
+  csv(list: "domains" | "prices" | "audit", signal: AbortSignal): Promise<Blob>;
+}
+
+interface Sent {
+  readonly type: string;
+  readonly text: string;
 }
 
 export function staffApi(token: string): StaffApi {
-  async function ask<T>(path: string, signal: AbortSignal, body?: object): Promise<T> {
+  async function send(path: string, signal: AbortSignal, accept: string, sent?: Sent): Promise<Response> {
     let response: Response;
     try {
       response = await fetch(path, {
-        method: body === undefined ? "GET" : "POST",
+        method: sent === undefined ? "GET" : "POST",
         headers: {
-          Accept: "application/json",
+          Accept: accept,
           Authorization: `Bearer ${token}`,
-          ...(body && { "Content-Type": "application/json" }),
+          ...(sent && { "Content-Type": sent.type }),
         },
-        ...(body && { body: JSON.stringify(body) }),
+        ...(sent && { body: sent.text }),
         signal,
       });
     } catch (error) {
@@ -54,6 +67,10 @@ export function staffApi(token: string): StaffApi {
       throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null);
     }
     if (!response.ok) throw problemOf(response);
+    return response;
+  }
+  async function ask<T>(path: string, signal: AbortSignal, sent?: Sent): Promise<T> {
+    const response = await send(path, signal, "application/json", sent);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's tests hold every answer to the document
     return (await response.json()) as T;
   }
@@ -64,7 +81,12 @@ export function staffApi(token: string): StaffApi {
     balance: (signal) => ask("/v1/staff/balance", signal),
     domains: (signal) => ask("/v1/staff/domains", signal),
     prices: (signal) => ask("/v1/staff/prices", signal),
-    purge: (what, signal) => ask("/v1/staff/cache/purge", signal, { what }),
+    history: (signal) => ask("/v1/staff/history", signal),
+    audit: (signal) => ask("/v1/staff/audit", signal),
+    purge: (what, signal) =>
+      ask("/v1/staff/cache/purge", signal, { type: "application/json", text: JSON.stringify({ what }) }),
+    preview: (text, signal) => ask("/v1/staff/prices/preview", signal, { type: "application/yaml", text }),
+    csv: async (list, signal) => (await send(`/v1/staff/${list}`, signal, "text/csv")).blob(),
   };
 }
 
@@ -77,6 +99,7 @@ function problemOf({ status, headers }: Response): StaffProblem {
 const WORDS: Readonly<Record<number, string>> = {
   401: "The service doesn't accept this token.",
   403: "This token doesn't have the required scope.",
+  413: "The file is larger than 256 kB.",
   429: "Too many requests from this address.",
   502: "The registry isn't answering correctly at the moment.",
   503: "The registry can't be asked right now.",

@@ -7,6 +7,17 @@ export interface Column {
   readonly title: string;
   /** Numbers are aligned at the end. */
   readonly number?: boolean;
+  /** Makes the title a button that sorts by this column. */
+  readonly sort?: { readonly by: "ascending" | "descending" | "none"; readonly press: () => void };
+}
+
+function heading({ title, sort }: Column, attributes: Readonly<Record<string, string>>): HTMLElement {
+  if (sort === undefined) return element("th", attributes, title);
+  const arrow = { ascending: " ↑", descending: " ↓", none: "" }[sort.by];
+  const button = element("button", { type: "button", class: "sort", "data-choice": `sort ${title}` }, title);
+  button.append(element("span", { "aria-hidden": "true" }, arrow));
+  button.addEventListener("click", sort.press);
+  return element("th", { ...attributes, "aria-sort": sort.by }, button);
 }
 
 /** The first cell of each row is its heading. */
@@ -30,7 +41,7 @@ export function table(
         element(
           "tr",
           {},
-          ...columns.map(({ title }, index) => element("th", { scope: "col", ...kind(index) }, title)),
+          ...columns.map((column, index) => heading(column, { scope: "col", ...kind(index) })),
         ),
       ),
       element(

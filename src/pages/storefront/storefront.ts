@@ -3,6 +3,7 @@ import { createClient } from "../../../client/src/client.js";
 import { byId } from "../element.js";
 import { Cart } from "./cart.js";
 import { CartView } from "./cart-view.js";
+import { showIdentity } from "./identity.js";
 import { chosenLanguage, speakIn, textsIn } from "./language.js";
 import { Prices } from "./prices.js";
 import { Results } from "./results.js";
@@ -43,7 +44,7 @@ if (linkedLanguage !== null) keep("language", texts.language);
 
 function render(): void {
   speakIn(texts);
-  document.title = texts.page.title;
+  showIdentity(texts);
   for (const link of switches) {
     if (link.dataset["language"] === texts.language) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");

@@ -8,6 +8,8 @@ export interface Texts {
   readonly locale: string;
   /** Words that stand in the page, by their `data-text`. */
   readonly page: Readonly<Record<PageText, string>>;
+  readonly description: string;
+  readonly runBy: (name: string) => string;
   readonly yourName: string;
 
   // The search
@@ -143,5 +145,16 @@ export type PageText =
   | "renewal"
   | "transfer"
   | "restore"
+  | "about"
+  | "findHeading"
+  | "find"
+  | "holdHeading"
+  | "hold"
+  | "orderHeading"
+  | "order"
+  | "renewHeading"
+  | "renew"
+  | "terms"
+  | "privacy"
   | "demo"
   | "docs";

@@ -1,8 +1,39 @@
-/** Rates between two overviews. The service counts from startup; the charts show the difference. */
-import type { Overview } from "./staff-api.js";
+/** Rates between two overviews. The service counts from startup; the staff page and its history show the difference. */
 
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 export type Lane = (typeof LANES)[number];
+
+/** What of an overview the figures are made of. */
+export interface FiguresSource {
+  readonly quota: {
+    readonly used: number;
+    readonly budget: number;
+    readonly lanes: Readonly<Record<Lane, { readonly served: number; readonly waitedMsTotal: number }>>;
+  } | null;
+  readonly caches: Readonly<
+    Record<
+      string,
+      {
+        readonly counts: {
+          readonly hit: number;
+          readonly inflight: number;
+          readonly miss: number;
+          readonly stale: number;
+        };
+      }
+    >
+  >;
+  readonly upstream: {
+    readonly recent: {
+      readonly operations: readonly {
+        readonly calls: number;
+        readonly failed: number;
+        readonly meanMs: number;
+        readonly p95Ms: number;
+      }[];
+    };
+  };
+}
 
 export interface Figures {
   readonly used: number;
@@ -20,13 +51,13 @@ export interface Figures {
   readonly calls: number;
 }
 
-export function figuresOf(now: Overview, before: Overview | null): Figures {
+export function figuresOf(now: FiguresSource, before: FiguresSource | null): Figures {
   const { operations } = now.upstream.recent;
   const calls = operations.reduce((sum, one) => sum + one.calls, 0);
   const total = operations.reduce((sum, one) => sum + one.calls * one.meanMs, 0);
   return {
-    used: now.quota.used,
-    budget: now.quota.budget,
+    used: now.quota?.used ?? 0,
+    budget: now.quota?.budget ?? 0,
     waitMs: {
       checkout: waitOf("checkout", now, before),
       exact: waitOf("exact", now, before),
@@ -43,21 +74,22 @@ export function figuresOf(now: Overview, before: Overview | null): Figures {
   };
 }
 
-function waitOf(lane: Lane, now: Overview, before: Overview | null): number {
-  const [later, earlier] = [now.quota.lanes[lane], before?.quota.lanes[lane]];
+function waitOf(lane: Lane, now: FiguresSource, before: FiguresSource | null): number {
+  const [later, earlier] = [now.quota?.lanes[lane], before?.quota?.lanes[lane]];
+  if (later === undefined) return 0;
   const served = later.served - (earlier?.served ?? later.served);
   return served > 0 ? (later.waitedMsTotal - (earlier?.waitedMsTotal ?? 0)) / served : 0;
 }
 
 /** With null as `before`: since startup. Null if a count has decreased, because the service was restarted in between. */
-export function hitRate(now: Overview, before: Overview | null): number | null {
+export function hitRate(now: FiguresSource, before: FiguresSource | null): number | null {
   const [later, earlier] = [asksOf(now), before === null ? { all: 0, called: 0 } : asksOf(before)];
   const all = later.all - earlier.all;
   const called = later.called - earlier.called;
   return all > 0 && called >= 0 ? (all - called) / all : null;
 }
 
-function asksOf({ caches }: Overview): { readonly all: number; readonly called: number } {
+function asksOf({ caches }: FiguresSource): { readonly all: number; readonly called: number } {
   const counts = Object.values(caches).map((pool) => pool.counts);
   const called = counts.reduce((sum, { miss }) => sum + miss, 0);
   return {

@@ -1,0 +1,1 @@
+export function partOf(document: object, tags: readonly string[]): object;

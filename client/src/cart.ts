@@ -1,0 +1,99 @@
+/** A cart that ends in a promise: names, then their prices, confirmed and signed for a checkout. Needs no framework and no DOM. */
+import type { CartItem, Quotes, StorefrontClient } from "./client.js";
+import { StorefrontProblem } from "./problem.js";
+
+export interface CartState {
+  /**
+   * `open`: no prices are confirmed. `waiting`: it is asked again at `untilMs`, because of `problem`. `confirmed`: `quotes` holds until
+   * `untilMs`; a line without a price says why. `expired`: it held. `failed`: see `problem`.
+   */
+  readonly phase: "open" | "confirming" | "waiting" | "confirmed" | "expired" | "failed";
+  readonly items: readonly CartItem[];
+  readonly quotes: Quotes | null;
+  readonly problem: StorefrontProblem | null;
+  /** As `Date.now()` counts. */
+  readonly untilMs: number | null;
+}
+
+export interface Cart {
+  readonly state: CartState;
+  /** Replaces an item of the same name. False: the cart is full. Like `remove`, it ends what was confirmed. */
+  add(item: CartItem): boolean;
+  remove(domain: string): void;
+  /** The signed prices, for the field `promise` of the checkout's form; null where nothing was signed: see the state. */
+  confirm(): Promise<string | null>;
+  /** Ends every request and timer. */
+  stop(): void;
+}
+
+export const MOST_ITEMS = 20;
+
+export function createCart(
+  client: Pick<StorefrontClient, "cart">,
+  onChange: (state: CartState) => void = () => {},
+): Cart {
+  let state: CartState = { phase: "open", items: [], quotes: null, problem: null, untilMs: null };
+  let current = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function become(change: Partial<CartState>): void {
+    state = { ...state, quotes: null, problem: null, untilMs: null, ...change };
+    onChange(state);
+  }
+  function begin(): AbortSignal {
+    clearTimeout(timer);
+    current.abort();
+    current = new AbortController();
+    return current.signal;
+  }
+  function hold(items: readonly CartItem[]): void {
+    begin();
+    become({ phase: "open", items });
+  }
+  function without(domain: string): readonly CartItem[] {
+    return state.items.filter((item) => item.domain !== domain);
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    add(item) {
+      const items = [...without(item.domain), item];
+      if (items.length > MOST_ITEMS) return false;
+      hold(items);
+      return true;
+    },
+    remove(domain) {
+      hold(without(domain));
+    },
+    async confirm() {
+      const signal = begin();
+      become({ phase: "confirming" });
+      try {
+        const quotes = await client.cart(state.items, {
+          signal,
+          onWait(problem, waitMs) {
+            become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+          },
+        });
+        if (signal.aborted) return null;
+        const untilMs = quotes.validUntil === null ? null : Date.parse(quotes.validUntil);
+        become({ phase: "confirmed", quotes, untilMs });
+        if (untilMs !== null)
+          timer = setTimeout(() => {
+            become({ phase: "expired" });
+          }, untilMs - Date.now());
+        return quotes.promise;
+      } catch (error) {
+        if (signal.aborted) return null;
+        if (!(error instanceof StorefrontProblem)) throw error;
+        become({ phase: "failed", problem: error });
+        return null;
+      }
+    },
+    stop() {
+      begin();
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** A few of the last answers: used again for as long as the service allows, and then asked for with their ETag. */
+interface Remembered {
+  readonly etag: string;
+  readonly text: string;
+  readonly freshUntilMs: number;
+}
+
+const MOST = 30;
+
+export class Memory {
+  readonly #answers = new Map<string, Remembered>();
+
+  find(address: string): Remembered | undefined {
+    return this.#answers.get(address);
+  }
+
+  keep(address: string, { headers }: Response, text: string): void {
+    this.#answers.delete(address);
+    const etag = headers.get("etag");
+    const control = headers.get("cache-control") ?? "";
+    if (etag === null || control.includes("no-store")) return;
+    const seconds = Number(/max-age=(\d+)/.exec(control)?.[1] ?? 0) - Number(headers.get("age") ?? 0);
+    this.#answers.set(address, { etag, text, freshUntilMs: Date.now() + 1000 * seconds });
+    for (const oldest of this.#answers.keys()) {
+      if (this.#answers.size <= MOST) break;
+      this.#answers.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. Every file is held in memory and
+ * compressed once.
+ */
+import { createHash } from "node:crypto";
+import type { IRouter } from "express";
+import { ServiceError } from "../errors.js";
+import { route } from "./routes.js";
+import { type StaticFile, staticFile } from "./static-files.js";
+
+export interface AssetFile {
+  readonly type: string;
+  readonly content: string | Buffer;
+}
+
+export interface Assets {
+  /** Serves the files, and nothing else, below the prefix. */
+  serve(router: IRouter): void;
+  /** The page with the address of each of these files replaced by the one with its hash. */
+  linkedIn(page: string): string;
+}
+
+interface AssetSettings {
+  /** Ends with a slash. */
+  readonly prefix: string;
+  /** For an address without the hash, or with that of another release. */
+  readonly otherwise: string;
+}
+
+const FOR_GOOD = "public, max-age=31536000, immutable";
+const HASHED = /^(.+)\.([0-9a-f]{12})(\.\w+)$/;
+
+export function createAssets(
+  files: ReadonlyMap<string, AssetFile>,
+  { prefix, otherwise }: AssetSettings,
+): Assets {
+  const served = new Map(
+    [...files].map(([name, { type, content }]) => {
+      const hash = createHash("sha256").update(content).digest("hex").slice(0, 12);
+      const kept = staticFile(content, { type, cacheControl: FOR_GOOD });
+      return [name, { hash, kept, passing: staticFile(content, { type, cacheControl: otherwise }) }] as const;
+    }),
+  );
+
+  /** During an upgrade, the page of one release may be loaded with the assets of another. */
+  function find(path: string): StaticFile | undefined {
+    const [, stem, hash, extension] = HASHED.exec(path) ?? [];
+    const file = served.get(hash === undefined ? path : `${stem}${extension}`);
+    return hash === file?.hash ? file?.kept : file?.passing;
+  }
+
+  return {
+    serve(router) {
+      route(router, `${prefix}*path`, {
+        GET: (request, response) => {
+          const file = find([request.params["path"]].flat().join("/"));
+          if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
+          return file.send(request, response);
+        },
+      });
+    },
+    linkedIn: (page) =>
+      [...served].reduce(
+        (text, [name, { hash }]) =>
+          text.replaceAll(`"${prefix}${name}"`, `"${prefix}${name.replace(/\.\w+$/, `.${hash}$&`)}"`),
+        page,
+      ),
+  };
+}

@@ -1,0 +1,108 @@
+/** What is wrong by the overview, and what to do about each. */
+import type { Figures } from "../../http/figures.js";
+import type { Alarm } from "./alarm.js";
+import type { Overview } from "./staff-api.js";
+
+const count = new Intl.NumberFormat("en");
+const seconds = (ms: number): string => `${count.format(Math.ceil(ms / 1000))} s`;
+const time = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
+/** Refusals older than this are no longer an alarm. */
+const REFUSED_LATELY_MS = 60_000;
+/** Mean wait of visitors in a lane from which it is an alarm. */
+const LONG_WAIT_MS = 3_000;
+const VISITORS = ["checkout", "exact", "search"] as const;
+
+type Source = Pick<Overview, "credentials" | "quota" | "redis" | "upstream" | "unexpected" | "promises"> & {
+  readonly prices: Pick<Overview["prices"], "known" | "doubtful" | "config">;
+};
+
+export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "waitMs">): Alarm[] {
+  const { quota, upstream, prices } = overview;
+  const alarms: Alarm[] = [];
+  const add = (isOn: boolean, level: Alarm["level"], text: string, todo: string): void => {
+    if (isOn) alarms.push({ level, text, todo });
+  };
+  credentialAlarms(overview, add);
+  add(
+    quota.waits.refusedAgoMs !== null && quota.waits.refusedAgoMs <= REFUSED_LATELY_MS,
+    "bad",
+    "Visitors were asked to come back later within the last minute, because the quota is spent.",
+    `The registry allows ${quota.limit} calls in ${seconds(quota.windowMs)}. See which lane waits below; if it lasts, ask the registry for a higher limit.`,
+  );
+  const slow = VISITORS.filter((lane) => waitMs[lane] >= LONG_WAIT_MS);
+  add(
+    slow.length > 0,
+    "warn",
+    `Visitors wait long for the registry: ${slow.map((lane) => `${lane} ${seconds(waitMs[lane])}`).join(", ")}.`,
+    "Nothing is refused yet. Look for a bot in the log (client limits), and don't purge now.",
+  );
+  add(
+    quota.pausedForMs > 0,
+    "warn",
+    `The registry answered 429. Calls are paused for ${seconds(quota.pausedForMs)}.`,
+    "It ends by itself. If it comes back, something else uses this credential, or the limit is lower than UPSTREAM_RATE_LIMIT.",
+  );
+  const { openCircuits } = upstream;
+  add(
+    openCircuits.length > 0,
+    "bad",
+    `The registry keeps failing, so only trial requests are made: ${openCircuits.join(", ")}.`,
+    "Known answers are still shown. Check the registry's status page; it recovers by itself within half a minute of the registry.",
+  );
+  add(
+    prices.config.faults.length > 0,
+    "bad",
+    `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${count.format(prices.config.faults.length - 3)} more faults` : ""}.`,
+    `The file of ${time.format(Date.parse(prices.config.since))} stays in effect. Mend the faults; try it under “Try a price change”.`,
+  );
+  add(
+    prices.doubtful > 0,
+    "warn",
+    `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful.`,
+    "They are shown as stale and not signed until the registry has confirmed them, which happens by itself. Look at the margins below afterwards.",
+  );
+  const { belowFloor, marginLost } = overview.promises;
+  add(
+    belowFloor > 0,
+    "bad",
+    `${count.format(belowFloor)} signed ${belowFloor === 1 ? "promise has" : "promises have"} fallen below the minimum price. Margin lost: ${marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
+    "They must be honoured until they expire. Raise minMargin or shorten promise.validMs if this happens often.",
+  );
+  redisAlarms(overview, add);
+  for (const { operation, what, count: times } of overview.unexpected.slice(0, 3))
+    add(
+      true,
+      "warn",
+      `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
+      "It was left out. Run npm run probe and report what it prints.",
+    );
+  return alarms;
+}
+
+type Add = (isOn: boolean, level: Alarm["level"], text: string, todo: string) => void;
+
+function credentialAlarms({ credentials }: Source, add: Add): void {
+  const refused = credentials.filter((one) => one.refused);
+  const all = refused.length === credentials.length;
+  const todo = "Check it in the reseller portal and replace the secret file; no restart is needed.";
+  add(all, "bad", "The registry refuses every credential, so no calls can be made.", todo);
+  for (const { role } of all ? [] : refused)
+    add(true, "warn", `The registry refuses the ${role} credential.`, todo);
+}
+
+function redisAlarms({ redis }: Source, add: Add): void {
+  const share = "Each replica uses its own share of the quota.";
+  add(
+    redis === "refusing",
+    "warn",
+    `Redis refuses commands. ${share}`,
+    "Check its memory, its disk and the user's rights (docs/operations.md).",
+  );
+  add(
+    redis === "gone",
+    "warn",
+    `Redis can't be reached. ${share}`,
+    "Start it again; the service comes back by itself.",
+  );
+}

@@ -1,0 +1,107 @@
+/** Purging the cache: first what it costs in calls, then a question, then how much was purged. */
+import { byId } from "../element.js";
+import { type Overview, type Purge, type StaffApi, StaffProblem } from "./staff-api.js";
+
+/** What a purge counts. */
+const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  prices: ["price", "prices"],
+  availability: ["checked name", "checked names"],
+  account: ["account answer", "account answers"],
+};
+const TITLES: Readonly<Record<Purge, string>> = {
+  prices: "Purge all prices?",
+  availability: "Purge all checked names?",
+  account: "Purge the account's data?",
+  all: "Purge everything?",
+};
+const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
+
+const count = new Intl.NumberFormat("en");
+const list = new Intl.ListFormat("en");
+const calls = (n: number): string => `${count.format(n)} ${n === 1 ? "call" : "calls"}`;
+
+/** How many calls it takes until everything purged is known again, and what that means. */
+export function purgeCost(what: Purge, { quota, prices, caches }: Overview): string {
+  const entries = {
+    prices: prices.known,
+    availability: caches.availability.entries,
+    account: caches.account.entries + caches.tier.entries,
+  };
+  const all = what === "all" ? entries.prices + entries.availability + entries.account : entries[what];
+  const windows = Math.ceil(all / Math.max(1, quota.budget));
+  const share =
+    all === 0
+      ? "Nothing is cached, so this costs no call."
+      : `This costs up to ${calls(all)}; the budget is ${count.format(quota.budget)} in ${count.format(quota.windowMs / 1000)} s${windows > 1 ? `, so ${count.format(windows)} of these windows` : ""}.`;
+  const when = {
+    prices: "Prices are asked for again at once. Until then they are shown as stale and not signed.",
+    availability: "A name is asked for again when somebody searches for it.",
+    account: "Domains, balance and tier are asked for again when this page shows them.",
+    all: "Prices are asked for again at once and not signed until then; names when somebody searches for them.",
+  }[what];
+  return `${share} ${when}`;
+}
+
+/** `overview` tells the latest, or null before the first; `purged` is called after a purge. */
+export function purgeView(
+  api: StaffApi,
+  overview: () => Overview | null,
+  purged: () => void,
+  signal: AbortSignal,
+): void {
+  const dialog = byId("purge-dialog", HTMLDialogElement);
+  let what: Purge | null = null;
+
+  byId("purges", HTMLDivElement).addEventListener(
+    "click",
+    ({ target }) => {
+      what = target instanceof HTMLButtonElement ? purgeOf(target.dataset["what"]) : null;
+      const now = overview();
+      if (what === null || now === null) return;
+      byId("purge-title", HTMLElement).textContent = TITLES[what];
+      byId("purge-cost", HTMLElement).textContent = purgeCost(what, now);
+      dialog.returnValue = "";
+      dialog.showModal();
+    },
+    { signal },
+  );
+  dialog.addEventListener(
+    "close",
+    () => {
+      if (dialog.returnValue !== "purge" || what === null) return;
+      void purge(api, what, signal).then((done) => {
+        if (done) purged();
+      });
+    },
+    { signal },
+  );
+}
+
+function purgeOf(text: string | undefined): Purge | null {
+  return PURGES.find((what) => what === text) ?? null;
+}
+
+async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<boolean> {
+  const result = byId("purged", HTMLParagraphElement);
+  result.className = "";
+  result.textContent = "Purging…";
+  try {
+    const { purged } = await api.purge(what, signal);
+    const counts = Object.entries(purged).map(([kind, n]) => {
+      const [one, many] = NOUNS[kind] ?? [kind, kind];
+      return `${count.format(n)} ${n === 1 ? one : many}`;
+    });
+    result.textContent = `${list.format(counts)} will be refreshed.`;
+    return true;
+  } catch (error) {
+    if (signal.aborted) return false;
+    const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
+    const again = known.retryAfter === null ? "" : ` Try again in ${known.retryAfter} s.`;
+    result.className = "problem";
+    result.textContent =
+      known.status === 403
+        ? "This token can't purge: it doesn't have the operate scope."
+        : `${known.message}${again}`;
+    return false;
+  }
+}

@@ -1,0 +1,41 @@
+/** Who runs the shop, as the service wrote it into the page: name and logo at the top, contact and links at the end. */
+import { byId } from "../element.js";
+import type { Language, Texts } from "./texts/texts.js";
+
+interface Identity {
+  readonly name: Readonly<Record<Language, string>> | null;
+  readonly logo: string | null;
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly terms: string | null;
+  readonly privacy: string | null;
+  /** Whether a cart can become an order here. */
+  readonly sells: boolean;
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
+const identity = JSON.parse(byId("shop", HTMLScriptElement).textContent) as Identity;
+
+/** Shows what is known of the shop; what isn't known takes no room. */
+export function showIdentity(texts: Texts): void {
+  const { name, logo, email, phone, terms, privacy, sells } = identity;
+  const own = name?.[texts.language] ?? null;
+  byId("brand", HTMLElement).textContent = own ?? texts.page.brand;
+  document.title = own === null ? texts.page.title : `${texts.page.title} · ${own}`;
+  document.querySelector('meta[name="description"]')?.setAttribute("content", texts.description);
+  if (logo !== null) byId("logo", HTMLImageElement).src = logo;
+  byId("runs", HTMLElement).textContent = own === null ? "" : texts.runBy(own);
+  byId("demo", HTMLElement).hidden = sells;
+  link("email-link", email && `mailto:${email}`, email ?? undefined);
+  link("phone-link", phone && `tel:${phone.replace(/[^+\d]/g, "")}`, phone ?? undefined);
+  link("terms-link", terms);
+  link("privacy-link", privacy);
+}
+
+function link(id: string, address: string | null, text?: string): void {
+  const anchor = byId(id, HTMLAnchorElement);
+  if (address !== null) anchor.href = address;
+  if (text !== undefined) anchor.textContent = text;
+  const item = anchor.closest("li");
+  if (item !== null) item.hidden = address === null;
+}

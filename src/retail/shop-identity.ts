@@ -1,0 +1,60 @@
+/** Who runs the shop, as the storefront page shows it: the section `shop` of the retail config, in which everything is optional. */
+import { z } from "zod";
+
+type Words = Readonly<Record<"en" | "fa" | "ps", string>>;
+
+export interface ShopIdentity {
+  /** In each language of the page; null: the page's own. */
+  readonly name: Words | null;
+  /** Where the picture is; null: the page's own. */
+  readonly logo: string | null;
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly terms: string | null;
+  readonly privacy: string | null;
+}
+
+export const NO_IDENTITY: ShopIdentity = {
+  name: null,
+  logo: null,
+  email: null,
+  phone: null,
+  terms: null,
+  privacy: null,
+};
+
+const words = z
+  .string()
+  .trim()
+  .regex(/^.{1,60}$/, "must be 1 to 60 characters on one line");
+const address = z
+  .string()
+  .refine(isAddress, "must be an https URL, or a path on the same host such as /terms");
+
+export const nameSchema = words;
+export const namesSchema = z.strictObject({ en: words, fa: words, ps: words });
+export const identitySchema = z.strictObject({
+  name: z.unknown().optional(),
+  logo: address.nullish(),
+  contact: z
+    .strictObject({
+      email: z
+        .string()
+        .regex(/^[^\s@:?&]{1,64}@[^\s@:?&]{1,190}$/, "must be an e-mail address")
+        .nullish(),
+      phone: z
+        .string()
+        .regex(/^\+?\d[\d ()-]{3,30}$/, 'must be a phone number in quotes, such as "+93 20 000 0000"')
+        .nullish(),
+    })
+    .nullish(),
+  links: z.strictObject({ terms: address.nullish(), privacy: address.nullish() }).nullish(),
+});
+
+/** A host for the page's policy, and nothing that a link could run. */
+function isAddress(text: string): boolean {
+  if (/[\s"'<>\\;,]/.test(text)) return false;
+  if (text.startsWith("/")) return !text.startsWith("//");
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && url.protocol === "https:" && url.username === "" && url.password === "";
+}

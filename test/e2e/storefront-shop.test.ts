@@ -1,0 +1,68 @@
+/** Who runs the shop and what happens there, in three languages; and the pages for an address that doesn't exist and for no JavaScript. */
+import { expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
+import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { openShop } from "./support/storefront.js";
+
+const shop = `shop:
+  name: { en: Hindukush Names, fa: نام‌های هندوکش, ps: د هندوکش نومونه }
+  logo: /assets/icon.svg
+  contact: { email: help@hindukush.example, phone: "+93 20 000 0000" }
+  links: { terms: /terms, privacy: https://hindukush.example/privacy }`;
+const shipped = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+const CUT = `[...document.querySelectorAll(".brand, .about h3, .about p, footer p, footer a")]
+  .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)`;
+
+describeWithBrowser("a shop with a name", () => {
+  const opened = openShop({ retail: shipped.replace(/^shop:.*$/m, shop) });
+
+  test.each([
+    ["en", "Hindukush Names", "How it works", DESK, "light"],
+    ["fa", "نام‌های هندوکش", "چگونه کار می‌کند", PHONE, "dark"],
+    ["ps", "د هندوکش نومونه", "څنګه کار کوي", PHONE, "light"],
+  ] as const)(
+    "says who runs it and what happens there: %s",
+    async (language, name, heading, size, colorScheme) => {
+      const { page, axe, picture } = await opened.visitor({ language, colorScheme, ...size });
+      expect(await page.locator("#brand").textContent()).toBe(name);
+      expect(await page.title()).toContain(name);
+      expect(await page.locator("#about-heading").textContent()).toBe(heading);
+      expect(await page.locator("#runs").textContent()).toContain(name);
+      const address = (id: string) => page.locator(`#${id}-link`).getAttribute("href");
+      expect([await address("email"), await address("phone"), await address("terms")]).toEqual([
+        "mailto:help@hindukush.example",
+        "tel:+93200000000",
+        "/terms",
+      ]);
+      const description = `document.querySelector('meta[name="description"]').content`;
+      expect(String(await page.evaluate(description)).length).toBeGreaterThan(40);
+      await picture(`storefront-shop-${language}`);
+      expect(await axe()).toEqual([]);
+      expect(await page.evaluate(CUT)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+    },
+  );
+
+  test("an address that doesn't exist leads back to the shop", async () => {
+    const { page, axe, picture } = await opened.visitor(PHONE);
+    await page.goto("/terms");
+    await page.getByText("There is no page at this address.").waitFor();
+    await picture("missing");
+    expect(await axe()).toEqual([]);
+    await page.getByRole("link", { name: /Home/ }).press("Enter");
+    await page.locator("tbody tr").first().waitFor();
+  });
+
+  test("without JavaScript there is a sentence in each language and nothing that does not work", async () => {
+    const { page } = await opened.visitor(PHONE);
+    const browser = page.context().browser();
+    const context = await browser?.newContext({ ...PHONE, javaScriptEnabled: false });
+    const plain = await context?.newPage();
+    await plain?.goto(opened.service.url);
+    expect(await plain?.locator("noscript p").allInnerTexts()).toHaveLength(3);
+    for (const part of ["#search", ".languages", "footer"])
+      expect(await plain?.locator(part).isVisible()).toBe(false);
+    await plain?.screenshot({ path: "test-output/storefront-no-script.png" });
+    await context?.close();
+  });
+});
