@@ -1,4 +1,4 @@
-/** What the reseller's staff may ask, by scope (contract section 6). The only routes that show wholesale. */
+/** The staff routes, by token scope (contract section 6). No other route shows wholesale amounts. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
@@ -15,7 +15,7 @@ import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
 import type { Secret } from "../secret.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
+import { audited, setTokenName, setSubject, presentAudit } from "./audit.js";
 import { contextOf } from "./context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
@@ -46,10 +46,10 @@ export interface StaffParts {
   readonly now: () => number;
 }
 
-/** The form of a promise's id; anything else isn't repeated in the audit. */
+/** The format of a promise's id; anything else isn't copied into the audit log. */
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
-/** Lets through who carries a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
+/** Requires a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
 export function requireScope(
   { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
   scope: Scope,
@@ -68,18 +68,22 @@ export function requireScope(
     if (token === null) {
       if (bearer !== undefined) guesses.wrong(request, "staff");
       refused(null, "unauthenticated");
-      throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
-        headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
-      });
+      throw new ServiceError(
+        "unauthenticated",
+        "This endpoint requires a staff token: Authorization: Bearer ….",
+        {
+          headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
+        },
+      );
     }
     if (!token.scopes.includes(scope)) {
       guesses.lacksScope(request, token.name, scope);
       refused(token.name, "forbidden");
-      throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
+      throw new ServiceError("forbidden", `The token lacks the ${scope} scope.`, {
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });
     }
-    carriesTokenOf(request, token.name);
+    setTokenName(request, token.name);
     next();
   };
 }
@@ -96,7 +100,7 @@ async function findPromise(promises: Promises, id: string): Promise<PricePromise
     if (!(error instanceof RedisGoneError)) throw error;
     throw new ServiceError(
       "not_found",
-      "This replica knows no such promise, and the others can't be asked while Redis is gone.",
+      "This replica doesn't know the promise, and Redis is unreachable, so other replicas can't be asked.",
     );
   }
 }
@@ -127,14 +131,14 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request.query, []);
       const { domain } = request.params;
-      // A path holds the name itself, none of the forms that people paste.
+      // Unlike a query parameter, a path must contain the name itself and not a pasted URL.
       const host = typeof domain === "string" ? canonicalHost(domain) : null;
-      if (host === null) throw invalidField("domain", "is not a domain name");
+      if (host === null) throw invalidField("domain", "isn't a domain name");
       const name = parseDomainName(host, AF_TLDS, "domain");
       if (endedByHead(request, response)) return;
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)
-        throw new ServiceError("not_found", "The reseller does not manage this domain.");
+        throw new ServiceError("not_found", "The reseller doesn't manage this domain.");
       response.json({ ...presentDomain(known.value), ...presentOrigin(known) });
     },
   });
@@ -176,7 +180,10 @@ export function staffRoutes(parts: StaffParts): Router {
       const text = typeof request.body === "string" ? request.body : "";
       const preview = presentPreview(text, { policies, prices, nowMs: now() });
       const changes = preview.prices.filter(({ change }) => change !== "same").length;
-      isAbout(request, preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`);
+      setSubject(
+        request,
+        preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`,
+      );
       response.json(preview);
     },
   });
@@ -186,7 +193,7 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
-      if (typeof id === "string" && PROMISE_ID.test(id)) isAbout(request, id);
+      if (typeof id === "string" && PROMISE_ID.test(id)) setSubject(request, id);
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
       if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
       response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
@@ -206,7 +213,7 @@ export function staffRoutes(parts: StaffParts): Router {
     POST: async (request, response) => {
       readQuery(request.query, []);
       const what = readPurge(request.body);
-      isAbout(request, what);
+      setSubject(request, what);
       response.json({ purged: await parts.purge(what) });
     },
   });

@@ -1,4 +1,4 @@
-/** What visitors may ask: availability, search, prices and quotes (contract section 4). HEAD is answered without asking anybody. */
+/** The visitor routes: availability, search, prices and quotes (contract section 4). HEAD never makes an upstream call. */
 import { type Request, Router } from "express";
 import type { Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
@@ -25,7 +25,7 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
         const { cacheControl, confidential, stream } = read(request.query);
         response.set("Cache-Control", cacheControl);
         const asEvents = stream !== undefined && prefersEvents(request);
-        // The length of the body would tell whether somebody has asked for the name just now.
+        // The length of the body would reveal whether somebody just searched for the name.
         if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
         if (asEvents) return stream(request, response);
         const answer = await inOneShop(shop, async () => {

@@ -90,7 +90,7 @@ test("the warnings are those that the prices would have, and name promotions of 
   );
   expect(warnings).toEqual([
     expect.stringMatching(/same multiple of wholesale in all 5 prices/),
-    "Promotion nowruz begins at 2027-03-20T00:00:00.000Z; these prices are without it.",
+    "Promotion nowruz starts at 2027-03-20T00:00:00.000Z and isn't included in these prices.",
   ]);
 });
 

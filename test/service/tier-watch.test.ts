@@ -167,7 +167,7 @@ describe("what is wrong with prices", () => {
       const why =
         "The registry service's answer was not understood (a price in a currency that is not expected).";
       await until(
-        async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices could not be renewed: ${why}`,
+        async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices couldn't be refreshed: ${why}`,
         "the second warning",
       );
 
