@@ -221,8 +221,8 @@ describe("the keys", () => {
     passphrase: "open",
   });
   test.each<[string, string, RegExp]>([
-    ["no key at all", "a text", /must hold an Ed25519 private key/],
-    ["half a key", key.slice(0, 70), /must hold an Ed25519 private key/],
+    ["no key at all", "a text", /must contain an Ed25519 private key/],
+    ["half a key", key.slice(0, 70), /must contain an Ed25519 private key/],
     ["one of another kind", ec.privateKey.export(pem).toString(), /key 1 must be an Ed25519 key/],
     ["one of X25519", generateKeyPairSync("x25519").privateKey.export(pem).toString(), /key 1 must be an Ed/],
     [
