@@ -89,8 +89,8 @@ export interface Pool<V, A extends Asker> {
   /** The fact known here or on another replica, without loading it. Never rejects. */
   consult(key: string): Promise<Known<V> | undefined>;
   /**
-   * Adds a fact learned elsewhere and shares it, unless it was requested before a purge. Resolves when the facts of other replicas have been
-   * merged. Never rejects.
+   * Adds a fact learned elsewhere and shares it, unless it was requested before a purge. Resolves when the facts of other replicas have
+   * been merged. Never rejects.
    */
   learn(key: string, fact: Fact<V>): Promise<void>;
   /** Clears the pool on all replicas and returns how many facts it had here; results of loads in flight aren't stored. */

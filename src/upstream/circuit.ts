@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { FailureCode } from "./failures.js";
 
-/** Any answer, whatever it says, is a success; a call that shows nothing about the upstream is inconclusive. */
+/** Any answer, whatever its content, is a success; a call that proves nothing about the upstream is inconclusive. */
 export type Outcome = "success" | FailureCode | "inconclusive";
 
 export interface Circuit {

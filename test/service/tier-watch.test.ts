@@ -165,7 +165,7 @@ describe("what is wrong with prices", () => {
         body: { what: "prices" },
       });
       const why =
-        "The registry service's answer was not understood (a price in a currency that is not expected).";
+        "The registry service's answer wasn't understood (a price in a currency that is not expected).";
       await until(
         async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices couldn't be refreshed: ${why}`,
         "the second warning",

@@ -116,7 +116,7 @@ export function query(
 export const IF_NONE_MATCH: JsonObject = {
   name: "If-None-Match",
   in: "header",
-  description: "The ETag of an answer already held.",
+  description: "The ETag of a stored answer.",
   schema: { type: "string" },
 };
 
