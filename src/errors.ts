@@ -26,7 +26,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-export interface ErrorExtras {
+interface ErrorExtras {
   readonly errors?: readonly FieldError[];
   /** How long to wait before a retry, in ms. */
   readonly retryAfterMs?: number;

@@ -42,7 +42,7 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export interface FleetSettings {
+interface FleetSettings {
   /** Null: there is no fleet. */
   readonly link: RedisLink | null;
   readonly version: string;

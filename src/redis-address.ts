@@ -1,6 +1,6 @@
 /** Parses REDIS_URL. A problem never quotes the text, which may contain a password. */
 
-export interface RedisEndpoint {
+interface RedisEndpoint {
   readonly host: string;
   readonly port: number;
 }
@@ -17,7 +17,7 @@ export interface RedisAddress {
   readonly db: number;
 }
 
-export type RedisAddressResult =
+type RedisAddressResult =
   { readonly ok: true; readonly address: RedisAddress } | { readonly ok: false; readonly problem: string };
 
 const REDIS_PORT = 6379;

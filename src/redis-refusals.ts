@@ -2,7 +2,7 @@
 import type { Log } from "./logger.js";
 
 const KINDS = ["READONLY", "OOM", "NOPERM", "MOVED", "LOADING", "NOAUTH", "MISCONF"] as const;
-export type RefusalKind = (typeof KINDS)[number] | "other";
+type RefusalKind = (typeof KINDS)[number] | "other";
 
 /** Messages of the same kinds that start with other words. */
 const ALIASES: readonly (readonly [RegExp, RefusalKind])[] = [
@@ -18,7 +18,7 @@ export function refusalKind(message: string): RefusalKind {
   return named ?? ALIASES.find(([pattern]) => pattern.test(message))?.[1] ?? "other";
 }
 
-export interface RedisRefusals {
+interface RedisRefusals {
   note(kind: RefusalKind): void;
   /** Whether a command has been refused since the last `clear` or `recovered`. */
   active(): boolean;

@@ -52,7 +52,7 @@ export interface RedisLink {
   close(): void;
 }
 
-export interface RedisSettings {
+interface RedisSettings {
   /** In the format of `parseRedisAddress`; a changed file takes effect without a restart. */
   readonly url: Secret;
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "./clock.js";
 
-export interface StateDir {
+interface StateDir {
   /** Why the folder isn't usable; null while it is. */
   problem(): string | null;
   /** Starts the checks; returns a function that stops them. */

@@ -84,7 +84,7 @@ export interface Account {
   keepWarm(): () => void;
 }
 
-export interface AccountSettings {
+interface AccountSettings {
   readonly upstream: Upstream;
   readonly facts: Pool<AccountFact, Ask>;
   readonly tiers: Pool<Tier, Ask>;

@@ -18,7 +18,7 @@ import {
 
 export type { Asker, Flight } from "./single-flight.js";
 
-export interface Freshness {
+interface Freshness {
   /** Answered from memory up to this age, in ms. */
   readonly freshMs: number;
   /** Returned as stale up to this age, in ms, if it can't be loaded again. */
@@ -43,7 +43,7 @@ export interface Known<V> extends Kept<V> {
 }
 
 /** A fact from memory. */
-export interface Remembered<V> extends Known<V> {
+interface Remembered<V> extends Known<V> {
   /** When a fresh fact becomes stale, or a stale one unusable; on the monotonic clock, ms. */
   readonly untilMs: number;
 }

@@ -10,7 +10,7 @@ import type { Fact } from "./facts.js";
 import type { Channel } from "./invalidation.js";
 import type { Claim, SharedPool } from "./replicas.js";
 
-export interface RedisPoolSettings<V> {
+interface RedisPoolSettings<V> {
   readonly link: RedisLink;
   /** The pool's name. */
   readonly name: string;

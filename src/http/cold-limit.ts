@@ -18,7 +18,7 @@ export interface ColdLimit {
   refused(): number;
 }
 
-export interface ColdLimitSettings {
+interface ColdLimitSettings {
   readonly perMinute: number;
   /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;

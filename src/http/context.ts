@@ -15,7 +15,7 @@ import { addressOf, askerOf, clientOf } from "./edge/client.js";
 const MAX_LISTENERS = 100;
 const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-export class RequestContext {
+class RequestContext {
   readonly id: string;
   readonly startedAtMs: number;
   /** The pattern of the matching route; never the path itself, which may contain a name. */

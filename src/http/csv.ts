@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
-export interface Table {
+interface Table {
   readonly name: string;
   readonly columns: readonly string[];
   readonly rows: readonly object[];

@@ -13,7 +13,7 @@ import { readQuery } from "./parse.js";
 import { presentCustomerDomain } from "./presenters.js";
 import { answersJson, endedByHead, route } from "./routes.js";
 
-export interface CustomerParts {
+interface CustomerParts {
   readonly tokens: CustomerTokens;
   readonly guesses: TokenGuesses;
   readonly account: Account;

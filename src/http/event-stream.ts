@@ -8,7 +8,7 @@ import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { contextOf } from "./context.js";
 
-export interface ServerEvent {
+interface ServerEvent {
   /** What the client sends as `Last-Event-ID` when it reconnects; must not contain a line break. */
   readonly id?: string;
   readonly event: string;
@@ -31,7 +31,7 @@ export interface EventStreams {
   endAll(): void;
 }
 
-export interface EventStreamSettings {
+interface EventStreamSettings {
   /** The longest duration of a stream, in ms. */
   readonly longestMs: number;
   readonly clock: Clock;

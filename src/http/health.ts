@@ -5,7 +5,7 @@ import { route } from "./routes.js";
 /** Not rate-limited, because orchestrators and monitors poll them. */
 export const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/health"]);
 
-export type CheckStatus = "pass" | "warn" | "fail";
+type CheckStatus = "pass" | "warn" | "fail";
 
 export interface HealthCheck {
   readonly status: CheckStatus;

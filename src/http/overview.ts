@@ -20,7 +20,7 @@ import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js"
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type Redis = RedisState | "none";
 
-export interface OverviewParts {
+interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
   readonly credentials: Credentials;
   readonly upstream: Upstream;
@@ -153,7 +153,7 @@ export function priceWarnings(
   };
 }
 
-export interface HealthFacts {
+interface HealthFacts {
   readonly redis: Redis;
   readonly fleet: FleetFault | null;
   readonly credentials: Credentials;

@@ -8,7 +8,7 @@ import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
 import { instant, presentStaffPrice } from "./presenters.js";
 
-export interface PreviewParts {
+interface PreviewParts {
   readonly policies: Pick<LivePolicy, "current" | "config">;
   readonly prices: Pick<PriceList, "peek">;
   readonly nowMs: number;

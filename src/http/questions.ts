@@ -27,7 +27,7 @@ import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
 
-export interface QuestionParts {
+interface QuestionParts {
   readonly shop: () => Shop;
   readonly prices: PriceList;
   readonly searchStream: SearchStream;

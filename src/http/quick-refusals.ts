@@ -9,7 +9,7 @@ import type { Upstream } from "../upstream/operations.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { askerOf, clientOf } from "./edge/client.js";
 
-export interface QuickRefusalParts {
+interface QuickRefusalParts {
   readonly isUnknown: AvailabilityService["isUnknown"];
   readonly upstream: Pick<Upstream, "refusal">;
   readonly cold: ColdLimit;

@@ -4,9 +4,9 @@ import { ServiceError } from "../errors.js";
 import { MOST_CONFIG_BYTES } from "../retail/retail-config.js";
 import { contextOf } from "./context.js";
 
-export type Handler = (request: Request, response: Response) => unknown;
+type Handler = (request: Request, response: Response) => unknown;
 
-export interface Methods {
+interface Methods {
   readonly GET?: Handler;
   /** Receives the body as parsed JSON, unless `body` is another parser. */
   readonly POST?: Handler;

@@ -12,13 +12,13 @@ import type { Shop } from "../storefront/shop.js";
 import type { EventStreams } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 
-export interface SearchStreamParts {
+interface SearchStreamParts {
   readonly streams: EventStreams;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly clock: Clock;
 }
 
-export interface StreamedSearch {
+interface StreamedSearch {
   /** Used for the whole stream, so that all prices come from one version of the policy. */
   readonly shop: Shop;
   readonly exact: SearchedName;

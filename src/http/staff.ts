@@ -31,7 +31,7 @@ import {
 import { presentPreview } from "./price-preview.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
-export interface StaffParts {
+interface StaffParts {
   readonly tokens: Secret | null;
   readonly guesses: TokenGuesses;
   readonly account: Account;
@@ -50,7 +50,7 @@ export interface StaffParts {
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
 /** Requires a staff token with the scope. Tokens are compared by their SHA-256, in constant time. */
-export function requireScope(
+function requireScope(
   { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
   scope: Scope,
 ): RequestHandler {

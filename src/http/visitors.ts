@@ -9,7 +9,7 @@ import type { QuestionKind } from "./questions.js";
 import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
-export interface VisitorParts {
+interface VisitorParts {
   readonly shop: () => Shop;
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;

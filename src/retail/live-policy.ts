@@ -35,7 +35,7 @@ export interface LivePolicy {
   watch(): () => void;
 }
 
-export interface LivePolicySettings {
+interface LivePolicySettings {
   readonly config: RetailConfig;
   readonly file: RetailFile;
   readonly clock: Clock;

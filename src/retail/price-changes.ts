@@ -8,7 +8,7 @@ export interface PriceChange {
   readonly atMs: number;
 }
 
-export interface PriceChanges {
+interface PriceChanges {
   /** Records the price of the key; returns its last change if that is less than a day ago. */
   noted(key: string, wholesale: Wholesale, asOfMs: number): PriceChange | undefined;
   /** When the next change is forgotten; wall clock, ms. */

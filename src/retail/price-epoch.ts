@@ -59,7 +59,7 @@ export interface PriceEpochs {
   onChange(act: () => void): void;
 }
 
-export interface PriceEpochSettings {
+interface PriceEpochSettings {
   /** Where replicas agree on the epoch; null without Redis. */
   readonly channel: Channel | null;
   readonly stamp: () => number;

@@ -12,7 +12,7 @@ import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "./policy.js";
 
-export interface SavedPrice extends Combination {
+interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
   /** Stamps of this process; negative if before its start. */
   readonly askedMs: number;
@@ -21,13 +21,13 @@ export interface SavedPrice extends Combination {
   readonly isDoubtful: boolean;
 }
 
-export interface SavedPrices {
+interface SavedPrices {
   /** The tier that they were learned under; null if unknown. */
   readonly tier: string | null;
   readonly prices: readonly SavedPrice[];
 }
 
-export interface LoadedPrices extends SavedPrices {
+interface LoadedPrices extends SavedPrices {
   /** Another replica is loading them right now and doesn't know the tier yet, so they can't be outdated. */
   readonly isLive: boolean;
 }

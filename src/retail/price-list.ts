@@ -83,7 +83,7 @@ export interface PriceList {
   keepWarm(): () => void;
 }
 
-export interface PriceListSettings {
+interface PriceListSettings {
   /** Defines what is sold. */
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
   readonly pool: Pool<Quote, Ask>;

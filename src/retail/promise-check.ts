@@ -21,7 +21,7 @@ const claimsShape = z.object({
     .min(1),
 });
 
-export type CheckedPromise =
+type CheckedPromise =
   | {
       readonly ok: true;
       readonly id: string;

@@ -33,7 +33,7 @@ export interface PricePromise {
 }
 
 /** A public Ed25519 key as JWK (RFC 8037). */
-export interface PublicKey {
+interface PublicKey {
   readonly kty: "OKP";
   readonly crv: "Ed25519";
   readonly x: string;
@@ -68,7 +68,7 @@ export interface SharedPromises {
   find(id: string): Promise<PricePromise | null>;
 }
 
-export interface PromiseSettings {
+interface PromiseSettings {
   /** In the format of `parsePromiseKeys`, reread on use. Null: nothing is signed. */
   readonly keys: Secret | null;
   /** How long the promises of other replicas are valid. */
@@ -169,7 +169,7 @@ function presentLine({ domain, tld, action, years, price }: PromisedLine) {
   return { domain, tld, action, years, price: presentRetail(price) };
 }
 
-export type PromiseKeysResult =
+type PromiseKeysResult =
   { readonly ok: true; readonly ring: KeyRing } | { readonly ok: false; readonly problem: string };
 
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;

@@ -4,7 +4,7 @@ import type { PriceKey } from "./prices.js";
 import { type Due, Schedule, type Scheduled } from "./schedule.js";
 import type { Reseller, World } from "./world.js";
 
-export interface SetTier {
+interface SetTier {
   readonly reseller: string;
   readonly tier: string;
 }
@@ -14,12 +14,12 @@ export interface SetPrice extends PriceKey {
   readonly amountCents: number | null;
 }
 
-export interface SetTaken {
+interface SetTaken {
   readonly domain: string;
   readonly taken: boolean;
 }
 
-export interface SetPremium {
+interface SetPremium {
   readonly domain: string;
   /** In cents by currency; null for an ordinary name. */
   readonly firstYear: Readonly<Record<string, number>> | null;

@@ -79,7 +79,7 @@ export type FailureReason =
   | "term_not_offered"
   | "internal";
 
-export interface FailureExtras {
+interface FailureExtras {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
 }

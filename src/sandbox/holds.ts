@@ -18,7 +18,7 @@ export interface HoldRequest {
 /** The fields of the request. */
 export type Asked = Readonly<Record<string, string | number>>;
 
-export interface HeldAnswer {
+interface HeldAnswer {
   readonly id: number;
   readonly operation: Operation;
   readonly asked: Asked;

@@ -100,7 +100,7 @@ function report(stored: StoredCredential): CredentialStats {
   };
 }
 
-export interface PortalParts {
+interface PortalParts {
   readonly world: World;
   readonly timeline: Timeline;
   readonly holds: Holds;

@@ -14,7 +14,7 @@ import type { PriceList, QuotedPrice } from "../retail/price-list.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
 type AvailableFact = Extract<NameFact, { status: "available" }>;
-export type AvailableCheck = AvailableFact["kept"];
+type AvailableCheck = AvailableFact["kept"];
 
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: NameFact };
 
@@ -45,7 +45,7 @@ export interface Assessor {
   ): Promise<Assessment>;
 }
 
-export interface AssessorSettings {
+interface AssessorSettings {
   readonly names: NameFacts;
   readonly prices: PriceList;
   readonly epochs: Pick<PriceEpochs, "isDoubtful">;

@@ -60,13 +60,13 @@ export interface NameFacts {
   countHit(): void;
 }
 
-export interface NameFactPools {
+interface NameFactPools {
   readonly statuses: Pool<NameStatus, VisitorAsk>;
   readonly checks: Pool<PricedCheck, VisitorAsk>;
   readonly premium: Pool<PremiumMark, VisitorAsk>;
 }
 
-export interface NameFactSettings {
+interface NameFactSettings {
   readonly pools: NameFactPools;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   readonly epochs: Pick<PriceEpochs, "of">;

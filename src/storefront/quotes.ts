@@ -28,7 +28,7 @@ export interface CartLine extends QuoteItem {
   readonly problem: ServiceError | null;
 }
 
-export interface PricedCart {
+interface PricedCart {
   readonly lines: readonly CartLine[];
   /** Signs the lines that have a price. */
   sign(): Promise<Cart>;

@@ -18,12 +18,12 @@ export interface Unknown extends SearchedName {
   readonly kept: boolean;
 }
 
-export interface SearchResult {
+interface SearchResult {
   readonly results: readonly (Availability | Unknown)[];
   readonly complete: boolean;
 }
 
-export interface SearchRequest {
+interface SearchRequest {
   readonly term: SearchTerm;
   readonly tlds: readonly string[];
   /** Undefined: the shortest term sold under each TLD. */
@@ -75,7 +75,7 @@ export async function search(
   return { results, complete: known === results.length };
 }
 
-export interface RetryingSearch {
+interface RetryingSearch {
   readonly availability: Pick<AvailabilityService, "lookUp">;
   readonly askFor: (asked: SearchedName) => VisitorAsk;
   /** How long the whole search may wait for quota. */

@@ -11,7 +11,7 @@ export interface Shop {
   readonly suggestions: Suggestions;
 }
 
-export type ShopSettings = Omit<AvailabilitySettings, "policy"> &
+type ShopSettings = Omit<AvailabilitySettings, "policy"> &
   Pick<QuoteSettings, "promises"> &
   Pick<SuggestionSettings, "hasSpare">;
 

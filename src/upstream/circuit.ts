@@ -19,7 +19,7 @@ export interface Circuit {
   begin(isBackground: boolean): ((outcome: Outcome) => void) | null;
 }
 
-export interface CircuitSettings {
+interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
   /** The longest time between opening and the first trial request. */

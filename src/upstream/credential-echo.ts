@@ -6,7 +6,7 @@
 /** Shorter secrets could occur by chance. */
 const SHORTEST_SECRET = 8;
 
-export interface EchoOptions {
+interface EchoOptions {
   /** The name in the request, which an answer may repeat. */
   readonly asked?: string | undefined;
 }

@@ -42,7 +42,7 @@ interface Question {
   readonly credential: Credential;
 }
 
-export interface ReplyReaderSettings {
+interface ReplyReaderSettings {
   readonly unexpected: Pick<Unexpected, "inAnswer" | "inError">;
   /** Now, for a Retry-After date from an upstream that sends no date of its own. */
   readonly nowMs: () => number;

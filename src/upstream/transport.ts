@@ -30,7 +30,7 @@ export type Transport = (
   onAnswered: () => void,
 ) => Promise<UpstreamResponse>;
 
-export interface TransportSettings {
+interface TransportSettings {
   readonly baseUrl: string;
   /** For the whole exchange, from connecting to the last byte. */
   readonly timeoutMs: number;

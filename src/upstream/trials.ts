@@ -7,7 +7,7 @@ import type { Upstream } from "./operations.js";
 import type { Operation } from "./vocabulary.js";
 import type { Term } from "./contract.js";
 
-export interface TrialSettings {
+interface TrialSettings {
   readonly upstream: Upstream;
   /** A term that is currently sold. */
   readonly term: () => Term | undefined;

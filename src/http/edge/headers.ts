@@ -64,7 +64,7 @@ export const knownExpectation: RequestHandler = ({ headers: { expect }, httpVers
 export type HeadersFor = (origin: string | undefined) => HeaderList;
 
 /** The CORS headers of an answer, by the request's origin. */
-export function websiteHeaders(origins: readonly string[]): HeadersFor {
+function websiteHeaders(origins: readonly string[]): HeadersFor {
   const listed = (origin?: string): HeaderList => headersBy(preflight(origins), origin);
   const others = listed();
   const known = new Map(origins.map((origin) => [origin, listed(origin)]));

@@ -17,7 +17,7 @@ export interface SharedLimit {
   left(window: ClientWindow): number;
 }
 
-export interface SharedLimitSettings {
+interface SharedLimitSettings {
   readonly link: RedisLink;
   /** Distinguishes several limits of one service. */
   readonly name: string;

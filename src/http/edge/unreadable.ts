@@ -7,7 +7,7 @@ import type { AccessLog } from "../context.js";
 import { renderProblem } from "../problems.js";
 import { SECURITY_HEADERS } from "./headers.js";
 
-export interface UnreadableParts {
+interface UnreadableParts {
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
 export type Scope = "read" | "operate" | "metrics";
 
-export interface OperationFacts {
+interface OperationFacts {
   readonly id: string;
   readonly tag: "visitors" | "customers" | "staff" | "service";
   readonly summary: string;
@@ -57,7 +57,7 @@ export interface Content {
   readonly example?: unknown;
 }
 
-export interface AnswerFacts {
+interface AnswerFacts {
   readonly description: string;
   /** Omitted for an answer without a body; several if the client chooses by `Accept`. */
   readonly content?: Content | readonly Content[];

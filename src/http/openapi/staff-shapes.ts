@@ -13,11 +13,9 @@ import {
 
 export const learned = {
   asOf: dateTime,
-  source: z
-    .enum(["upstream", "cache", "stale"])
-    .meta({
-      description: "Whether the data was just fetched, comes from the cache, or is past its freshness.",
-    }),
+  source: z.enum(["upstream", "cache", "stale"]).meta({
+    description: "Whether the data was just fetched, comes from the cache, or is past its freshness.",
+  }),
 };
 export const record = {
   domain: z.string(),
@@ -150,11 +148,9 @@ export const laneShape = z
 
 const waitsShape = z
   .strictObject({
-    told: z
-      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
-      .meta({
-        description: "The `Retry-After` values of refused visitors over the last ten to twenty windows.",
-      }),
+    told: z.strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count }).meta({
+      description: "The `Retry-After` values of refused visitors over the last ten to twenty windows.",
+    }),
     reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({
       description:
         "Reservations of refused visitors since startup: made, claimed in time, served, never claimed.",
@@ -191,7 +187,7 @@ export const cachePoolShape = z
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
 
-export const endedEpochShape = z
+const endedEpochShape = z
   .strictObject({
     at: dateTime,
     evidence: z.enum(["tier", "quote", "purge", "replica"]),

@@ -41,13 +41,9 @@ export const availabilityShape = z
       description:
         "The answer is past its freshness and no newer one is available, or its price is doubtful.",
     }),
-    retryAfter: z
-      .int()
-      .min(1)
-      .optional()
-      .meta({
-        description: "In a search, for unknown: seconds to wait before a retry. Absent with `only=known`.",
-      }),
+    retryAfter: z.int().min(1).optional().meta({
+      description: "In a search, for unknown: seconds to wait before a retry. Absent with `only=known`.",
+    }),
     kept: z.boolean().optional().meta({
       description:
         "In a search, for unknown: whether a call is reserved, so that a retry at that second succeeds.",
