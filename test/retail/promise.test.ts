@@ -65,7 +65,7 @@ function verified(promises: Promises, jws: string, clock: FakeClock) {
 }
 
 describe("a promise", () => {
-  test("names its key, its time and the lines as they were shown, and nothing else", async () => {
+  test("contains its key id, its times and the lines as they were shown, and nothing else", async () => {
     const { promises, clock } = desk();
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
     const [published] = promises.publicKeys().keys;
@@ -89,7 +89,7 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).resolves.toMatchObject({ payload: { currency: "USD" } });
   });
 
-  test("is over at the second told", async () => {
+  test("expires at the second that it names", async () => {
     const { promises, clock } = desk();
     await clock.advance(999);
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
@@ -99,7 +99,7 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).rejects.toThrow(/exp/);
   });
 
-  test("does not hold with any digit changed", async () => {
+  test("is invalid with any digit changed", async () => {
     const { promises, clock } = desk();
     const { jws } = await signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
     const [head, body = "", signature] = jws.split(".");
@@ -113,7 +113,7 @@ describe("a promise", () => {
     }
   });
 
-  test("tells nothing of wholesale: what costs more or less, premium or not, is promised in the same words", async () => {
+  test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", async () => {
     const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
     const cost = fc.record({ wholesale: amount, premium: fc.boolean() });
     const item = fc.record({ retail: amount, one: cost, other: cost });
@@ -136,7 +136,7 @@ describe("a promise", () => {
     );
   });
 
-  test("is not made of nothing, nor without a key", async () => {
+  test("isn't signed without lines or without a key", async () => {
     expect(await desk().promises.sign([], VALID_MS)).toBeNull();
     const without = desk(null);
     expect(await without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
@@ -144,7 +144,7 @@ describe("a promise", () => {
     expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
   });
 
-  test("is remembered with its wholesale until it is over, and the oldest is forgotten when there are too many", async () => {
+  test("is kept with its wholesale prices until it expires, and the oldest is dropped when there are too many", async () => {
     const { promises, clock } = desk();
     const first = await signed(promises, line("26.99", "20.21"));
     const id = String(decoded(first.jws, 1)["jti"]);
@@ -178,11 +178,11 @@ describe("the keys", () => {
     expect(keys[2]).toEqual(alone[0]);
   });
 
-  test("may stand in one line, with \\n for line breaks", () => {
+  test("can be on one line, with \\n for line breaks", () => {
     expect(parsePromiseKeys(key.replaceAll("\n", "\\n"))).toMatchObject({ ok: true });
   });
 
-  test("that were replaced stay published as long as a promise of theirs holds", async () => {
+  test("that were replaced stay published as long as one of their promises is valid", async () => {
     let text = key;
     const { promises, clock, log } = desk({ current: () => text });
     const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
@@ -202,7 +202,7 @@ describe("the keys", () => {
     expect(log.join()).toContain("promise.key.changed");
   });
 
-  test("that cannot be read leave the last good ones in force, told once and without a word of theirs", async () => {
+  test("that can't be parsed leave the last good ones in use, and are logged once without being quoted", async () => {
     let text = key;
     const { promises, log } = desk({ current: () => text });
     const before = promises.publicKeys();
@@ -242,7 +242,7 @@ describe("the keys", () => {
     if (body !== "") expect(faults[0]).not.toContain(body);
   });
 
-  test("are made by npm run promise-key, with words of use apart from them", () => {
+  test("are created by npm run promise-key, with instructions on stderr", () => {
     const command = fileURLToPath(new URL("../../dist/keys/promise-key.js", import.meta.url));
     const text = execFileSync(process.execPath, [command], { encoding: "utf8", stdio: "pipe" });
     expect(text).toMatch(/^-----BEGIN PRIVATE KEY-----\n[^-]+-----END PRIVATE KEY-----\n$/);

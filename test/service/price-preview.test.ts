@@ -46,7 +46,7 @@ test("the file in effect would change nothing", async () => {
   expect(prices.map(({ change }) => change)).toEqual(["same", "same", "same", "same", "same"]);
 });
 
-test("other rules show every price now and then, with its margin; nothing changes and nothing is asked", async () => {
+test("other rules show the current and new price and margin of every term, without any change or call", async () => {
   const calls = service.calls();
   const before = await service.ask("/v1/prices");
   const { prices, sections } = await preview(RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
@@ -64,7 +64,7 @@ test("other rules show every price now and then, with its margin; nothing change
   expect(service.calls()).toBe(calls);
 });
 
-test("what would be added or removed says so; an unknown wholesale price is a warning, not a call", async () => {
+test("added and removed terms are marked; an unknown wholesale price is a warning, not a call", async () => {
   const calls = service.calls();
   const { prices, warnings } = await preview(
     RETAIL.replace("renewal: [1], transfer: [1]", "renewal: [1, 3]"),
