@@ -131,7 +131,7 @@ class OperationCircuit implements Circuit {
     if (outcome === "inconclusive") return;
     this.#failures = outcome === "success" ? 0 : this.#failures + 1;
     if (outcome === "success") return;
-    // While another circuit is open, one more failure is no coincidence.
+    // While another circuit is open, another failure isn't a coincidence.
     const failuresToOpen =
       this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
     if (this.#failures < failuresToOpen) return;

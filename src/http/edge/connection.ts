@@ -10,7 +10,10 @@ import { inTurns } from "./turns.js";
 
 /** Parsed requests whose answers haven't been sent. Node by itself would parse a whole packet: 1,900 small requests. */
 const MAX_OUTSTANDING = 32;
-/** How long an ended connection is still read, so that the client sees its last answer (RFC 9112, section 9.6), and how long a flooding one may stay. */
+/**
+ * How long an ended connection is still read, so that the client sees its last answer (RFC 9112, section 9.6), and how long a flooding
+ * client may stay connected.
+ */
 const LINGER_MS = 5_000;
 
 export interface ConnectionRules {

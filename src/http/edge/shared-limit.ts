@@ -1,6 +1,6 @@
 /**
- * One limit per client across all replicas. Each replica admits a client's share (limit / replicas) without Redis; a client that exceeds its
- * share is counted in Redis by every replica from then on. While Redis is unreachable, each replica admits only the share.
+ * One limit per client across all replicas. Each replica admits a client's share (limit / replicas) without Redis; a client that exceeds
+ * its share is counted in Redis by every replica from then on. While Redis is unreachable, each replica admits only the share.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
