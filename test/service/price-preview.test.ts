@@ -80,7 +80,7 @@ test("added and removed terms are marked; an unknown wholesale price is a warnin
     }),
     expect.objectContaining({ action: "transfer", change: "removed", then: null }),
   ]);
-  expect(warnings).toContainEqual(expect.stringContaining("1 of 5 wholesale prices aren't known yet"));
+  expect(warnings).toContainEqual(expect.stringContaining("1 of 5 wholesale prices are unknown"));
   expect(service.calls()).toBe(calls);
 });
 

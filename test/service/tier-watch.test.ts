@@ -94,7 +94,7 @@ describe("the tier", () => {
       wholesale: usd("18.92"),
       changed: { from: usd("20.21"), by: usd("-1.29"), at: expect.stringMatching(/^2026-03-20T00:05:0[56]/) },
     });
-    expect(warnings).toEqual(["3 of 3 wholesale prices changed within the last day."]);
+    expect(warnings).toEqual(["3 of 3 wholesale prices changed in the last 24 hours."]);
     expect(JSON.stringify(service.log)).not.toContain("Gold");
   });
 
