@@ -36,7 +36,7 @@ function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {
   };
 }
 
-function desk(keys: Secret | null = { current: () => key }) {
+function setup(keys: Secret | null = { current: () => key }) {
   const clock = new FakeClock();
   const log: string[] = [];
   return {
@@ -66,7 +66,7 @@ function verified(promises: Promises, jws: string, clock: FakeClock) {
 
 describe("a promise", () => {
   test("contains its key id, its times and the lines as they were shown, and nothing else", async () => {
-    const { promises, clock } = desk();
+    const { promises, clock } = setup();
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
     const [published] = promises.publicKeys().keys;
     expect(decoded(jws, 0)).toEqual({ alg: "EdDSA", kid: published?.kid, typ: "price-promise+jwt" });
@@ -90,7 +90,7 @@ describe("a promise", () => {
   });
 
   test("expires at the second that it names", async () => {
-    const { promises, clock } = desk();
+    const { promises, clock } = setup();
     await clock.advance(999);
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
     await clock.advance(validUntilMs - clock.now() - 1);
@@ -100,7 +100,7 @@ describe("a promise", () => {
   });
 
   test("is invalid with any digit changed", async () => {
-    const { promises, clock } = desk();
+    const { promises, clock } = setup();
     const { jws } = await signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
     const [head, body = "", signature] = jws.split(".");
     const text = Buffer.from(body, "base64url").toString("utf8");
@@ -119,7 +119,7 @@ describe("a promise", () => {
     const item = fc.record({ retail: amount, one: cost, other: cost });
     await fc.assert(
       fc.asyncProperty(fc.array(item, { minLength: 1, maxLength: 20 }), async (items) => {
-        const { promises } = desk();
+        const { promises } = setup();
         const of = async (which: "one" | "other") => {
           const lines = items.map(({ retail, [which]: { wholesale, premium } }) =>
             line(retail, wholesale, { premium }),
@@ -137,15 +137,15 @@ describe("a promise", () => {
   });
 
   test("isn't signed without lines or without a key", async () => {
-    expect(await desk().promises.sign([], VALID_MS)).toBeNull();
-    const without = desk(null);
+    expect(await setup().promises.sign([], VALID_MS)).toBeNull();
+    const without = setup(null);
     expect(await without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
     expect(without.promises.publicKeys()).toEqual({ keys: [] });
     expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
   });
 
   test("is kept with its wholesale prices until it expires, and the oldest is dropped when there are too many", async () => {
-    const { promises, clock } = desk();
+    const { promises, clock } = setup();
     const first = await signed(promises, line("26.99", "20.21"));
     const id = String(decoded(first.jws, 1)["jti"]);
     expect((await promises.find(id))?.lines).toEqual([line("26.99", "20.21")]);
@@ -162,19 +162,19 @@ describe("a promise", () => {
 
 describe("the keys", () => {
   test("are named by their RFC 7638 thumbprint", async () => {
-    for (const published of desk().promises.publicKeys().keys)
+    for (const published of setup().promises.publicKeys().keys)
       expect(published.kid).toBe(await calculateJwkThumbprint({ ...published }));
   });
 
   test("can be several: the first signs, the others, private or public, are only published", async () => {
     const [next, last] = [newPromiseKey(), newPromiseKey()];
     const lastPublic = createPublicKey(last).export({ type: "spki", format: "pem" }).toString();
-    const { promises } = desk({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
+    const { promises } = setup({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
     const { keys } = promises.publicKeys();
     expect(keys).toHaveLength(3);
     expect(JSON.stringify(keys)).not.toContain('"d"');
     expect(decoded((await signed(promises, line("26.99", "20.21"))).jws, 0)["kid"]).toBe(keys[0]?.kid);
-    const alone = desk({ current: () => last }).promises.publicKeys().keys;
+    const alone = setup({ current: () => last }).promises.publicKeys().keys;
     expect(keys[2]).toEqual(alone[0]);
   });
 
@@ -184,7 +184,7 @@ describe("the keys", () => {
 
   test("that were replaced stay published as long as one of their promises is valid", async () => {
     let text = key;
-    const { promises, clock, log } = desk({ current: () => text });
+    const { promises, clock, log } = setup({ current: () => text });
     const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
     const [former] = kids();
     const last = await signed(promises, line("26.99", "20.21"));
@@ -204,7 +204,7 @@ describe("the keys", () => {
 
   test("that can't be parsed leave the last good ones in use, and are logged once without being quoted", async () => {
     let text = key;
-    const { promises, log } = desk({ current: () => text });
+    const { promises, log } = setup({ current: () => text });
     const before = promises.publicKeys();
     text = `${key.slice(0, 60)}\n-----END PRIVATE KEY-----`;
     await signed(promises, line("26.99", "20.21"));
