@@ -23,16 +23,16 @@ export const systemClock: Clock = {
   },
 };
 
-/** Below what any duration here is measured in. */
+/** Smaller than any measured duration. */
 const STAMP_STEP_MS = 0.0001;
 
-/** Monotonic ms of which no two are the same, so that of two events it is always known which came first. */
+/** Creates monotonic timestamps in ms that never repeat, so the order of two events is always known. */
 export function createStamps(clock: Clock): () => number {
   let last = -Infinity;
   return () => (last = Math.max(clock.monotonic(), last + STAMP_STEP_MS));
 }
 
-/** The least moment that is later than a stamp, and earlier than every stamp after it. */
+/** A moment later than the stamp and earlier than every stamp after it. */
 export function justAfter(stampMs: number): number {
   return stampMs + STAMP_STEP_MS / 2;
 }

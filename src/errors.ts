@@ -1,4 +1,4 @@
-/** The one error class of the service and the closed list of codes that the outside may see (contract section 3). */
+/** The error class of the service and the closed list of codes in its answers (contract section 3). */
 export const PROBLEMS = {
   invalid_request: { status: 400, title: "Invalid request" },
   unauthenticated: { status: 401, title: "Authentication required" },
@@ -26,11 +26,11 @@ export interface FieldError {
   readonly message: string;
 }
 
-export interface ErrorExtras {
+interface ErrorExtras {
   readonly errors?: readonly FieldError[];
   /** How long to wait before a retry, in ms. */
   readonly retryAfterMs?: number;
-  /** Of `quota_exhausted`: whether a call is reserved for then. */
+  /** For `quota_exhausted`: whether a call is reserved for that time. */
   readonly kept?: boolean;
   /** Response headers that belong to the error, such as Allow. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export class ServiceError extends Error {
 
   constructor(code: ErrorCode, detail: string, extras: ErrorExtras = {}) {
     const { stackTraceLimit } = Error;
-    // A stack would be a fifth of the cost of a refusal, and nobody reads it.
+    // A stack trace would be a fifth of the cost of a refusal, and isn't logged.
     if (code !== "internal") Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`);
     Error.stackTraceLimit = stackTraceLimit;

@@ -1,6 +1,6 @@
 /**
- * Who serves together: every replica publishes itself in Redis each second, and is gone three seconds after its last word. More replicas than
- * there may be, or other settings than ours, are reported.
+ * The replicas that share a Redis. Each one publishes a heartbeat every second and counts as gone three seconds after its last one. Too many
+ * replicas, or replicas with different settings, are reported.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -19,31 +19,30 @@ const figuresSchema = z.object({
   shared: z.number(),
   refusedLocally: z.number(),
 });
-/** What adds up over replicas. */
+/** The figures that are added up across replicas. */
 export type FleetFigures = z.infer<typeof figuresSchema>;
 
 const replicaSchema = z.object({
   replica: z.string(),
   version: z.string(),
   sinceMs: z.number(),
-  /** Equal where everything is equal that replicas must agree on. */
+  /** A fingerprint of the settings that replicas must have in common. */
   settings: z.string(),
   figures: figuresSchema,
 });
 export type Replica = z.infer<typeof replicaSchema>;
 
-/** What is wrong with the fleet. */
 export type FleetFault = "oversized" | "settings differ";
 
 export interface Fleet {
-  /** This replica first; it alone where Redis is not in use. */
+  /** This replica first; only this one without Redis. */
   members(): readonly [Replica, ...Replica[]];
   fault(): FleetFault | null;
-  /** Resolves when the others know that this one has left, or can't be told. */
+  /** Removes this replica from the fleet; resolves even if Redis is unreachable. */
   close(): Promise<void>;
 }
 
-export interface FleetSettings {
+interface FleetSettings {
   /** Null: there is no fleet. */
   readonly link: RedisLink | null;
   readonly version: string;
@@ -55,11 +54,11 @@ export interface FleetSettings {
 }
 
 const KEY = "af-storefront:fleet";
-const BEAT_MS = 1000;
+const HEARTBEAT_MS = 1000;
 const GONE_AFTER_MS = 3000;
 
-/** Puts ARGV[2] in for the replica ARGV[1], or takes it out where that is empty, and returns all who are there. */
-const BEAT = redisScript(`
+/** Stores ARGV[2] for the replica ARGV[1], or removes the replica if ARGV[2] is empty, and returns the others. */
+const HEARTBEAT = redisScript(`
 local time = redis.call('TIME')
 local now = math.floor(time[1] * 1000 + time[2] / 1000)
 local read, fleet = pcall(cjson.decode, redis.call('GET', KEYS[1]) or '')
@@ -77,7 +76,7 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
   const id = randomUUID();
   const sinceMs = clock.now();
   let others: readonly Replica[] = [];
-  /** Since when there have been too many; one that was killed is still seen for a while beside the one in its place. */
+  /** Since when there are too many replicas. A killed one still counts for a while, together with its replacement. */
   let oversizedSinceMs: number | null = null;
   let reported: FleetFault | null = null;
   let cancel = (): void => {};
@@ -98,11 +97,11 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
     return known().some((other) => other.settings !== settings) ? "settings differ" : null;
   }
 
-  async function beat(to: RedisLink): Promise<void> {
+  async function heartbeat(to: RedisLink): Promise<void> {
     try {
       const words = z
         .array(z.string())
-        .parse(await to.run(BEAT, KEY, [id, JSON.stringify(me()), GONE_AFTER_MS]));
+        .parse(await to.run(HEARTBEAT, KEY, [id, JSON.stringify(me()), GONE_AFTER_MS]));
       others = words.flatMap((text) => replicaSchema.safeParse(JSON.parse(text)).data ?? []);
     } catch {
       return;
@@ -116,14 +115,14 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
   }
 
   if (link !== null) {
-    const beatLater = (): void => {
-      cancel = clock.after(BEAT_MS, () => {
-        void beat(link);
-        beatLater();
+    const heartbeatLater = (): void => {
+      cancel = clock.after(HEARTBEAT_MS, () => {
+        void heartbeat(link);
+        heartbeatLater();
       });
     };
-    link.onReachable(() => void beat(link));
-    beatLater();
+    link.onReachable(() => void heartbeat(link));
+    heartbeatLater();
   }
 
   return {
@@ -131,12 +130,12 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
     fault,
     async close() {
       cancel();
-      await link?.run(BEAT, KEY, [id, "", GONE_AFTER_MS]).catch(() => undefined);
+      await link?.run(HEARTBEAT, KEY, [id, "", GONE_AFTER_MS]).catch(() => undefined);
     },
   };
 }
 
-/** The figures of all together. */
+/** The sums over all replicas. */
 export function totalOf(members: readonly Replica[]): FleetFigures {
   const sum = (of: (figures: FleetFigures) => number): number =>
     members.reduce((total, { figures }) => total + of(figures), 0);

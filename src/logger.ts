@@ -15,8 +15,8 @@ export interface Log {
   flush(): Promise<void>;
 }
 
-/** What may wait for a slow reader of stdout. Beyond it, lines below a warning are counted and dropped. */
-const MOST_WAITING_BYTES = 4 * 1024 * 1024;
+/** The buffer for a slow reader of stdout. When it is full, lines below warning level are counted and dropped. */
+const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 
 /** Lines are written in batches of this length or age, because a write costs more than a line. */
 const BATCH_CHARACTERS = 64 * 1024;
@@ -44,7 +44,7 @@ export function createLog(level: LogLevel): Log {
     timer = null;
     if (batch !== "") logger.info(batch);
     batch = "";
-    isStalled = process.stdout.writableLength > MOST_WAITING_BYTES;
+    isStalled = process.stdout.writableLength > MAX_BUFFERED_BYTES;
     if (isStalled) timer = setTimeout(writeBatch, BATCH_MS).unref();
     else if (dropped > 0) {
       const lines = dropped;

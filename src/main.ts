@@ -13,10 +13,10 @@ import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
 const CLOSE_IDLE_EVERY_MS = 100;
-const LONGEST_FLUSH_MS = 2_000;
+const MAX_FLUSH_MS = 2_000;
 /**
- * How much garbage may lie beside what is in use before it is collected. What was for a moment in a map or a set that lives long outlives
- * V8's cheap collections, and V8 alone lets it grow to several times of what is in use: in a flood of new names by 100 MB.
+ * Heap growth limit, as a percentage of the live heap. Short-lived entries of long-lived maps survive V8's minor collections, and by default
+ * V8 lets them grow to several times the live heap: by 100 MB in a flood of new names.
  */
 const HEAP_GROWTH_PERCENT = 50;
 
@@ -58,7 +58,7 @@ async function run(config: Config, log: Log): Promise<void> {
     upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
   });
 
-  // Not before, because a start throws little away.
+  // Only now, because startup produces little garbage.
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
 
   let stopping = false;
@@ -85,8 +85,8 @@ async function run(config: Config, log: Log): Promise<void> {
     await Promise.race([app.close(), new Promise((late) => setTimeout(late, config.upstreamTimeoutMs))]);
     await sandbox?.close();
     log.info("server.stopped");
-    // Nobody may be reading it.
-    await Promise.race([log.flush(), new Promise((late) => setTimeout(late, LONGEST_FLUSH_MS))]);
+    // The log may have no reader.
+    await Promise.race([log.flush(), new Promise((late) => setTimeout(late, MAX_FLUSH_MS))]);
     process.exit(0);
   }
 }
@@ -103,7 +103,7 @@ function listen(server: Server, { port, host }: { port: number; host: string }):
 }
 
 function sandboxUpstream(sandbox: Awaited<ReturnType<typeof startSandbox>> | null) {
-  if (sandbox === null) throw new Error("There is neither an upstream nor a sandbox.");
+  if (sandbox === null) throw new Error("Neither an upstream nor a sandbox is configured.");
   const { key, secret } = sandbox.credential();
   return {
     baseUrl: sandbox.url,
@@ -112,7 +112,7 @@ function sandboxUpstream(sandbox: Awaited<ReturnType<typeof startSandbox>> | nul
   };
 }
 
-/** The sandbox has no staff of its own: one token with every scope, told in the log. */
+/** In sandbox mode without STAFF_TOKENS, creates one token with every scope and logs it. */
 function randomStaffToken(log: Log): Secret {
   const token = randomBytes(24).toString("base64url");
   log.info("staff.token.created", {

@@ -83,28 +83,28 @@ const WAIT_METRICS: readonly {
   {
     Kind: Gauge,
     name: "quota_told_wait_seconds",
-    help: "What refused visitors were told to wait of late.",
+    help: "Recent Retry-After values of refused visitors, by percentile.",
     label: "percentile",
     of: ({ told }) => ({ 0.5: told.p50Seconds, 0.99: told.p99Seconds, 1: told.maxSeconds }),
   },
   {
     Kind: Counter,
     name: "quota_reservations_total",
-    help: "Calls reserved for refused visitors: made, come back to in time, served, never come back to.",
+    help: "Calls reserved for refused visitors, by what happened: made, claimed in time, served, never claimed.",
     label: "what",
     of: ({ reservations }) => ({ ...reservations }),
   },
   {
     Kind: Counter,
     name: "quota_refused_total",
-    help: "Requests refused for want of quota, by cause.",
+    help: "Requests refused for lack of quota, by cause.",
     label: "cause",
     of: ({ refused }) => refused,
   },
   {
     Kind: Counter,
     name: "quota_idle_calls_total",
-    help: "Calls that were due while somebody waited and were not made.",
+    help: "Calls that were possible while requests waited but weren't made.",
     label: "while",
     of: ({ idleCalls }) => ({ waited_for: idleCalls }),
   },
@@ -115,14 +115,14 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({
     name: "http_request_duration_seconds",
-    help: "Duration of requests by route, method and status.",
+    help: "Duration of requests, by route, method and status.",
     labelNames: ["route", "method", "status"],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
   const calls = new Histogram({
     name: "upstream_call_duration_seconds",
-    help: "Duration of upstream calls by operation and outcome.",
+    help: "Duration of upstream calls, by operation and outcome.",
     labelNames: ["operation", "outcome"],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers: [registry],
@@ -162,7 +162,7 @@ export function createMetrics(): Metrics {
         Gauge,
         {
           name: "quota_calls",
-          help: "Calls of the active credential: used in the current window, the budget, and the largest window today, by what.",
+          help: "Calls of the active credential: used in the current window, the budget, and the largest window today.",
           label: "what",
         },
         () => {
@@ -191,7 +191,7 @@ export function createMetrics(): Metrics {
       family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
     },
     rateLimited: (read) => {
-      const help = "Requests refused because their client had asked too much, by the limit.";
+      const help = "Requests refused by a client limit, by limit.";
       family(Counter, { name: "client_rate_limited_total", help, label: "limit" }, read);
     },
     unexpected: (read) => {
@@ -205,7 +205,7 @@ export function createMetrics(): Metrics {
     replicas(read) {
       const gauge: Gauge = new Gauge({
         name: "fleet_replicas",
-        help: "Replicas that share this Redis, as this one sees them, itself included.",
+        help: "Replicas that this one sees in Redis, itself included.",
         registers: [registry],
         collect() {
           gauge.set(read());
@@ -213,7 +213,7 @@ export function createMetrics(): Metrics {
       });
     },
     prices: (read) => {
-      const help = "Prices sold, known, and doubtful until they have been asked again.";
+      const help = "Prices that are sold, known, and doubtful until they have been refreshed.";
       family(Gauge, { name: "price_list_prices", help, label: "what" }, read);
     },
     promises: (read) => {
@@ -221,7 +221,7 @@ export function createMetrics(): Metrics {
         Gauge,
         {
           name: "promises",
-          help: "Price promises that still hold, and those below their floor.",
+          help: "Valid price promises, and those below their floor.",
           label: "what",
         },
         () => ({ in_force: read().inForce, below_floor: read().belowFloor }),
@@ -230,7 +230,7 @@ export function createMetrics(): Metrics {
         Gauge,
         {
           name: "promises_margin_lost",
-          help: "What the promises in force are below their floor since they were signed.",
+          help: "Margin lost on valid promises since they were signed, by currency.",
           label: "currency",
         },
         () => Object.fromEntries(read().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),

@@ -89,7 +89,7 @@ export function sameWholesale(a: Wholesale, b: Wholesale): boolean {
   return a.currency === b.currency && decimal(a.amount).eq(b.amount);
 }
 
-/** Positive as `a` is the higher of two upstream prices; those in different currencies are in a fixed order. */
+/** Positive if `a` is the higher of two upstream prices; prices in different currencies have a fixed order. */
 export function compareWholesale(a: Wholesale, b: Wholesale): number {
   if (a.currency !== b.currency) return a.currency < b.currency ? -1 : 1;
   return decimal(a.amount).cmp(b.amount);

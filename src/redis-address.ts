@@ -1,12 +1,12 @@
-/** What REDIS_URL may say. A problem never quotes the text, which may hold a password. */
+/** Parses REDIS_URL. A problem never quotes the text, which may contain a password. */
 
-export interface RedisEndpoint {
+interface RedisEndpoint {
   readonly host: string;
   readonly port: number;
 }
 
 export interface RedisAddress {
-  /** A Redis, a socket, or the sentinels that know where the Redis with this name is. */
+  /** A host, a socket, or the sentinels of a named Redis. */
   readonly at:
     | RedisEndpoint
     | { readonly path: string }
@@ -17,7 +17,7 @@ export interface RedisAddress {
   readonly db: number;
 }
 
-export type RedisAddressResult =
+type RedisAddressResult =
   { readonly ok: true; readonly address: RedisAddress } | { readonly ok: false; readonly problem: string };
 
 const REDIS_PORT = 6379;
@@ -48,14 +48,14 @@ function parse(text: string): RedisAddress {
   }
   const [name = "", db = "", ...rest] = path.slice(1).split("/");
   if (name === "" || rest.length > 0)
-    throw new Error("must end with the name that the sentinels know: redis+sentinel://host:port/name");
+    throw new Error("must end with the name of the Redis: redis+sentinel://host:port/name");
   const sentinels = hosts.split(",").map((host) => endpointOf(host, SENTINEL_PORT));
   return { at: { sentinels, name: decoded(name) }, db: databaseOf(db), ...secured };
 }
 
-/** Why a cluster cannot be used, for whoever configured one. */
+/** Why a cluster can't be used. */
 export const NO_CLUSTER =
-  "is a Redis Cluster, which can't be used: the quota needs one Redis that holds every key, alone or behind Sentinel";
+  "is a Redis Cluster, which can't be used: the quota needs a single Redis with all keys, alone or behind Sentinel";
 
 export function parseRedisAddress(text: string): RedisAddressResult {
   try {
@@ -80,7 +80,7 @@ function endpointOf(text: string, standardPort: number): RedisEndpoint {
 }
 
 function databaseOf(text: string): number {
-  if (!/^\d{0,5}$/.test(text)) throw new Error("may end only with the number of a database, such as /0");
+  if (!/^\d{0,5}$/.test(text)) throw new Error("must end with a database number such as /0, or with nothing");
   return Number(text);
 }
 

@@ -1,4 +1,4 @@
-/** The one home of ioredis: opens connections by REDIS_URL, with nothing queued, resent or waited for longer than a second. */
+/** The only user of ioredis: opens connections to REDIS_URL that queue and resend nothing and time out after a second. */
 import { createHash } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { z } from "zod";
@@ -7,7 +7,7 @@ import type { Secret } from "./secret.js";
 
 export type RedisClient = Redis;
 
-/** A Lua script, known to Redis by its SHA-1. */
+/** A Lua script with the SHA-1 by which Redis caches it. */
 export interface RedisScript {
   readonly text: string;
   readonly sha1: string;
@@ -17,15 +17,15 @@ export function redisScript(text: string): RedisScript {
   return { text, sha1: createHash("sha1").update(text).digest("hex") };
 }
 
-/** For the commands with which a connection begins. */
+/** For connecting and the first commands of a connection. */
 const CONNECT_TIMEOUT_MS = 1000;
 const RECONNECT_AFTER_MS = 250;
 const DISCONNECT_TIMEOUT_MS = 100;
 
-/** A connection that begins again where the address has changed. */
+/** A connection that follows changes of the address. */
 export interface RedisConnection {
   client(): RedisClient;
-  /** Opens another client if the address has changed or the former client gave up; whether it has. */
+  /** Opens a new client if the address has changed or the client has given up; returns whether it did. */
   renew(): boolean;
   close(): void;
 }
@@ -38,7 +38,7 @@ export function openConnection(url: Secret, attach: (client: RedisClient) => voi
     const read = parseRedisAddress(text);
     if (!read.ok) throw new Error(`REDIS_URL: ${read.problem}`);
     const made = new Redis(optionsOf(read.address));
-    // Every failure shows as a state or a rejected command; an error event without a listener would end the process.
+    // Failures are seen as states and rejected commands, but an error event without a listener would end the process.
     made.on("error", () => {});
     attach(made);
     return made;
@@ -49,7 +49,7 @@ export function openConnection(url: Secret, attach: (client: RedisClient) => voi
     renew() {
       const now = url.current();
       const isOther = now !== text && parseRedisAddress(now).ok;
-      // ioredis gives up where it is disconnected while it looks for the Redis behind Sentinel.
+      // ioredis gives up if it is disconnected while it asks the sentinels for the address.
       if (!isOther && client.status !== "end") return false;
       if (isOther) text = now;
       client.disconnect();
@@ -69,7 +69,7 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
       ? {
           sentinels: [...at.sentinels],
           name: at.name,
-          // Sentinels rarely have users of their own; one without a password ignores it.
+          // Sentinels rarely have users of their own; one without a password ignores the password.
           ...(password !== null && { sentinelPassword: password }),
           ...(secured && { sentinelTLS: secured, enableTLSForSentinelMode: true }),
           sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
@@ -80,11 +80,11 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
     ...(password !== null && { password }),
     ...(secured && { tls: secured }),
     db,
-    // For the commands with which a connection begins; all others have the deadline above.
+    // For the first commands of a connection; all others have the shorter deadline of `connectRedis`.
     commandTimeout: CONNECT_TIMEOUT_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     enableOfflineQueue: false,
-    // The probe tells more than INFO, which a user may not be allowed.
+    // The probe is more reliable than INFO, which may be forbidden to the user.
     enableReadyCheck: false,
     disableClientInfo: true,
     maxRetriesPerRequest: 0,
@@ -98,7 +98,7 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
 
 const helloSchema = z.array(z.unknown());
 
-/** Standalone also where Redis is too old to say, or says it to nobody. */
+/** The mode by HELLO; "standalone" if Redis is too old for the command or forbids it. */
 export async function modeOf(client: RedisClient): Promise<string> {
   const reply = helloSchema.safeParse(await client.call("HELLO").catch(() => null)).data ?? [];
   const at = reply.indexOf("mode");

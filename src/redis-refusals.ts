@@ -1,10 +1,10 @@
-/** The commands that Redis answers with an error: counted by kind, each kind logged once until Redis serves again. */
+/** Counts the commands that Redis answers with an error by kind, and logs each kind once until Redis has recovered. */
 import type { Log } from "./logger.js";
 
 const KINDS = ["READONLY", "OOM", "NOPERM", "MOVED", "LOADING", "NOAUTH", "MISCONF"] as const;
-export type RefusalKind = (typeof KINDS)[number] | "other";
+type RefusalKind = (typeof KINDS)[number] | "other";
 
-/** What Redis calls by another first word, or a script by none. */
+/** Messages of the same kinds that start with other words. */
 const ALIASES: readonly (readonly [RegExp, RefusalKind])[] = [
   [/^(?:ASK|CLUSTERDOWN|CROSSSLOT|TRYAGAIN)\b/, "MOVED"],
   [/^WRONGPASS\b|^ERR (?:invalid password|AUTH )/, "NOAUTH"],
@@ -12,21 +12,21 @@ const ALIASES: readonly (readonly [RegExp, RefusalKind])[] = [
   [/^ERR The user executing the script can't/, "NOPERM"],
 ];
 
-/** Redis' own first word; LOADING includes a replica without its master, MOVED all that only a cluster says. */
+/** The first word of the message. LOADING includes a replica without its master, MOVED all messages of a cluster. */
 export function refusalKind(message: string): RefusalKind {
   const named = KINDS.find((kind) => message.startsWith(kind));
   return named ?? ALIASES.find(([pattern]) => pattern.test(message))?.[1] ?? "other";
 }
 
-export interface RedisRefusals {
+interface RedisRefusals {
   note(kind: RefusalKind): void;
-  /** Whether a command has been refused and nothing has cleared it since. */
+  /** Whether a command has been refused since the last `clear` or `recovered`. */
   active(): boolean;
-  /** The last refusals no longer describe Redis; their kinds stay logged. */
+  /** The last refusals no longer apply; their kinds aren't logged again. */
   clear(): void;
-  /** Redis serves again: the next refusal of any kind is logged. */
+  /** Redis works again; the next refusal of any kind is logged. */
   recovered(): void;
-  /** Since the start, by kind. */
+  /** Refusals since startup, by kind. */
   totals(): Readonly<Record<string, number>>;
 }
 

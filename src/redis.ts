@@ -1,6 +1,6 @@
 /**
- * The connection to Redis, judged by what it does: every command ends within 100 ms, nothing is queued while Redis is gone or refuses to
- * serve, and any answer may be missing, so every caller has a way to go on without it.
+ * The connection to Redis. Every command ends within 100 ms, and commands are rejected instead of queued while Redis is unreachable or
+ * refuses commands. Any command can be rejected, so every caller must be able to continue without Redis.
  */
 import type { Clock } from "./clock.js";
 import type { Log } from "./logger.js";
@@ -20,51 +20,51 @@ import type { Secret } from "./secret.js";
 
 export { redisScript };
 
-/** Rejected with by every command that was refused, not answered in time, or not sent because Redis is known not to serve. */
+/** Rejects every command that was refused, not answered in time, or not sent because Redis is known to be unusable. */
 export class RedisGoneError extends Error {
   override readonly name = "RedisGoneError";
 }
 
-/** Serves everything, refuses some or all commands, or doesn't answer. */
+/** `shared`: works; `refusing`: refuses some or all commands; `gone`: doesn't answer. */
 export type RedisState = "shared" | "refusing" | "gone";
 
 export interface RedisLink {
-  /** Whether the last thing known is that Redis answers and does what it is asked. */
+  /** Whether Redis works, as far as is known. */
   reachable(): boolean;
   state(): RedisState;
-  /** The commands refused since the start, by kind. */
+  /** The commands refused since startup, by kind. */
   refusals(): Readonly<Record<string, number>>;
-  /** Resolves at the first contact, at the latest after `withinMs`; rejects with a sentence if this Redis can never be used. */
+  /** Resolves when Redis first works, or after `withinMs` at the latest; rejects with a message if this Redis can never be used. */
   firstContact(withinMs: number): Promise<void>;
   run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown>;
   get(key: string): Promise<string | null>;
   set(key: string, value: string, ttlMs: number): Promise<void>;
-  /** Sets what is not there yet; false when it is. */
+  /** Sets the key only if it doesn't exist; returns whether it did. */
   claim(key: string, value: string, ttlMs: number): Promise<boolean>;
   publish(channel: string, message: string): Promise<void>;
   /**
-   * Calls `onMessage` for every message of the channel. `onGap` is called once messages are received, and again each time that some may
-   * have been missed. Nothing is ever rejected: without Redis there are no messages.
+   * Calls `onMessage` for every message of the channel. `onGap` is called once the subscription works, and again each time that messages
+   * may have been missed. Never fails: without Redis there are no messages.
    */
   subscribe(channel: string, onMessage: (message: string) => void, onGap: () => void): void;
-  /** Called each time that Redis can be asked again, and at the first time. */
+  /** Calls `act` each time Redis becomes reachable, the first time included. */
   onReachable(act: () => void): void;
   close(): void;
 }
 
-export interface RedisSettings {
-  /** What `parseRedisAddress` accepts; a changed file takes effect while we run. */
+interface RedisSettings {
+  /** In the format of `parseRedisAddress`; a changed file takes effect without a restart. */
   readonly url: Secret;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const COMMAND_TIMEOUT_MS = 100;
-const LOOK_EVERY_MS = 250;
-/** After a command was refused, Redis must refuse nothing for so long, because the probe may be allowed what that command is not. */
+const PROBE_EVERY_MS = 250;
+/** How long after a refused command probes don't count, because the probe may be allowed while that command isn't. */
 const QUIET_MS = 1000;
 
-/** Does all that the service needs to do, so that it is refused whatever the service would be. */
+/** Does everything that the service needs, so it is refused whenever the service would be. */
 const PROBE = redisScript(`
 redis.call('SET', KEYS[1], redis.call('TIME')[1], 'PX', 10000)
 redis.call('GET', KEYS[1])
@@ -74,18 +74,18 @@ redis.call('PEXPIRE', KEYS[1], 0)
 return 1`);
 const PROBE_KEY = "af-storefront:probe";
 
-/** Starts connecting at once and never gives up; the answer does not wait for it. */
+/** Returns immediately; connects in the background and never gives up. */
 export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const refusals = createRedisRefusals(log);
   const listeners: (() => void)[] = [];
   const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
   const connections: RedisConnection[] = [];
   let connected = false;
-  /** Whether a probe has succeeded since the connection began and since the last refusal that concerns them all. */
+  /** Whether a probe has succeeded since the connection was opened and since the last refusal that concerns all commands. */
   let serves = false;
   let quietFromMs = -Infinity;
   let closed = false;
-  let cancelLook = (): void => {};
+  let cancelPoll = (): void => {};
 
   const main = connection((client) => {
     client.on("ready", () => void arrived(client));
@@ -104,7 +104,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     return made;
   }
 
-  /** A cluster or a sentinel answers like a Redis and then serves nothing. */
+  /** Checks the mode, because a cluster or a sentinel answers like a Redis but can't be used. */
   async function arrived(client: RedisClient): Promise<void> {
     const mode = await modeOf(client);
     if (closed || client !== main.client() || client.status !== "ready") return;
@@ -114,7 +114,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     }
     const isCluster = mode === "cluster";
     refusals.note(isCluster ? "MOVED" : "other");
-    const problem = isCluster ? NO_CLUSTER : "is a Sentinel: it needs redis+sentinel://host:port/name";
+    const problem = isCluster ? NO_CLUSTER : "is a Sentinel; use redis+sentinel://host:port/name";
     for (const { failed } of waiting.splice(0)) failed(new Error(`REDIS_URL: ${problem}`));
   }
 
@@ -144,10 +144,10 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     if (closed) return;
     const kind = refusalKind(error.message);
     refusals.note(kind);
-    // What befalls one command alone, such as a value of a wrong type, says nothing about the others.
+    // Other kinds, such as a value of the wrong type, concern a single command.
     if (isProbe || kind !== "other") serves = false;
     quietFromMs = isProbe ? -Infinity : clock.monotonic() + QUIET_MS;
-    // After a failover it is another Redis that takes writes; a new connection finds it.
+    // After a failover another Redis accepts writes; a new connection finds it.
     if (kind === "READONLY" && isProbe) main.client().disconnect(true);
   }
 
@@ -164,21 +164,21 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
         refused(error, isProbe);
         throw new RedisGoneError("Redis refused a command", { cause: error });
       }
-      // A connection on which one answer is late would give it to nobody, and the next ones late too.
+      // After one late answer, the next ones on this connection would be late, too.
       if (connected && client === main.client()) client.disconnect(true);
       lost();
-      throw new RedisGoneError("Redis did not answer");
+      throw new RedisGoneError("Redis didn't answer");
     }
   }
 
-  /** So that what becomes of Redis is noticed while nobody asks. */
-  function look(): void {
-    cancelLook = clock.after(LOOK_EVERY_MS, look);
+  /** Notices changes even while no commands are sent. */
+  function poll(): void {
+    cancelPoll = clock.after(PROBE_EVERY_MS, poll);
     if (main.renew()) lost();
     for (const one of connections) one.renew();
     if (connected) void probe();
   }
-  look();
+  poll();
 
   return {
     reachable: () => connected && serves,
@@ -224,15 +224,15 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     close() {
       closed = true;
       connected = false;
-      cancelLook();
+      cancelPoll();
       for (const one of connections) one.close();
     },
   };
 }
 
 /**
- * Rejects when there is no answer within the deadline. A process that was busy for as long finds its timers due before it has read what
- * has arrived, so the socket is read once more first. Real time even in tests: this waits for the network.
+ * Rejects if there is no answer within the deadline. After a busy period, Node runs due timers before it reads the socket, so the socket
+ * gets one more turn first. Uses real time even in tests, because it waits for the network.
  */
 function inTime<T>(answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -4,10 +4,10 @@ import type { Clock } from "./clock.js";
 
 export interface Secret {
   /**
-   * The current value. While a file is missing or empty, as during a swap, the last good value stays in use. `afresh` reads the file even if
-   * it was read less than a second ago.
+   * The current value. While a file is missing or empty, as during a swap, the last good value stays in use. `reread` reads the file even
+   * if it was read less than a second ago.
    */
-  current(how?: { readonly afresh: boolean }): string;
+  current(how?: { readonly reread: boolean }): string;
 }
 
 const REREAD_AFTER_MS = 1000;
@@ -22,8 +22,8 @@ export function fileSecret(path: string, clock: Clock): Secret {
   let value = readSecretFile(path);
   let readAtMs = clock.monotonic();
   return {
-    current({ afresh } = { afresh: false }) {
-      if (afresh || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) {
+    current({ reread } = { reread: false }) {
+      if (reread || clock.monotonic() - readAtMs >= REREAD_AFTER_MS) {
         readAtMs = clock.monotonic();
         try {
           value = readSecretFile(path);

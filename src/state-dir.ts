@@ -1,22 +1,22 @@
-/** Whether the folder of the ledger and the audit can be written, found out by writing. */
+/** Checks by writing a file whether the folder of the ledger and the audit log is writable. */
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "./clock.js";
 
-export interface StateDir {
-  /** Why it isn't usable now; null while it is. */
+interface StateDir {
+  /** Why the folder isn't usable; null while it is. */
   problem(): string | null;
-  /** Starts looking; returns a function that stops it. */
+  /** Starts the checks; returns a function that stops them. */
   watch(): () => void;
 }
 
-const LOOK_EVERY_MS = 2_000;
+const CHECK_EVERY_MS = 2_000;
 
 export function createStateDir(path: string, clock: Clock): StateDir {
   let identity: number | null = null;
   let problem: string | null = null;
 
-  function look(): string | null {
+  function check(): string | null {
     try {
       writeFileSync(join(path, ".writable"), "\n", { mode: 0o600 });
     } catch {
@@ -24,7 +24,7 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     }
     const { ino } = statSync(path);
     identity ??= ino;
-    // The ledger that is in use went with the former folder.
+    // The open ledger is in the replaced folder.
     return ino === identity ? null : "STATE_DIR was replaced; restart the service.";
   }
 
@@ -32,11 +32,11 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     problem: () => problem,
     watch() {
       let cancel = (): void => {};
-      const lookAgain = (): void => {
-        problem = look();
-        cancel = clock.after(LOOK_EVERY_MS, lookAgain);
+      const loop = (): void => {
+        problem = check();
+        cancel = clock.after(CHECK_EVERY_MS, loop);
       };
-      lookAgain();
+      loop();
       return () => {
         cancel();
       };

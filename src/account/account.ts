@@ -84,7 +84,7 @@ export interface Account {
   keepWarm(): () => void;
 }
 
-export interface AccountSettings {
+interface AccountSettings {
   readonly upstream: Upstream;
   readonly facts: Pool<AccountFact, Ask>;
   readonly tiers: Pool<Tier, Ask>;
@@ -104,7 +104,7 @@ export interface AccountSettings {
 const LIST_CAP = 100;
 /** How many names are requested at the same time if the list doesn't contain enough. */
 const AT_A_TIME = 5;
-/** On startup the price list goes first, because visitors need it and nobody waits for the tier. */
+/** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
 /** Prevents a busy loop when the clock of another replica is ahead. */
 const LEAST_PAUSE_MS = 1_000;

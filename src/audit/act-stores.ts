@@ -1,13 +1,13 @@
-/** Where the acts of staff survive the process: a file that the owner alone can read, or a list in Redis. */
+/** Stores the acts of staff beyond the process: in a file that only its owner can read, or in a Redis list. */
 import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { type RedisLink, redisScript } from "../redis.js";
-import { type Act, type ActStore, KEPT_MS, lastOf, MOST_KEPT, parseAct } from "./audit.js";
+import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
-/** One JSON line for each act. The file is rewritten when it has twice as many lines as are kept, or its first is a day too old. */
+/** A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. */
 export function createActFile(path: string, clock: Clock, log: Log): ActStore {
   let acts: Act[] = [];
   let isRead = false;
@@ -20,20 +20,19 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
         .split("\n")
         .flatMap((line) => parseAct(line) ?? []);
     } catch {
-      // There is none yet, or none that can be read: then appending says so.
+      // The file doesn't exist yet, or isn't readable; then appending will log the error.
     }
   }
 
   function isTooLong(): boolean {
     const [first] = acts;
     return (
-      acts.length > 2 * MOST_KEPT ||
-      (first !== undefined && first.whenMs < clock.now() - KEPT_MS - 86_400_000)
+      acts.length > 2 * MAX_KEPT || (first !== undefined && first.whenMs < clock.now() - KEPT_MS - 86_400_000)
     );
   }
 
   function rewrite(): void {
-    acts = lastOf(acts, clock.now()).slice(-MOST_KEPT);
+    acts = lastOf(acts, clock.now()).slice(-MAX_KEPT);
     writeFileSync(`${path}.new`, acts.map(lineOf).join(""), { mode: 0o600 });
     renameSync(`${path}.new`, path);
   }
@@ -52,7 +51,7 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
     },
     load() {
       read();
-      return Promise.resolve(acts.slice(-MOST_KEPT));
+      return Promise.resolve(acts.slice(-MAX_KEPT));
     },
   };
 }
@@ -69,14 +68,14 @@ redis.call("PEXPIRE", KEYS[1], ARGV[3])
 return 1`);
 const LOAD = redisScript(`return redis.call("LRANGE", KEYS[1], -tonumber(ARGV[1]), -1)`);
 
-/** A list that all replicas share. What can't be written while Redis is unreachable is written afterwards. */
+/** A list shared by all replicas. Acts that can't be written while Redis is unreachable are written afterwards. */
 export function createSharedActs(redis: RedisLink, log: Log): ActStore {
   let waiting: Act[] = [];
 
   function write(act: Act): void {
-    redis.run(APPEND, KEY, [JSON.stringify(act), MOST_KEPT, KEPT_MS]).catch(() => {
+    redis.run(APPEND, KEY, [JSON.stringify(act), MAX_KEPT, KEPT_MS]).catch(() => {
       if (waiting.length === 0) log.error("audit.failed", { reason: "redis" });
-      waiting = [...waiting, act].slice(-MOST_KEPT);
+      waiting = [...waiting, act].slice(-MAX_KEPT);
     });
   }
 
@@ -89,7 +88,7 @@ export function createSharedActs(redis: RedisLink, log: Log): ActStore {
   return {
     append: write,
     async load() {
-      const lines = z.array(z.string()).parse(await redis.run(LOAD, KEY, [MOST_KEPT]));
+      const lines = z.array(z.string()).parse(await redis.run(LOAD, KEY, [MAX_KEPT]));
       return lines.flatMap((line) => parseAct(line) ?? []);
     },
   };

@@ -1,4 +1,4 @@
-/** The acts of staff: who did what, when, and what came of it. The last 30 days are kept, as far as `MOST_KEPT` acts reach back. */
+/** The audit log of staff: who did what, when, and with which outcome. Keeps the last 30 days, but at most `MAX_KEPT` acts. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -9,41 +9,41 @@ const ACTS = ["purge", "preview", "promise", "token", "retail_config"] as const;
 const actShape = z.strictObject({
   id: z.string(),
   whenMs: z.number(),
-  /** The name of the token; null where there was no valid one, or no person at all. */
+  /** The name of the token; null without a valid token, or if the service acted by itself. */
   who: z.string().nullable(),
   what: z.enum(ACTS),
-  /** What it was about: what was purged, the promise's id, the route that was refused. */
+  /** What was purged, the promise's id or the refused route. */
   subject: z.string().nullable(),
   /** `done`, or the code of the error. */
   outcome: z.string(),
-  /** Refusals of one kind are counted for an hour instead of being kept one by one. */
+  /** Equal refusals within an hour are one act with a count. */
   times: z.int().positive(),
 });
 export type Act = z.infer<typeof actShape>;
 
 export interface Audit {
   note(act: Pick<Act, "who" | "what" | "subject" | "outcome">): void;
-  /** The last 1,000, newest first. Without the store, those of this process. */
+  /** The last 1,000, newest first; only those of this process if the store can't be read. */
   last(): Promise<readonly Act[]>;
-  /** Writes what is only counted so far. */
+  /** Writes pending counts to the store. */
   flush(): void;
 }
 
-/** Where acts survive the process. An act that was kept before is replaced by one of the same id that comes later. */
+/** Storage beyond the process. A later act with the same id replaces the earlier one. */
 export interface ActStore {
-  /** Never throws: what can't be kept now is logged or kept later. */
+  /** Never throws; a failure is logged or retried later. */
   append(act: Act): void;
-  /** The last acts in the order in which they were kept; may reject. */
+  /** The last acts in the order in which they were appended; may reject. */
   load(): Promise<readonly Act[]>;
 }
 
 export const KEPT_MS = 30 * 24 * 3_600_000;
-export const MOST_KEPT = 10_000;
-const MOST_SHOWN = 1_000;
+export const MAX_KEPT = 10_000;
+const MAX_SHOWN = 1_000;
 const REPEATED_WITHIN_MS = 3_600_000;
 const COUNTED_EVERY_MS = 60_000;
 
-/** Undefined for anything that no act is written as. */
+/** Parses a stored line; undefined if it isn't an act. */
 export function parseAct(line: string): Act | undefined {
   try {
     return actShape.safeParse(JSON.parse(line)).data;
@@ -52,7 +52,7 @@ export function parseAct(line: string): Act | undefined {
   }
 }
 
-/** The acts of the last 30 days, each as it was kept last. */
+/** The acts of the last 30 days, each in its latest version. */
 export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
   const byId = new Map<string, Act>();
   for (const act of acts) {
@@ -64,7 +64,7 @@ export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
 }
 
 export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
-  /** Of this process, by id. */
+  /** The acts of this process, by id. */
   const own = new Map<string, Act>();
   const refused = new Map<string, string>();
   const recounted = new Set<string>();
@@ -73,7 +73,7 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
   function keep(act: Act): void {
     own.set(act.id, act);
     for (const id of own.keys()) {
-      if (own.size <= MOST_SHOWN) break;
+      if (own.size <= MAX_SHOWN) break;
       own.delete(id);
     }
   }
@@ -108,7 +108,7 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
       return lastOf([...kept, ...own.values()], clock.now())
         .toReversed()
         .toSorted((a, b) => b.whenMs - a.whenMs)
-        .slice(0, MOST_SHOWN);
+        .slice(0, MAX_SHOWN);
     },
     flush,
   };

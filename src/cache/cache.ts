@@ -1,7 +1,7 @@
 /**
- * Read-through pools. A pool never grows past its bound, never shows a fact older than allowed, keeps the fact that holds where answers
- * overtake each other (`facts.ts`), asks once for any number of simultaneous callers on all replicas that share it, and remembers a failure
- * for a moment. Ages count from the asking.
+ * Read-through caches. A pool never exceeds its size or returns a fact older than allowed, resolves answers that arrive out of order
+ * (`facts.ts`), loads once for any number of simultaneous callers on all replicas that share it, and caches failures briefly. The age of a
+ * fact counts from its request.
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
@@ -18,25 +18,23 @@ import {
 
 export type { Asker, Flight } from "./single-flight.js";
 
-export interface Freshness {
+interface Freshness {
   /** Answered from memory up to this age, in ms. */
   readonly freshMs: number;
-  /** Shown, marked stale, up to this age in ms when the upstream cannot be asked. */
+  /** Returned as stale up to this age, in ms, if it can't be loaded again. */
   readonly usableMs: number;
 }
 
-/**
- * `hit` from memory, ours or another replica's, `inflight` from a load under way, `miss` asked for, `stale` from memory past its freshness.
- */
+/** `hit`: from the memory of any replica; `inflight`: from a load in flight; `miss`: loaded; `stale`: past its freshness. */
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
-/** The fact that holds, as a pool keeps it. */
+/** The current fact in a pool. */
 export interface Kept<V> extends Fact<V> {
-  /** When it was asked, on the wall clock: ms since the epoch. */
+  /** When it was requested, on the wall clock: ms since the epoch. */
   readonly asOfMs: number;
-  /** False while facts that overlap contradict each other; this is the cautious one. */
+  /** False while overlapping facts contradict each other; this is then the most cautious one. */
   readonly settled: boolean;
-  /** The same answer was given every time since then. */
+  /** Every answer since then was the same. */
   readonly unchangedSinceMs: number;
 }
 
@@ -44,18 +42,18 @@ export interface Known<V> extends Kept<V> {
   readonly source: Source;
 }
 
-/** What a pool knows without asking anybody. */
-export interface Remembered<V> extends Known<V> {
-  /** When it passes its freshness, or once past it is gone; on the monotonic clock, ms. */
+/** A fact from memory. */
+interface Remembered<V> extends Known<V> {
+  /** When a fresh fact becomes stale, or a stale one unusable; on the monotonic clock, ms. */
   readonly untilMs: number;
 }
 
 export interface GetOptions {
-  /** The fact must have been asked since then: monotonic ms. Facts asked earlier are not shown either. */
+  /** The fact must have been requested since then: monotonic ms. Older facts aren't returned as stale either. */
   readonly askedSinceMs?: number;
-  /** Answer with a fact past its freshness at once and load in the background. */
+  /** Return a stale fact immediately and load in the background. */
   readonly whileRevalidating?: boolean;
-  /** Longest wait for other replicas that ask the same, in ms, before asking anyway. Default: 10 s. */
+  /** Longest wait for another replica's load of the same key, in ms, before loading anyway. Default: 10 s. */
   readonly othersMs?: number;
 }
 
@@ -63,15 +61,14 @@ export interface PoolStats {
   readonly entries: number;
   readonly bound: number;
   readonly inflight: number;
-  /** `shared` counts the questions that another replica's answer made unnecessary. */
+  /** `shared` counts the loads avoided by another replica's answer. */
   readonly counts: Readonly<Record<Source | "failed" | "shared", number>>;
 }
 
 export interface Pool<V, A extends Asker> {
   /**
-   * The fact for `key`: fresh from memory, or loaded once however many callers wait, here and on the replicas that share the pool, or
-   * (when that fails) one that is still usable. `load` is called only for a miss; one caller's leaving does not fail the others. Rejects
-   * with what `load` rejected with.
+   * The fact for `key`: fresh from memory, or loaded once for all callers on all replicas that share the pool, or, if that fails, one that
+   * is still usable. `load` is called only for a miss. A caller that leaves doesn't fail the others. Rejects with the error of `load`.
    */
   get(
     key: string,
@@ -79,35 +76,35 @@ export interface Pool<V, A extends Asker> {
     load: (flight: Flight<A>) => Promise<Fact<V>>,
     options?: GetOptions,
   ): Promise<Known<V>>;
-  /** What is known without asking anybody; `stale` when past its freshness but still usable. */
+  /** The fact in memory; `stale` if past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** Whether `get` would call `load`: nothing is remembered, not even a failure, nobody is asking, and no other replica can know. */
+  /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can know it. */
   isUnknown(key: string): boolean;
-  /** What `get` would answer from memory, if it is fresh: the same object until something else holds. */
+  /** The fact in memory if it is fresh: the same object until another fact replaces it. */
   fresh(key: string): Kept<V> | undefined;
-  /** Counts facts that were answered with without `get`. */
+  /** Counts hits for answers made from fresh facts without `get`. */
   countHits(count: number): void;
-  /** Grows whenever something is learned or forgotten; until then only time changes what is known. */
+  /** A version number that grows whenever a fact is added or dropped; until then facts change only by age. */
   changes(): number;
-  /** What holds here or on another replica, without asking the upstream. Never rejects. */
+  /** The fact known here or on another replica, without loading it. Never rejects. */
   consult(key: string): Promise<Known<V> | undefined>;
   /**
-   * Adds a fact learned elsewhere, unless it was asked before a purge, and shares it; resolves once what other replicas know is known here.
-   * Never rejects.
+   * Adds a fact learned elsewhere and shares it, unless it was requested before a purge. Resolves when the facts of other replicas have
+   * been merged. Never rejects.
    */
   learn(key: string, fact: Fact<V>): Promise<void>;
-  /** Forgets everything, on all replicas, and returns how much that was here; a load under way is not remembered when it ends. */
+  /** Clears the pool on all replicas and returns how many facts it had here; results of loads in flight aren't stored. */
   purge(): number;
   stats(): PoolStats;
 }
 
-/** What a failed load means for others than the caller who started it. */
+/** Whom a failed load affects besides the caller who started it. */
 export type FailureKind =
-  /** Remembered: callers who come soon after fail likewise. */
+  /** Everyone who waits, and callers shortly after. */
   | "remembered"
-  /** Everyone who waits for this load fails with it. */
+  /** Everyone who waits for this load. */
   | "shared"
-  /** Only the caller who started it; the others start their own. */
+  /** Nobody else; the others start their own load. */
   | "own";
 
 export interface PoolSettings<V> {
@@ -116,33 +113,33 @@ export interface PoolSettings<V> {
   readonly failureMs: number;
   /** Default: every failure is remembered. */
   readonly failureKind?: (error: unknown) => FailureKind;
-  /** Which of two values to act on while nobody knows which is newer. Default: the younger. */
+  /** Which of two values to use while it is unknown which is newer. Default: the one requested last. */
   readonly caution?: Caution<V>;
   readonly clock: Clock;
   /** The stamps that facts carry. Default: the monotonic clock. */
   readonly stamp?: () => number;
-  /** Null or absent: there is nobody to share with. */
+  /** Null or absent: the pool isn't shared. */
   readonly shared?: SharedPool<V> | null;
 }
 
 interface Entry<V> {
   readonly evidence: Evidence<V>;
-  /** What is told of it while it is fresh, and after that: made once, because most is read far more often than learned. */
+  /** Prepared once, because facts are read far more often than learned. */
   readonly hit: Remembered<V>;
   readonly stale: Remembered<V>;
 }
 
-interface Landing<V> {
+interface Loaded<V> {
   readonly entry: Entry<V>;
   readonly isShared: boolean;
 }
 
 const OTHERS_MS = 10_000;
 
-/** Expiry is spread over this share of the freshness, so that what was learned together is not asked again together. */
+/** Expiry is spread over this share of the freshness, so that facts learned together don't expire together. */
 const EXPIRY_JITTER = 0.1;
 
-/** A pool with its own bound and times. */
+/** Creates a pool with its own size and times. */
 export function createPool<V extends {} | null, A extends Asker>(settings: PoolSettings<V>): Pool<V, A> {
   const {
     clock,
@@ -153,10 +150,10 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
-  const flights = new SingleFlight<Landing<V>, A>();
+  const flights = new SingleFlight<Loaded<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
-  let forgottenMs = -Infinity;
+  let purgedAtMs = -Infinity;
   let changes = 0;
 
   function isFresh({ hit }: Entry<V>): boolean {
@@ -189,8 +186,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     };
   }
 
-  /** Weighs the facts against what is known; remembered unless the pool was purged since `startedIn`. */
-  function weighed(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
+  /** Merges facts with the known ones; stores the result unless the pool was purged since `startedIn`. */
+  function merge(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
     const before = usable(key);
     let evidence = before?.evidence;
     for (const fact of facts) evidence = weigh(evidence, fact, caution);
@@ -217,27 +214,27 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   async function share(key: string, at: SharedKey<V>, fact: Fact<V>, startedIn: number): Promise<void> {
     const { usableMs } = settings.freshness(fact.value);
     const standing = await at.write(fact, usableMs).catch(() => []);
-    weighed(key, standing, startedIn);
+    merge(key, standing, startedIn);
   }
 
   async function start(
     key: string,
     load: (flight: Flight<A>) => Promise<Fact<V>>,
     flight: OpenFlight<A>,
-  ): Promise<Landing<V>> {
+  ): Promise<Loaded<V>> {
     const startedIn = generation;
     const at = shared?.at(key) ?? null;
-    const ask = async (): Promise<Landing<V>> => {
+    const ask = async (): Promise<Loaded<V>> => {
       const fact = await load(flight);
-      const entry = weighed(key, [fact], startedIn) ?? entryOf(weigh(undefined, fact, caution));
+      const entry = merge(key, [fact], startedIn) ?? entryOf(weigh(undefined, fact, caution));
       if (at !== null && startedIn === generation) await share(key, at, fact, startedIn);
-      // Another replica may know something later.
+      // Another replica may know a later fact.
       return { entry: (startedIn === generation ? usable(key) : undefined) ?? entry, isShared: false };
     };
     try {
       if (at === null) return await ask();
       const find = async (): Promise<Entry<V> | undefined> => {
-        const entry = weighed(key, await at.read(), startedIn);
+        const entry = merge(key, await at.read(), startedIn);
         return entry !== undefined && meets(entry, flight.demand) ? entry : undefined;
       };
       const met = await askOnceAcrossReplicas(at, flight, find, clock);
@@ -252,8 +249,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       }
     } catch (error) {
       counts.failed += 1;
-      const isNews = !flight.signal.aborted && startedIn === generation;
-      if (isNews && failureKind(error) === "remembered")
+      const isCurrent = !flight.signal.aborted && startedIn === generation;
+      if (isCurrent && failureKind(error) === "remembered")
         failed.set(key, { error, untilMs: clock.monotonic() + settings.failureMs });
       throw error;
     }
@@ -276,25 +273,25 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
     if (entry && meets(entry, { askedSinceMs })) return answer(entry, "hit");
-    const mayBeShown = entry !== undefined && entry.hit.askedMs >= askedSinceMs;
+    const isRecentEnough = entry !== undefined && entry.hit.askedMs >= askedSinceMs;
     if (asker.signal.aborted) throw callerGone();
 
     const failure = failed.get(key);
     if (failure && failure.untilMs > clock.monotonic()) {
-      if (mayBeShown) return answer(entry, "stale");
+      if (isRecentEnough) return answer(entry, "stale");
       throw failure.error;
     }
     const joins = flights.has(key);
     const now = clock.monotonic();
     const demand = { askedSinceMs, othersUntilMs: now + othersMs };
-    const landing = flights.join(key, asker, demand, now - cameMs, (flight) => start(key, load, flight));
-    if (mayBeShown && options.whileRevalidating === true) {
-      landing.catch(() => undefined);
+    const loading = flights.join(key, asker, demand, now - cameMs, (flight) => start(key, load, flight));
+    if (isRecentEnough && options.whileRevalidating === true) {
+      loading.catch(() => undefined);
       return answer(entry, "stale");
     }
     try {
-      const { entry: found, isShared } = await landing;
-      // The load began before this caller made its demand: its question may have left too early.
+      const { entry: found, isShared } = await loading;
+      // The load was in flight before this caller joined, so its request may have been sent too early.
       if (found.hit.askedMs < askedSinceMs && (joins || isShared))
         return await get(key, asker, load, options, cameMs);
       return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
@@ -307,17 +304,17 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     }
   }
 
-  function forgetAll(): number {
+  function clear(): number {
     const { size } = known;
     generation += 1;
-    forgottenMs = stamp();
+    purgedAtMs = stamp();
     changes += 1;
     known.clear();
     failed.clear();
     flights.detachAll();
     return size;
   }
-  shared?.onPurged(forgetAll);
+  shared?.onPurged(clear);
 
   return {
     get: (key, asker, load, options) => get(key, asker, load, options),
@@ -342,19 +339,19 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
           ?.at(key)
           ?.read()
           .catch(() => [])) ?? [];
-      weighed(key, facts, startedIn);
+      merge(key, facts, startedIn);
       return peek(key);
     },
     async learn(key, fact) {
-      if (fact.askedMs < forgottenMs) return;
+      if (fact.askedMs < purgedAtMs) return;
       const startedIn = generation;
       const at = shared?.at(key) ?? null;
-      weighed(key, [fact], startedIn);
+      merge(key, [fact], startedIn);
       if (at !== null) await share(key, at, fact, startedIn);
     },
     purge() {
       shared?.purge();
-      return forgetAll();
+      return clear();
     },
     stats: () => ({
       entries: known.size,

@@ -1,31 +1,30 @@
 /**
- * Which of several facts about the same thing holds. A fact was true at some moment between the asking and the answer, so it replaces
- * another only if it was asked after the other was answered; while two overlap, the more cautious one holds. Pure functions.
+ * Decides which of several facts about the same thing to use. A fact was true at some moment between its request and its answer, so it
+ * replaces another only if it was requested after the other was answered. While two overlap, the more cautious one wins. Pure functions.
  */
 
 export interface Fact<V> {
   readonly value: V;
-  /** When the question left and when its answer had come: ms, both on one clock that never repeats a reading. */
+  /** When it was requested and answered: ms, both on one clock that never repeats a reading. */
   readonly askedMs: number;
   readonly answeredMs: number;
 }
 
-/** Positive when `a` is the more cautious of two values, 0 when they say the same. */
+/** Positive if `a` is the more cautious value, 0 if both are equal. */
 export type Caution<V> = (a: V, b: V) => number;
 
-/** Everything still standing about one thing. */
+/** The facts about one thing that no later fact has replaced. */
 export interface Evidence<V> {
-  /** The fact to act on: the most cautious of those standing, and of equal ones the youngest. */
+  /** The fact to use: the most cautious one, and among equal ones the one requested last. */
   readonly held: Fact<V>;
-  /** False while facts that overlap contradict each other. */
+  /** False while overlapping facts contradict each other. */
   readonly settled: boolean;
-  /** The same answer was given every time since then; Infinity while unsettled. */
+  /** Every answer since then was the same; Infinity while unsettled. */
   readonly unchangedSinceMs: number;
-  /** The facts that no later one has replaced. */
   readonly standing: readonly Fact<V>[];
 }
 
-/** The evidence with one more fact: the same whatever the order in which facts arrive, but for a run that may count as shorter. */
+/** Adds a fact to the evidence. The order of arrival doesn't matter, except that `unchangedSinceMs` can be later than necessary. */
 export function weigh<V>(before: Evidence<V> | undefined, fact: Fact<V>, compare: Caution<V>): Evidence<V> {
   if (before === undefined) return evidence([fact], compare, undefined);
   if (before.standing.some((known) => isSame(known, fact))) return before;
@@ -33,7 +32,7 @@ export function weigh<V>(before: Evidence<V> | undefined, fact: Fact<V>, compare
   const lastAskedMs = all.reduce((last, { askedMs }) => Math.max(last, askedMs), -Infinity);
   const standing = all.filter(({ answeredMs }) => answeredMs >= lastAskedMs);
   const agrees = compare(before.held.value, fact.value) === 0;
-  // A late answer that differs from what was said around it breaks the run that it falls into.
+  // A late answer that differs from those around it ends the run of equal answers.
   const breaksRun = !agrees && fact.answeredMs >= before.unchangedSinceMs;
   if (!breaksRun && !standing.includes(fact)) return before;
   return evidence(standing, compare, breaksRun ? undefined : before.unchangedSinceMs);

@@ -1,6 +1,6 @@
 /**
- * What one replica tells all others to forget or to renew. Each channel has a mark, and marks are ordered, so that all replicas come to the
- * latest one: whatever message was missed, and whatever old mark a Redis brings back that has been restored or emptied.
+ * Lets one replica invalidate data on all others. Each channel has a mark. Marks are ordered, so all replicas converge on the latest one
+ * even if messages are lost, or Redis is restored from an old backup or emptied.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -8,45 +8,45 @@ import type { Clock } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
 
 export interface Channel {
-  /** The mark in force, unlike any before it; null until Redis has named it once. */
+  /** The current mark, different from all before it; null until it has been read from Redis once. */
   mark(): string | null;
-  /** Names the mark to begin with, should Redis have none yet. */
+  /** Sets the initial mark, used if Redis has none yet. */
   offer(mark: string): void;
-  /** Sets a new mark without spaces, by default one of its own: in force here at once, and for the others as soon as they can be reached. */
+  /** Sets a new mark (without spaces; random by default), here immediately and on the others as soon as they are reachable. */
   publish(mark?: string): void;
-  /** Calls `act` for every mark that was set elsewhere. */
+  /** Calls `act` for every mark set by another replica. */
   subscribe(act: () => void): void;
 }
 
 export interface Invalidation {
-  /** To be called once for each name. */
+  /** Call once per name. */
   channel(name: string): Channel;
-  /** Resolves when every mark is known, at the latest after `withinMs`. */
+  /** Resolves when every mark is known, after `withinMs` at the latest. */
   known(withinMs: number): Promise<void>;
-  /** Resolves when everything so far has been published, or cannot be now. */
+  /** Resolves when every publication so far has succeeded or failed. */
   published(): Promise<void>;
   close(): void;
 }
 
 interface Line {
   channel: Channel;
-  /** A mark that another replica has set. */
-  meet(mark: Mark): void;
-  /** Brings the mark here and the one in Redis together. */
+  /** Handles a mark set by another replica. */
+  receive(mark: Mark): void;
+  /** Synchronizes the mark with Redis. */
   catchUp(): Promise<void>;
 }
 
 const CHANNEL = "af-storefront:invalidation";
-/** Longer than any fact is kept. */
+/** Longer than any fact is stored. */
 const MARK_TTL_MS = 60 * 24 * 3_600_000;
-/** A subscription can be dead without a sign, so nobody relies on messages alone. */
+/** A subscription can fail silently, so marks are also polled. */
 const CHECK_EVERY_MS = 5_000;
-/** Messages older than so many marks do not come any more. */
+/** Messages more than this many marks old no longer arrive. */
 const MARKS_SEEN = 50;
 
 /**
- * Has the later mark stand; at a replica's start any mark that is there. Returns what was there before. Arguments: count, id, 1 at the
- * start, ms that it is kept.
+ * Stores the given mark if it is later than the stored one; on a replica's startup any stored mark wins. Returns the one stored before.
+ * Arguments: count, id, 1 on startup, TTL in ms.
  */
 const SETTLE = redisScript(`
 local stored = redis.call('GET', KEYS[1]) or ''
@@ -62,7 +62,7 @@ return stored`);
 const storedSchema = z.string();
 
 interface Mark {
-  /** One more than that of the mark before it, as far as its replica knew. */
+  /** One more than that of the previous mark known to its replica. */
   readonly count: number;
   readonly id: string;
 }
@@ -78,7 +78,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
     let mark: Mark | null = null;
     let isUnpublished = false;
     let offered: Mark = { count: 0, id: randomUUID() };
-    /** Messages come back to their sender and from several replicas, maybe after a newer mark has been set. */
+    /** A replica also receives its own messages, and possibly old ones after a newer mark has been set. */
     let seen: readonly string[] = [];
 
     function set(next: Mark): void {
@@ -95,9 +95,9 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
       publishing.add(done);
     }
 
-    function meet(next: Mark): void {
+    function receive(next: Mark): void {
       if (seen.includes(written(next))) return;
-      // Neither side knew of the other's mark, so a third follows both, the same wherever they meet.
+      // Neither replica knew the other's mark, so both are followed by a third, the same on every replica.
       if (mark !== null && isUnpublished) publish(after(mark, next));
       else if (mark === null || isLater(next, mark)) set(next);
       else return;
@@ -110,7 +110,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
           await link.run(SETTLE, key, [standing.count, standing.id, isFirst ? 1 : 0, MARK_TTL_MS]),
         ),
       );
-      if (stored !== null) meet(stored);
+      if (stored !== null) receive(stored);
       else if (mark === null) set(standing);
     }
 
@@ -135,7 +135,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
       },
       subscribe: (act) => void acts.push(act),
     };
-    return { channel, meet, catchUp };
+    return { channel, receive, catchUp };
   }
 
   async function catchUp(): Promise<void> {
@@ -157,7 +157,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
     (message) => {
       const [name = "", ...rest] = message.split(" ");
       const mark = read(rest.join(" "));
-      if (mark !== null) lines.get(name)?.meet(mark);
+      if (mark !== null) lines.get(name)?.receive(mark);
     },
     soon,
   );
@@ -191,7 +191,7 @@ function written({ count, id }: Mark): string {
   return `${count} ${id}`;
 }
 
-/** Null for what no replica writes. */
+/** Parses a mark; null if malformed. */
 function read(text: string): Mark | null {
   const [, count, id] = /^(\d{1,15}) (\S+)$/.exec(text) ?? [];
   return count === undefined || id === undefined ? null : { count: Number(count), id };

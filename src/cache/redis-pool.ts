@@ -1,6 +1,6 @@
 /**
- * A pool's shared side in Redis. Keys are hashes of the facts' source, the pool's mark and the key, so nothing reveals what was searched, and
- * facts of another upstream or credential, or from before a purge, are not found. What cannot be decoded counts as absent.
+ * Shares a pool through Redis. Keys are hashes of the upstream and credential, the pool's mark and the key, so they don't reveal searches,
+ * and facts of another upstream or credential, or from before a purge, aren't found. Undecodable facts count as absent.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -10,32 +10,32 @@ import type { Fact } from "./facts.js";
 import type { Channel } from "./invalidation.js";
 import type { Claim, SharedPool } from "./replicas.js";
 
-export interface RedisPoolSettings<V> {
+interface RedisPoolSettings<V> {
   readonly link: RedisLink;
   /** The pool's name. */
   readonly name: string;
-  /** Where purges of the pool are published; null for a pool that is never purged. */
+  /** The channel for purges; null if the pool is never purged. */
   readonly purges: Channel | null;
-  /** Names the upstream and the credential in use. */
+  /** Identifies the upstream and the credential in use. */
   readonly source: () => string;
-  /** Reads the value of a key as JSON brought it back; undefined for anything that it never was. */
+  /** Decodes a value parsed from JSON; undefined if it isn't one of this pool. */
   readonly decode: (data: unknown, key: string) => V | undefined;
   readonly clock: Clock;
 }
 
-/** How long the others wait for a replica that died while it asked. */
+/** How long the others wait for a replica that died during its load. */
 const CLAIM_MS = 1_000;
 const RENEW_CLAIM_MS = 300;
 
-/** The most that the clocks of two replicas may differ. Facts of one another are compared with this much doubt. */
+/** The largest tolerated difference between the clocks of two replicas; intervals of foreign facts are widened by it. */
 export const CLOCKS_DIFFER_MS = 100;
 
-/** Gives the claim a new life of ARGV[2] ms, 0 to end it, if it is still the one of ARGV[1]. */
+/** Extends the claim by ARGV[2] ms (0 ends it) if its token is still ARGV[1]. */
 const HOLD = redisScript(
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0",
 );
 
-/** Adds the fact ARGV[1] for ARGV[2] ms, drops those that a later one replaces (clocks differ by ARGV[3] ms), and returns what stands. */
+/** Adds the fact ARGV[1] for ARGV[2] ms, drops facts replaced by later ones (clocks may differ by ARGV[3] ms), and returns the rest. */
 const ADD = redisScript(`
 local facts = {}
 local read, stored = pcall(cjson.decode, redis.call('GET', KEYS[1]) or '')
@@ -60,28 +60,28 @@ local text = cjson.encode(standing)
 redis.call('SET', KEYS[1], text, 'PX', math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])))
 return text`);
 
-/** The value is JSON of its own, because Redis' JSON cannot tell an empty list from an empty object. */
+/** The value is a JSON string, because cjson in Redis can't distinguish an empty list from an empty object. */
 const storedFacts = z.array(
   z.object({
     value: z.string(),
     askedAtMs: z.number().positive(),
     answeredAtMs: z.number().positive(),
     by: z.string(),
-    /** The writer's own times, exact but of no use to others. */
+    /** The writer's exact times, meaningful only to itself. */
     stamps: z.tuple([z.number(), z.number()]).optional(),
   }),
 );
 
 export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
   const { link, name, purges, clock } = settings;
-  /** Tells our own facts, whose times are exact, from those of other replicas. */
+  /** Distinguishes our own facts, whose times are exact, from those of other replicas. */
   const own = randomUUID();
 
   function factsIn(text: unknown, key: string): readonly Fact<V>[] {
     const stored = storedFacts.safeParse(parseJson(text)).data ?? [];
     return stored.flatMap(({ value, askedAtMs, answeredAtMs, by, stamps }) => {
       const decoded = settings.decode(parseJson(value), key);
-      // From a clock that is ahead of ours by more than clocks may differ.
+      // Ignore facts from a clock too far ahead of ours.
       if (decoded === undefined || askedAtMs > clock.now() + 2 * CLOCKS_DIFFER_MS) return [];
       if (by === own && stamps !== undefined)
         return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
@@ -121,7 +121,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       return {
         read: async () => factsIn(await link.get(at), key),
         async write({ value, askedMs, answeredMs }, ttlMs) {
-          // After the credential has changed nobody knows which one the fact was learned with.
+          // If the credential has changed, it is unknown which one the fact was learned with.
           if (settings.source() !== source) return [];
           const startedAtMs = clock.now() - clock.monotonic();
           const fact = {

@@ -1,45 +1,45 @@
 /**
- * What a pool knows of other replicas: the facts that they have learned, and which of them is asking already. Anything here may reject or
- * be absent at any time; a pool then goes on alone.
+ * The connection of a pool to other replicas: their facts, and which of them is loading a key. Any call may reject and Redis may be missing
+ * at any time; the pool then works alone.
  */
 import { type Clock, pause } from "../clock.js";
 import type { Fact } from "./facts.js";
 import { callerGone, type OpenFlight, type Asker } from "./single-flight.js";
 
-/** The right to be the one replica that asks. */
+/** The right to be the only replica that loads a key. */
 export interface Claim {
   /** Never rejects. */
   release(): Promise<void>;
 }
 
-/** Where the replicas meet about one key. Facts written here are never found by replicas that have forgotten the pool since. */
+/** One key shared by the replicas. Replicas that have purged the pool since never find facts written here. */
 export interface SharedKey<V> {
   /**
-   * The facts standing, in this process's time; those of other replicas with intervals widened by what clocks may differ. Empty when there
-   * are none, or none that can be read.
+   * The facts that none has replaced, in this process's time; intervals of other replicas' facts are widened by the clock tolerance. Empty
+   * if there are none or they can't be decoded.
    */
   read(): Promise<readonly Fact<V>[]>;
-  /** Adds a fact unless a later one stands, and returns all that stand. */
+  /** Adds a fact and returns all facts that none has replaced. */
   write(fact: Fact<V>, ttlMs: number): Promise<readonly Fact<V>[]>;
   /** Held until it is released or this process dies; null while another replica holds it. */
   claim(): Promise<Claim | null>;
 }
 
 export interface SharedPool<V> {
-  /** `key` as things stand now; null while there is nobody to share with. */
+  /** The shared key; null while Redis isn't available. */
   at(key: string): SharedKey<V> | null;
-  /** Makes all other replicas forget the pool, at once or as soon as they can be reached. */
+  /** Clears the pool on all other replicas, immediately or as soon as they are reachable. */
   purge(): void;
   /** Calls `forget` when another replica has purged the pool, or may have. */
   onPurged(forget: () => void): void;
 }
 
-/** How often a replica checks whether another one has the answer: this, and up to as much more. */
+/** How often a replica checks for another's answer; up to as much again is added as jitter. */
 const CHECK_EVERY_MS = 25;
 
 /**
- * Another replica's answer as soon as `find` returns one that meets the demand, or the claim to ask: as the only replica that does, unless
- * the others take too long or cannot be reached. Rejects when every caller has gone.
+ * Returns another replica's answer as soon as `find` returns one, or else the claim to load the key. The claim is exclusive, or null if the
+ * others take too long or Redis is unreachable. Rejects when every caller has left.
  */
 export async function askOnceAcrossReplicas<F, A extends Asker>(
   shared: Pick<SharedKey<unknown>, "claim">,
@@ -55,7 +55,7 @@ export async function askOnceAcrossReplicas<F, A extends Asker>(
         void claim?.release();
         return { found };
       }
-      // While we hold the claim nobody else asks, and what others had learned before it has been read once more.
+      // We held the claim during this last `find`, so no other replica can have loaded the key unnoticed.
       if (claim !== null) return { claim };
       claim = await shared.claim();
       if (claim !== null) continue;

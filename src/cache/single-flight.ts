@@ -1,4 +1,4 @@
-/** One load, however many wait for it: callers join the load under way, leave without failing the others, and the last to leave aborts it. */
+/** One load for any number of callers: they join the load in flight, leave without failing the others, and the last to leave aborts it. */
 import { ServiceError } from "../errors.js";
 
 export interface Asker {
@@ -6,24 +6,24 @@ export interface Asker {
   readonly signal: AbortSignal;
 }
 
-/** A load under way and those who wait for it. */
+/** A load in flight and its callers. */
 export interface Flight<A extends Asker> {
   readonly askers: ReadonlySet<A>;
-  /** Aborted when the last of them has left. */
+  /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
   /** How long the one who started it had waited for another's load before, in ms. */
   readonly waitedMs: number;
 }
 
-/** What a caller insists on. */
+/** The requirements of a caller. */
 export interface Demand {
-  /** On the monotonic clock, ms: an answer asked earlier will not do. */
+  /** The answer must have been requested since then; monotonic clock, ms. */
   readonly askedSinceMs: number;
-  /** How long other replicas may be waited for. */
+  /** Until when to wait for other replicas; monotonic clock, ms. */
   readonly othersUntilMs: number;
 }
 
-/** The flight as its loader sees it: with the strictest demand made so far. */
+/** The flight as seen by its loader, with the strictest demand so far. */
 export interface OpenFlight<A extends Asker> extends Flight<A> {
   readonly demand: Demand;
 }
@@ -35,7 +35,7 @@ interface Entry<R, A extends Asker> {
   outcome: Promise<R>;
 }
 
-/** Loads by key. `start` must not throw; what it rejects with reaches every caller. */
+/** Loads by key. `start` must not throw; its rejection reaches every caller. */
 export class SingleFlight<R, A extends Asker> {
   readonly #flights = new Map<string, Entry<R, A>>();
 
@@ -47,7 +47,7 @@ export class SingleFlight<R, A extends Asker> {
     return this.#flights.has(key);
   }
 
-  /** Joins the load under way, or starts one; rejects as soon as the caller has gone. */
+  /** Joins the load in flight, or starts one; rejects as soon as the caller leaves. */
   join(
     key: string,
     asker: A,
@@ -55,14 +55,14 @@ export class SingleFlight<R, A extends Asker> {
     waitedMs: number,
     start: (flight: OpenFlight<A>) => Promise<R>,
   ): Promise<R> {
-    const under = this.#flights.get(key);
-    const flight = under ?? this.#open(key, demand);
+    const existing = this.#flights.get(key);
+    const flight = existing ?? this.#open(key, demand);
     flight.askers.add(asker);
     flight.demand = {
       askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
       othersUntilMs: Math.min(flight.demand.othersUntilMs, demand.othersUntilMs),
     };
-    if (under === undefined) this.#launch(key, flight, waitedMs, start);
+    if (existing === undefined) this.#launch(key, flight, waitedMs, start);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         flight.askers.delete(asker);
@@ -89,7 +89,7 @@ export class SingleFlight<R, A extends Asker> {
     });
   }
 
-  /** Lets loads under way finish for those who wait; nobody joins them any more. */
+  /** Loads in flight finish for their callers, but can't be joined any more. */
   detachAll(): void {
     this.#flights.clear();
   }
@@ -131,5 +131,5 @@ export class SingleFlight<R, A extends Asker> {
 }
 
 export function callerGone(): ServiceError {
-  return new ServiceError("internal", "The caller has gone.");
+  return new ServiceError("internal", "The caller has left.");
 }

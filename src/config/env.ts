@@ -57,7 +57,7 @@ export interface Config {
   readonly sandboxConfigFile: string;
 }
 
-export type ConfigResult =
+type ConfigResult =
   { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly string[] };
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;

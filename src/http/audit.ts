@@ -1,4 +1,4 @@
-/** Notes the acts of staff as their requests are answered. */
+/** Records the actions of staff when their requests are answered. */
 import type { Request, RequestHandler, Response } from "express";
 import type { Act, Audit } from "../audit/audit.js";
 import { contextOf } from "./context.js";
@@ -7,17 +7,17 @@ import { instant } from "./presenters.js";
 const holders = new WeakMap<Request, string>();
 const subjects = new WeakMap<Request, string>();
 
-/** Remembers whose token the request carries. */
-export function carriesTokenOf(request: Request, name: string): void {
+/** Sets the name of the token that the request carries. */
+export function setTokenName(request: Request, name: string): void {
   holders.set(request, name);
 }
 
-/** Says what the act is about. */
-export function isAbout(request: Request, subject: string): void {
+/** Sets the subject of the audit entry. */
+export function setSubject(request: Request, subject: string): void {
   subjects.set(request, subject);
 }
 
-/** Notes the act once it has been answered, or the client has left. */
+/** Records the action when its answer has been sent or the client has disconnected. */
 export function audited(audit: Audit, what: Act["what"]): RequestHandler {
   return (request: Request, response: Response, next) => {
     let isNoted = false;

@@ -1,6 +1,6 @@
 /**
- * How much a client may ask in a minute (contract: `rate_limited`), counted once for a request whichever way it is answered. Express's way is
- * guarded by express-rate-limit; its count and its fields are kept where they can be had without a promise.
+ * Limits each client's requests per minute (contract: `rate_limited`). Every request counts once, whether the fast path or Express answers
+ * it. Express uses express-rate-limit; the fast path reads the same counts and header fields synchronously.
  */
 import type { Request, RequestHandler, Response } from "express";
 import { rateLimit, type Store } from "express-rate-limit";
@@ -12,28 +12,28 @@ import { markOf } from "./edge/client.js";
 import type { SharedLimit } from "./edge/shared-limit.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
 
-/** Far past its limit is a client that has asked this many times as much as it may. */
+/** A client counts as flooding at this multiple of its limit. */
 const FLOODING = 2;
 
 export interface ClientLimit {
   windowOf(client: string): ClientWindow;
   /** Whether the client's next request will be refused. */
   isSpent(window: ClientWindow): boolean;
-  /** Whether the client goes on asking long after it has been refused. */
+  /** Whether the client keeps sending requests far beyond its limit. */
   isFlooding(window: ClientWindow): boolean;
-  /** Whether other replicas have to be asked first, which only `handlers` do. */
+  /** Whether the count in Redis must be consulted first, which only `handlers` do. */
   mustAsk(window: ClientWindow): boolean;
-  /** Counts one request; the refusal when that is one too many. */
+  /** Counts one request; returns the refusal if it exceeds the limit. */
   take(window: ClientWindow): ServiceError | null;
-  /** Refusals since the start. */
+  /** The number of refusals since startup. */
   refused(): number;
-  /** RateLimit and RateLimit-Policy as express-rate-limit writes them (draft 8). */
+  /** The RateLimit and RateLimit-Policy fields, in the format of express-rate-limit (draft 8). */
   fields(window: ClientWindow): HeaderList;
-  /** Counts and refuses requests on their way through Express. */
+  /** The Express middleware that counts and refuses requests. */
   readonly handlers: readonly RequestHandler[];
 }
 
-/** Counts requests per client; with `share`, for all replicas together. */
+/** Counts requests per client; with `share`, across all replicas. */
 export function createClientLimit(
   perMinute: number,
   clock: Clock,
@@ -55,7 +55,7 @@ export function createClientLimit(
   function policyOf(window: ClientWindow): string {
     if (window.policy !== null) return window.policy;
     const policy = `${name}; q=${perMinute}; w=${CLIENT_WINDOW_MS / 1000}; pk=:${partitionKey(window.client)}:`;
-    // Most of a flood come once: nothing is kept for them.
+    // Most clients of a flood come once, so keep nothing for them.
     if (window.count > 1) window.policy = policy;
     return policy;
   }
@@ -85,7 +85,7 @@ export function createClientLimit(
   };
 
   const clientOf = (request: Request): string => contextOf(request).client;
-  const tell = (request: Request, response: Response): void => {
+  const writeFields = (request: Request, response: Response): void => {
     setHeaders(response, fields(windows.of(clientOf(request))));
   };
   return {
@@ -107,22 +107,22 @@ export function createClientLimit(
         legacyHeaders: false,
         keyGenerator: clientOf,
         store,
-        // Clients send what they like; whether a proxy is trusted is TRUST_PROXY_HOPS' matter.
+        // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count.
         validate: { xForwardedForHeader: false, forwardedHeader: false },
         handler(request, response) {
-          tell(request, response);
+          writeFields(request, response);
           throw refusal(windows.of(clientOf(request)));
         },
       }),
       (request, response, next) => {
-        tell(request, response);
+        writeFields(request, response);
         next();
       },
     ],
   };
 }
 
-/** As long as express-rate-limit's, which anyone could compute from an address. */
+/** Keyed, unlike express-rate-limit's own, which anyone could compute from an address; as long as theirs. */
 function partitionKey(client: string): string {
   return Buffer.from(markOf(client)).toString("base64");
 }

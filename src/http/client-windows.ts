@@ -1,23 +1,23 @@
 /**
- * Counts requests per client and minute in bounded memory: each client's minute begins with its first request. Clients are kept in two
- * generations; the older one goes as a whole when its minutes are over or the younger one is full, so forgetting costs nothing.
+ * Counts requests per client and minute in bounded memory; a client's minute begins with its first request. Clients are kept in two
+ * generations. The older one is dropped as a whole when its minutes are over or the younger one is full, so expiry is free.
  */
 import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
-/** Both generations together some 10 MB. A flood of addresses takes no more, and those who keep asking are not forgotten for it. */
-const MOST_PER_GENERATION = 25_000;
+/** Some 10 MB for both generations. A flood of addresses can't evict clients that keep sending requests. */
+const MAX_PER_GENERATION = 25_000;
 
 /** One client's minute. */
 export interface ClientWindow {
   readonly client: string;
   count: number;
-  /** Of these, admitted by this replica; null while nothing but this replica has counted. */
+  /** The part of `count` that this replica admitted; null while no other replica has been consulted. */
   admittedHere: number | null;
   /** On the monotonic clock, ms. */
   resetAtMs: number;
-  /** What is told of it in every answer, once it is kept. */
+  /** The cached RateLimit-Policy field. */
   policy: string | null;
 }
 
@@ -34,12 +34,12 @@ export class ClientWindows implements Store {
     this.#agesAtMs = clock.monotonic() + CLIENT_WINDOW_MS;
   }
 
-  /** The minute that the client is in, begun now if there is none. */
+  /** The client's current minute, started now if it has none. */
   of(client: string): ClientWindow {
     const now = this.#clock.monotonic();
     const known = this.#younger.get(client);
     if (known && known.resetAtMs > now) return known;
-    if (now >= this.#agesAtMs || this.#younger.size >= MOST_PER_GENERATION) {
+    if (now >= this.#agesAtMs || this.#younger.size >= MAX_PER_GENERATION) {
       this.#older = this.#younger;
       this.#younger = new Map();
       this.#agesAtMs = now + CLIENT_WINDOW_MS;
@@ -53,7 +53,7 @@ export class ClientWindows implements Store {
     return window;
   }
 
-  /** How long until it is over. */
+  /** The time until the minute is over. */
   untilResetMs({ resetAtMs }: ClientWindow): number {
     return Math.max(0, resetAtMs - this.#clock.monotonic());
   }

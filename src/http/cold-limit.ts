@@ -1,16 +1,16 @@
 /**
- * How often a client may spend upstream quota while others want it too: evenly over the minute, with a whole minute's worth at once. It
- * shares out scarcity and creates none: where nobody else is waiting or being refused, nobody is limited.
+ * Limits how often a client spends upstream quota: a steady rate with a burst of one minute's worth. The limit applies only while other
+ * clients wait for quota or are refused.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 
 const MINUTE_MS = 60_000;
-/** Clients that are remembered: some 3 MB. When full, the client that spent longest ago is forgotten. */
-const MOST_CLIENTS = 25_000;
+/** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */
+const MAX_CLIENTS = 25_000;
 
 export interface ColdLimit {
-  /** The refusal of a client's next request that would spend quota, or null. `asker`: the client as the quota knows it. */
+  /** The refusal if this client's next request may not spend quota, or null. `asker` identifies the client to the quota. */
   refusal(client: string, asker: string): ServiceError | null;
   /** Counts a request that spends quota. */
   count(client: string): void;
@@ -18,23 +18,23 @@ export interface ColdLimit {
   refused(): number;
 }
 
-export interface ColdLimitSettings {
+interface ColdLimitSettings {
   readonly perMinute: number;
-  /** Whether a call for this asker would be at the expense of another. */
+  /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
 }
 
 interface Spender {
-  /** When all that it has spent is made up for. */
-  freeAt: number;
-  /** The last time that one of its requests was told to come back. */
-  toldAt: number;
+  /** When its whole burst is available again. */
+  refilledAt: number;
+  /** The latest retry time that one of its requests was given. */
+  retryAt: number;
 }
 
 export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSettings): ColdLimit {
   const everyMs = MINUTE_MS / perMinute;
-  /** Latest last. */
+  /** The most recent spender is last. */
   const spenders = new Map<string, Spender>();
   let refused = 0;
 
@@ -43,23 +43,26 @@ export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSett
       const now = clock.monotonic();
       const spender = spenders.get(client);
       if (spender === undefined) return null;
-      const nextAt = spender.freeAt - MINUTE_MS + everyMs;
+      const nextAt = spender.refilledAt - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
       refused += 1;
-      // People behind one address are told one time each, so that they do not all come back together.
-      const toldAt = Math.max(nextAt, spender.toldAt + everyMs);
-      spender.toldAt = toldAt > now + MINUTE_MS ? nextAt : toldAt;
+      // People behind one address get different retry times, so that they don't all retry together.
+      const retryAt = Math.max(nextAt, spender.retryAt + everyMs);
+      spender.retryAt = retryAt > now + MINUTE_MS ? nextAt : retryAt;
       return new ServiceError("rate_limited", "Too many different names from this client within a minute.", {
-        retryAfterMs: spender.toldAt - now,
+        retryAfterMs: spender.retryAt - now,
       });
     },
     count(client) {
       const now = clock.monotonic();
-      const { freeAt, toldAt } = spenders.get(client) ?? { freeAt: now, toldAt: -Infinity };
+      const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
       spenders.delete(client);
-      // What was spent while nobody else wanted it is not held against the client for longer than a minute.
-      spenders.set(client, { freeAt: Math.min(Math.max(freeAt, now) + everyMs, now + MINUTE_MS), toldAt });
-      if (spenders.size <= MOST_CLIENTS) return;
+      // Quota spent while nobody else wanted it counts against the client for at most a minute.
+      spenders.set(client, {
+        refilledAt: Math.min(Math.max(refilledAt, now) + everyMs, now + MINUTE_MS),
+        retryAt,
+      });
+      if (spenders.size <= MAX_CLIENTS) return;
       const [oldest] = spenders.keys();
       if (oldest !== undefined) spenders.delete(oldest);
     },

@@ -1,4 +1,4 @@
-/** What one request carries from its first middleware to its log line: id, client, the wish to go on, and its single cold charge. */
+/** The state of one request from the first middleware to its access log line: id, client, abort signal and single cold charge. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -11,16 +11,16 @@ import type { VisitorAsk } from "../storefront/availability.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { addressOf, askerOf, clientOf } from "./edge/client.js";
 
-/** Each question of a request listens for its hang-up: twenty items of a cart, each with its quote. */
-const MOST_QUESTIONS = 100;
+/** Each lookup of a request adds a listener: twenty items of a cart, each with its quotes. */
+const MAX_LISTENERS = 100;
 const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-export class RequestContext {
+class RequestContext {
   readonly id: string;
   readonly startedAtMs: number;
-  /** The path pattern that answered; never the path itself, which may hold a name. */
+  /** The pattern of the matching route; never the path itself, which may contain a name. */
   route = "none";
-  /** What was told to the client instead of a success. */
+  /** The error code of the answer, or null. */
   code: string | null = null;
   /** Whether this request has been charged to its client's cold limit. */
   cold = false;
@@ -32,21 +32,21 @@ export class RequestContext {
     this.startedAtMs = clock.monotonic();
     this.id = requestId(request);
     this.#address = addressOf(request);
-    setMaxListeners(MOST_QUESTIONS, this.#hangUp.signal);
+    setMaxListeners(MAX_LISTENERS, this.#hangUp.signal);
   }
 
-  /** IPv4 address or IPv6 /56, as the limits count clients. */
+  /** The client as counted by the limits: an IPv4 address or IPv6 /56. */
   get client(): string {
     this.#client ??= clientOf(this.#address);
     return this.#client;
   }
 
-  /** IPv4 address, or IPv6 /64 in its /48, as the quota counts who had how much. */
+  /** The client as counted by the quota: an IPv4 address, or an IPv6 /64 in its /48. */
   get asker(): Pick<Ask, "client" | "network"> {
     return askerOf(this.#address);
   }
 
-  /** Aborted when the client hangs up before its answer is finished. */
+  /** Aborted when the client disconnects before its answer is complete. */
   get signal(): AbortSignal {
     return this.#hangUp.signal;
   }
@@ -58,20 +58,20 @@ export class RequestContext {
 
 const contexts = new WeakMap<IncomingMessage, RequestContext>();
 
-/** The context of a request that has passed `requestContext`. */
+/** The context that `requestContext` gave the request. */
 export function contextOf(request: IncomingMessage): RequestContext {
   const context = contexts.get(request);
   if (context === undefined) throw new Error("the request context is the first middleware");
   return context;
 }
 
-/** The client's own id where it is one, else a new one. */
+/** The client's own `x-request-id` if it is valid, or a new one. */
 export function requestId({ headers }: Pick<Request, "headers">): string {
   const sent = headers["x-request-id"];
   return typeof sent === "string" && OWN_ID.test(sent) ? sent : randomUUID();
 }
 
-/** Writes the log line and the metric of a request that has been answered, or left (499). */
+/** Writes the log line and the metric of a request that was answered, or abandoned by its client (499). */
 export type AccessLog = (
   request: Pick<RequestContext, "id" | "startedAtMs" | "route" | "code"> & { readonly method: string },
   status: number,
@@ -92,7 +92,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): Acces
   };
 }
 
-/** Gives every request its context and every answer its `x-request-id` and its line in the access log. */
+/** Gives every request a context, and every answer an `x-request-id` and a line in the access log. */
 export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
     const context = new RequestContext(request, clock);
@@ -111,7 +111,7 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
   };
 }
 
-/** Makes a visitor's asks: the first that needs the upstream is charged to the client's cold limit, further ones of the request are free. */
+/** Creates the asks of a request. The first that needs the upstream counts against the client's cold limit; the others are free. */
 export function asks(cold: ColdLimit, maxWaitMs: number) {
   return (request: Request, lane: Lane): VisitorAsk => {
     const context = contextOf(request);

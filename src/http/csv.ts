@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
-export interface Table {
+interface Table {
   readonly name: string;
   readonly columns: readonly string[];
   readonly rows: readonly object[];
@@ -37,7 +37,7 @@ function cellAt(value: unknown, [key, ...rest]: readonly string[]): string {
     : "";
 }
 
-/** A spreadsheet would run what begins like this as a formula. Plain numbers may be negative. */
+/** Spreadsheets evaluate cells with these first characters as formulas. Negative numbers are allowed. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
 

@@ -1,4 +1,4 @@
-/** What customers may ask of their own domains (contract section 5). A name that is not theirs is as absent as one that does not exist. */
+/** The routes for customers' own domains (contract section 5). Any other name gets the same 404 as one that doesn't exist. */
 import { type Request, Router } from "express";
 import type { Account } from "../account/account.js";
 import type { CustomerTokens } from "../auth/customer-tokens.js";
@@ -13,7 +13,7 @@ import { readQuery } from "./parse.js";
 import { presentCustomerDomain } from "./presenters.js";
 import { answersJson, endedByHead, route } from "./routes.js";
 
-export interface CustomerParts {
+interface CustomerParts {
   readonly tokens: CustomerTokens;
   readonly guesses: TokenGuesses;
   readonly account: Account;
@@ -33,9 +33,13 @@ export function customerRoutes(parts: CustomerParts): Router {
   async function namesOf(request: Request): Promise<ReadonlyMap<string, DomainName>> {
     const [, token] = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(request.headers.authorization ?? "") ?? [];
     if (token === undefined) {
-      throw new ServiceError("unauthenticated", "A customer token is needed: Authorization: Bearer ….", {
-        headers: { "WWW-Authenticate": 'Bearer realm="customer"' },
-      });
+      throw new ServiceError(
+        "unauthenticated",
+        "This endpoint requires a customer token: Authorization: Bearer ….",
+        {
+          headers: { "WWW-Authenticate": 'Bearer realm="customer"' },
+        },
+      );
     }
     guesses.admit(request);
     try {
@@ -52,7 +56,7 @@ export function customerRoutes(parts: CustomerParts): Router {
     const found = await account.managed(asked, names, asked.spend);
     const retail = policy();
     return found.map((known) => {
-      // The upstream has no renewal price for one name, and a premium one has no ordinary price.
+      // The renewal price of a premium name is unknown, because the upstream quotes TLDs and not names.
       const facts = parts.isPremium(known.name) ? [] : prices.facts();
       return presentCustomerDomain(known, facts, retail, now());
     });
@@ -77,18 +81,18 @@ export function customerRoutes(parts: CustomerParts): Router {
       readQuery(request.query, []);
       const { domain } = request.params;
       const host = typeof domain === "string" ? canonicalHost(domain) : null;
-      if (host === null) throw invalidField("domain", "is not a domain name");
+      if (host === null) throw invalidField("domain", "isn't a domain name");
       const name = names.get(host);
-      if (name === undefined) throw notTheirs();
+      if (name === undefined) throw notOwned();
       if (endedByHead(request, response)) return;
       const [own] = await present(request, [name]);
-      if (own === undefined) throw notTheirs();
+      if (own === undefined) throw notOwned();
       response.json(own);
     },
   });
   return router;
 }
 
-function notTheirs(): ServiceError {
-  return new ServiceError("not_found", "You have no domain of this name here.");
+function notOwned(): ServiceError {
+  return new ServiceError("not_found", "You have no domain with this name.");
 }

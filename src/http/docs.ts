@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document and a page to browse it. The page needs no other host, inline script or inline style, and works on plain http; only the
- * files named here are served.
+ * The OpenAPI document and a page to browse it. The page needs no other host, inline script or inline style, and works on plain http; only
+ * the files named here are served.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Answers that are event streams (WHATWG HTML, server-sent events): sent unbuffered, kept alive, bounded in time and in number, and ended
- * for good when the client goes or the process stops.
+ * Server-sent event streams (WHATWG HTML): unbuffered, kept alive, limited in duration and number, and ended when the client disconnects or
+ * the process stops.
  */
 import { setMaxListeners } from "node:events";
 import type { Request, Response } from "express";
@@ -8,47 +8,47 @@ import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { contextOf } from "./context.js";
 
-export interface ServerEvent {
-  /** What the client sends as `Last-Event-ID` when it comes back; without a line break. */
+interface ServerEvent {
+  /** What the client sends as `Last-Event-ID` when it reconnects; must not contain a line break. */
   readonly id?: string;
   readonly event: string;
   readonly data: unknown;
 }
 
 export interface EventStream {
-  /** Aborted when nobody reads any more, when the process stops and when the stream's time is over: what is left to say is to be said now. */
+  /** Aborted when the client has disconnected, the process stops or the stream's time is over: send the last events now. */
   readonly signal: AbortSignal;
-  /** Does nothing once the client has gone. */
+  /** Does nothing if the client has disconnected. */
   send(event: ServerEvent): void;
-  /** Resolves when the client has been sent everything, or has gone. */
+  /** Resolves when everything has been sent or the client has disconnected. */
   end(): Promise<void>;
 }
 
 export interface EventStreams {
-  /** Answers with a stream; throws while its client, or all clients together, have too many open, and when the client has gone. */
+  /** Starts a stream; throws if the client, or all clients together, have too many open, or the client has disconnected. */
   open(request: Request, response: Response): EventStream;
-  /** Has every open stream end now. */
+  /** Makes every open stream end now. */
   endAll(): void;
 }
 
-export interface EventStreamSettings {
-  /** After this a stream ends, in ms. */
+interface EventStreamSettings {
+  /** The longest duration of a stream, in ms. */
   readonly longestMs: number;
   readonly clock: Clock;
 }
 
-/** Proxies close what says nothing for a minute, some for half of one. */
+/** Proxies close idle connections after a minute, some after 30 s. */
 const KEEP_ALIVE_MS = 15_000;
-/** As many as a client can need within the limit for names that nobody knows yet; several people may share an address. */
-const MOST_PER_CLIENT = 10;
+/** Enough for several people behind one address within the limit for cold requests. */
+const MAX_PER_CLIENT = 10;
 /** A stream that waits for quota holds a socket and a few kB. */
-const MOST = 500;
+const MAX = 500;
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
-  // Compression would hold events back until there is enough to compress.
+  // Compression would delay events until there is enough to compress.
   "Cache-Control": "no-store, no-transform",
-  // nginx and those who copied it buffer answers otherwise.
+  // Stops nginx and compatible proxies from buffering.
   "X-Accel-Buffering": "no",
 };
 
@@ -59,7 +59,7 @@ interface Open {
 }
 
 export function createEventStreams({ longestMs, clock }: EventStreamSettings): EventStreams {
-  /** In the order in which they end. */
+  /** In the order of their end times. */
   const streams = new Set<Open>();
 
   function refuseTooMany(client: string): void {
@@ -68,21 +68,21 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
     const untilEndOf = (first: Open | undefined) => ({
       retryAfterMs: Math.max(1, (first?.endsAt ?? 0) - clock.monotonic()),
     });
-    if (own.length >= MOST_PER_CLIENT)
-      throw new ServiceError("rate_limited", "Too many open searches of this client.", untilEndOf(own[0]));
-    // So many wait only for want of quota.
-    if (all.length >= MOST)
+    if (own.length >= MAX_PER_CLIENT)
+      throw new ServiceError("rate_limited", "This client has too many open searches.", untilEndOf(own[0]));
+    // Only a lack of quota makes so many streams wait.
+    if (all.length >= MAX)
       throw new ServiceError("quota_exhausted", "Too many searches are waiting.", untilEndOf(all[0]));
   }
 
   return {
     open(request, response) {
       const { client, signal: hangUp } = contextOf(request);
-      // Its close has been told already and would not be told to the stream.
-      if (hangUp.aborted) throw new ServiceError("internal", "The client has gone.");
+      // The response has emitted "close" already and won't emit it to the stream.
+      if (hangUp.aborted) throw new ServiceError("internal", "The client has disconnected.");
       refuseTooMany(client);
       const over = new AbortController();
-      // Each name of a search listens, and there are as many as are sold.
+      // Each name of a search adds a listener, one per TLD sold.
       setMaxListeners(0, over.signal);
       const stream: Open = { client, endsAt: clock.monotonic() + longestMs, over };
       streams.add(stream);

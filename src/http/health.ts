@@ -2,10 +2,10 @@
 import { Router } from "express";
 import { route } from "./routes.js";
 
-/** Asked by machines that must not be refused: not limited. */
+/** Not rate-limited, because orchestrators and monitors poll them. */
 export const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/health"]);
 
-export type CheckStatus = "pass" | "warn" | "fail";
+type CheckStatus = "pass" | "warn" | "fail";
 
 export interface HealthCheck {
   readonly status: CheckStatus;
@@ -14,7 +14,7 @@ export interface HealthCheck {
 
 export interface HealthParts {
   readonly version: string;
-  /** What answers: the sandbox or a live upstream. */
+  /** Says whether the upstream is the sandbox or live. */
   readonly description: string;
   readonly phase: () => "starting" | "ready" | "draining";
   readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;

@@ -6,7 +6,7 @@ import { SERVICE_PATHS } from "./openapi/service-paths.js";
 import { STAFF_PATHS } from "./openapi/staff-paths.js";
 import { VISITOR_PATHS } from "./openapi/visitor-paths.js";
 
-export interface OpenApiDocument extends JsonObject {
+interface OpenApiDocument extends JsonObject {
   readonly openapi: string;
   readonly paths: JsonObject;
   readonly components: JsonObject;

@@ -20,7 +20,7 @@ import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js"
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type Redis = RedisState | "none";
 
-export interface OverviewParts {
+interface OverviewParts {
   readonly mode: "sandbox" | "upstream";
   readonly credentials: Credentials;
   readonly upstream: Upstream;
@@ -58,7 +58,7 @@ export function savedCalls({ pools, refusedLocally }: SavedParts) {
 
 type FiguresParts = SavedParts & Pick<OverviewParts, "quota" | "promises">;
 
-/** What this replica publishes for all. */
+/** The figures that this replica publishes to the others. */
 export function fleetFigures({ quota, promises, ...parts }: FiguresParts): FleetFigures {
   const lanes = Object.values(quota?.lanes ?? {});
   const { cache: cacheHits, ...saved } = savedCalls(parts);
@@ -73,7 +73,7 @@ export function fleetFigures({ quota, promises, ...parts }: FiguresParts): Fleet
   };
 }
 
-/** For staff. Without `fleet` and `fleetTotal`, the figures are those of this replica, and the quota's use that of all. */
+/** For staff. Figures outside `fleet` and `fleetTotal` are those of this replica; the quota's use is that of all replicas. */
 export function presentOverview({
   mode,
   credentials,
@@ -153,7 +153,7 @@ export function priceWarnings(
   };
 }
 
-export interface HealthFacts {
+interface HealthFacts {
   readonly redis: Redis;
   readonly fleet: FleetFault | null;
   readonly credentials: Credentials;
@@ -224,14 +224,14 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
   return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
-/** How long after the last refusal visitors count as being refused. */
-const REFUSED_LATELY_MS = 4_000;
+/** How long a refusal affects the check. */
+const REFUSED_RECENTLY_MS = 4_000;
 
 function quotaCheck({ quota, stateProblem }: HealthFacts): HealthCheck {
   if (stateProblem !== null) return { status: "warn", output: stateProblem };
   const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
-  if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_LATELY_MS)
-    return { status: "warn", output: "Visitors are asked to come back later." };
+  if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_RECENTLY_MS)
+    return { status: "warn", output: "Visitors are being asked to try again later." };
   const spent = quota !== null && (quota.pausedForMs > 0 || quota.used >= quota.budget);
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
@@ -240,7 +240,7 @@ function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
   const whole = known.length === sold && !known.some(({ stale }) => stale);
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };
-  // Says nothing about what the reseller pays.
+  // Anyone can read this, so it must reveal nothing about wholesale prices.
   return warnings.length > 0
     ? { status: "warn", output: "Price warnings exist; see the staff price list." }
     : { status: "pass" };

@@ -1,4 +1,4 @@
-/** Requests, parsed: every parameter known, given once and of the right form, or one error that names the field. */
+/** Parses requests: every parameter is known, given once and well-formed, or the error names its field. */
 import { parse } from "node:querystring";
 import { z } from "zod";
 import { type DomainName, parseDomainName } from "../domain-name.js";
@@ -9,10 +9,10 @@ import type { QuoteItem } from "../storefront/quotes.js";
 
 export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
-/** What a query string holds, as Express and node:querystring read it. */
+/** A query string as parsed by Express and node:querystring. */
 export type ParsedQuery = Readonly<Record<string, unknown>>;
 
-/** Reads all of a query string. Its length is bounded by Node; the limit of 1,000 parameters would silently drop the others. */
+/** Parses a whole query string, whose length Node limits. The default limit of 1,000 parameters would silently drop the rest. */
 export function parseQuery(text: string): ParsedQuery {
   return parse(text, "&", "=", { maxKeys: 0 });
 }
@@ -26,7 +26,7 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
     if (known === undefined) {
       errors.push({
         field: nameForPeople(name),
-        message: `is not a parameter here; known are ${allowed.join(", ") || "none"}`,
+        message: `isn't a known parameter; known are ${allowed.join(", ") || "none"}`,
       });
     } else if (typeof value !== "string") {
       errors.push({ field: known, message: "must be given once" });
@@ -38,7 +38,7 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
   return read;
 }
 
-/** Hostile parameter names are not echoed. */
+/** Unusual parameter names are not echoed, since they may be hostile. */
 function nameForPeople(name: string): string {
   return /^[\w.-]{1,40}$/.test(name) ? name : "query";
 }
@@ -54,7 +54,7 @@ export function readYears(value: string | undefined): number | undefined {
   return Number(value);
 }
 
-/** Whether the answer may come from memory alone: `only=known`. */
+/** Whether the answer must come from memory alone: `only=known`. */
 export function readOnlyKnown(value: string | undefined): boolean {
   if (value !== undefined && value !== "known") throw invalidField("only", "must be known");
   return value === "known";
@@ -74,7 +74,7 @@ export function readAction(value: string): Action {
   return action;
 }
 
-/** The term wanted, or the shortest one sold. */
+/** The requested term, or the shortest one sold. */
 export function termOf(
   years: number | undefined,
   what: { readonly tld: string; readonly action: Action },
@@ -95,7 +95,7 @@ const cartSchema = z.strictObject({
   items: z
     .array(
       z.strictObject({
-        domain: z.string("must be text"),
+        domain: z.string("must be a string"),
         action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(", ")}`),
         years: z
           .int("must be a whole number of years")
@@ -109,7 +109,7 @@ const cartSchema = z.strictObject({
     .max(20, "must have 1 to 20 items"),
 });
 
-/** The cart of `POST /v1/quotes`: every fault of every item at once. */
+/** The cart of `POST /v1/quotes`. Reports every fault of every item at once. */
 export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
   const result = cartSchema.safeParse(body);
   if (!result.success) {
@@ -120,7 +120,7 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
   const items = result.data.items.flatMap(({ domain, action, years }, index): QuoteItem[] => {
     try {
       const name: DomainName = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
-      if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "is in the list twice");
+      if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "appears twice");
       seen.add(name.ascii);
       const fields = { subject: `items[${index}].action`, years: `items[${index}].years` };
       return [{ name, action, years: termOf(years, { tld: name.tld, action }, policy, fields) }];
@@ -157,7 +157,7 @@ function invalid(errors: readonly FieldError[]): ServiceError {
   const [first] = errors;
   return new ServiceError(
     "invalid_request",
-    first ? `${first.field}: ${first.message}` : "The request is not valid.",
+    first ? `${first.field}: ${first.message}` : "The request is invalid.",
     { errors },
   );
 }

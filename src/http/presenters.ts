@@ -1,4 +1,4 @@
-/** What leaves the service: new objects, built field by field. Wholesale appears in the staff presenters alone. */
+/** Builds every response body field by field, as a new object. Only staff presenters include wholesale amounts. */
 import type { Known } from "../cache/cache.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
@@ -47,7 +47,7 @@ export function presentAvailability(found: Availability | Unknown) {
   };
 }
 
-/** A name of which nothing is known and nothing was asked. */
+/** A name with no known facts. */
 export function presentUnknown(asked: SearchedName) {
   return {
     ...presentName(asked),
@@ -66,7 +66,7 @@ function presentName({ name }: SearchedName) {
   return { domain: name.ascii, unicodeName: name.unicode, tld: name.tld };
 }
 
-/** The retail prices of what is known; a price that cannot be formed is left out. */
+/** The retail prices of known facts, without those that can't be calculated. */
 export function presentPrices(facts: readonly PriceFact[], policy: RetailPolicy, atMs: number) {
   const prices = facts.flatMap(({ tld, action, years, wholesale }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
@@ -128,7 +128,7 @@ export function presentDomain(record: DomainRecord) {
   return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
 }
 
-/** For its owner: the record with what a renewal costs, as far as prices are known, at the ordinary price for the TLD. */
+/** For its owner: the record with the known renewal prices of its TLD. */
 export function presentCustomerDomain(
   known: Known<DomainRecord> & { readonly name: DomainName },
   facts: readonly PriceFact[],
@@ -152,13 +152,13 @@ export function presentTier({ currentTier, nextTier, domainsNeeded }: Tier) {
   return { currentTier, nextTier, domainsNeeded };
 }
 
-/** How old a staff answer is and where it came from. */
+/** The age and origin of an answer. */
 export function presentOrigin({ asOfMs, source }: Known<unknown>) {
   const origin = source === "stale" ? "stale" : source === "hit" ? "cache" : "upstream";
   return { asOf: instant(asOfMs), source: origin };
 }
 
-/** Staff only: what a policy makes of a wholesale price. */
+/** Staff only: the retail price, margin and rule that a policy gives for a wholesale price. */
 export function presentStaffPrice(
   policy: RetailPolicy,
   wholesale: Wholesale,
@@ -175,7 +175,7 @@ export function presentStaffPrice(
   };
 }
 
-/** Staff only: wholesale, retail and margin side by side, the rule that made the price, and what is wrong with it. */
+/** Staff only: wholesale, retail and margin of each price, the rule behind it, and warnings. */
 export function presentStaffPrices(
   list: Pick<PriceList, "facts" | "failures">,
   policy: RetailPolicy,
@@ -189,18 +189,16 @@ export function presentStaffPrices(
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
     const warnings: string[] = isDoubtful
       ? [
-          "Evidence contradicts this price: it is shown as stale and not signed until it has been asked again.",
+          "Other evidence contradicts this price. It is shown as stale and not signed until it has been refreshed.",
         ]
       : stale
-        ? ["The upstream has not confirmed this price lately."]
+        ? ["The upstream hasn't confirmed this price recently."]
         : [];
     if (priced.ok) catalogue.push({ wholesale, retail: priced.price });
     else {
       const why =
-        priced.reason === "not_sold"
-          ? "no rule holds for it"
-          : `the currency ${wholesale.currency} has no rate`;
-      warnings.push(`No retail price can be formed: ${why}.`);
+        priced.reason === "not_sold" ? "no rule matches" : `the currency ${wholesale.currency} has no rate`;
+      warnings.push(`The retail price can't be calculated: ${why}.`);
       unformed.push(why);
     }
     return {
@@ -227,20 +225,18 @@ export function presentStaffPrices(
   const warnings = [
     ...file.faults.map((fault) => `RETAIL_CONFIG was changed, but isn't used because of a fault: ${fault}`),
     ...marginWarnings(catalogue),
-    ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices cannot be formed: ${why}.`),
-    ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices could not be renewed: ${why}`),
-    ...(doubtful > 0 ? [`${doubtful} of ${facts.length} prices are doubtful and being asked again.`] : []),
-    ...(changes > 0 ? [`${changes} of ${facts.length} wholesale prices changed within the last day.`] : []),
-    ...(facts.length < sold
-      ? [`${sold - facts.length} of ${sold} prices are not known yet or any more.`]
-      : []),
+    ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices can't be calculated: ${why}.`),
+    ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices couldn't be refreshed: ${why}`),
+    ...(doubtful > 0 ? [`${doubtful} of ${facts.length} prices are doubtful and being refreshed.`] : []),
+    ...(changes > 0 ? [`${changes} of ${facts.length} wholesale prices changed in the last 24 hours.`] : []),
+    ...(facts.length < sold ? [`${sold - facts.length} of ${sold} prices are unknown.`] : []),
   ];
   return { asOf: instant(oldest(facts, atMs)), prices, warnings };
 }
 
 /**
- * Staff only: what each line cost when it was signed, what it costs now as far as is known without asking, and the margin lost since. The
- * price of a premium name is its own, which the price list does not know.
+ * Staff only: the wholesale price of each line when it was signed and now, if known from memory, and the margin lost since. The price list
+ * doesn't contain the prices of premium names.
  */
 export function presentPromise(
   promise: PricePromise,
@@ -292,7 +288,7 @@ function counted(list: readonly string[]): [text: string, times: number][] {
   return [...new Set(list)].map((text) => [text, list.filter((one) => one === text).length]);
 }
 
-/** For visitors: a second would tell when somebody else asked. */
+/** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
   return instant(Math.floor(atMs / 60_000) * 60_000);
 }

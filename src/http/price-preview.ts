@@ -8,7 +8,7 @@ import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
 import { instant, presentStaffPrice } from "./presenters.js";
 
-export interface PreviewParts {
+interface PreviewParts {
   readonly policies: Pick<LivePolicy, "current" | "config">;
   readonly prices: Pick<PriceList, "peek">;
   readonly nowMs: number;
@@ -54,7 +54,7 @@ export function presentPreview(text: string, { policies, prices, nowMs }: Previe
   };
 }
 
-/** Everything that the one or the other sells, in the order of the new catalogue. */
+/** Every combination that either policy sells, in the order of the new catalogue. */
 function everything(before: RetailPolicy, after: RetailPolicy): Combination[] {
   return [...after.combinations(), ...before.combinations().filter((what) => !sells(after, what))];
 }
@@ -97,15 +97,13 @@ function warningsAbout(
   return [
     ...marginWarnings(formed),
     ...(unformed > 0
-      ? [`${unformed} of ${sold} prices could not be formed: their wholesale currency has no rate.`]
+      ? [`${unformed} of ${sold} prices can't be calculated: their wholesale currency has no rate.`]
       : []),
-    ...(unknown > 0
-      ? [`${unknown} of ${sold} wholesale prices aren't known yet; they would be asked for.`]
-      : []),
+    ...(unknown > 0 ? [`${unknown} of ${sold} wholesale prices are unknown and would be requested.`] : []),
     ...config.promotions.flatMap(({ id, fromMs, toMs }) => {
       if (toMs <= nowMs) return [`Promotion ${id} ended at ${instant(toMs)}.`];
       if (fromMs > nowMs)
-        return [`Promotion ${id} begins at ${instant(fromMs)}; these prices are without it.`];
+        return [`Promotion ${id} starts at ${instant(fromMs)} and isn't included in these prices.`];
       return [];
     }),
   ];

@@ -1,6 +1,6 @@
 /**
- * The questions of visitors that memory mostly answers: availability, search and prices (contract section 4). Read once, each says what is
- * known without asking anybody, as bytes that go with the facts they were made of, and how the rest is found.
+ * The visitor queries that are mostly answered from memory: availability, search and prices (contract section 4). A query is parsed once.
+ * The result returns the answer that memory has, rendered and cached with its facts, and knows how to find any other.
  */
 import type { IncomingMessage } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
@@ -28,7 +28,7 @@ import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import type { SearchStream } from "./search-stream.js";
 
-export interface QuestionParts {
+interface QuestionParts {
   readonly shop: () => Shop;
   readonly prices: PriceList;
   readonly searchStream: SearchStream;
@@ -40,28 +40,28 @@ export interface QuestionParts {
 const AVAILABILITY_CACHE = "private, max-age=5";
 const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 
-/** A valid question. */
+/** A valid query. */
 export interface Question {
-  /** Whose prices answer it; once another shop has opened, the question has to be read again. */
+  /** The shop that answers; after a change of policy the query must be parsed again. */
   readonly shop: Shop;
-  /** The answer, if it can be had without asking anybody. */
+  /** The answer from memory, if there is one. */
   known(): Rendered | undefined;
-  /** The refusal of somebody at this address, if it is plain at once that there is no answer in time. */
+  /** The refusal for a client at this address, if it is already certain that there is no answer in time. */
   refusal?(address: string): ServiceError | null;
   readonly cacheControl: string;
-  /** Whether a HEAD must not tell that the answer is known: what people search is confidential. */
+  /** Whether HEAD must not reveal that the answer is known, because searches are confidential. */
   readonly confidential: boolean;
-  /** Finds the answer, asking the upstream if needed; absent where memory is all that is asked. */
+  /** Finds the answer, with upstream calls if needed; absent if only memory is to be used. */
   readonly find?: (request: Request) => Promise<Rendered>;
-  /** The answer as events, where it can be had so. */
+  /** Answers as an event stream; absent if the query has none. */
   readonly stream?: (request: Request, response: Response) => Promise<void>;
 }
 
-/** Reads the query of a GET; throws `invalid_request`. */
+/** Parses the query of a GET; throws `invalid_request`. */
 export type ReadQuestion = (query: ParsedQuery) => Question;
 
 export interface QuestionKind {
-  /** Refuses who wants no type that the answer has. */
+  /** Rejects requests whose `Accept` excludes every type of the answer. */
   readonly accepts: RequestHandler;
   readonly read: ReadQuestion;
 }
@@ -69,18 +69,18 @@ export interface QuestionKind {
 /** Questions that the fast path has read and could not answer. */
 const alreadyRead = new WeakMap<IncomingMessage, Question>();
 
-/** Leaves a question for whoever answers the request, so that it is read once. */
+/** Keeps a question for the route that answers the request, so that it is read once. */
 export function handOn(request: IncomingMessage, question: Question): void {
   alreadyRead.set(request, question);
 }
 
-/** The request's question: as it was handed on if it is about the shop that is open, else read now. */
+/** The request's question: the one handed on if it belongs to the current shop, else read now. */
 export function questionOf(request: Request, read: ReadQuestion, shop: Shop): Question {
   const handed = alreadyRead.get(request);
   return handed?.shop === shop ? handed : read(request.query);
 }
 
-/** The questions whose answers are mostly known already, by path. */
+/** The visitor queries by path. */
 export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, QuestionKind> {
   return new Map([
     ["/v1/availability", { accepts: answersJson, read: availabilityQuestions(parts) }],
@@ -197,7 +197,7 @@ function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestio
       known() {
         const facts = prices.facts();
         if (facts.length === 0) {
-          throw new ServiceError("quota_exhausted", "The price list has not been read yet.", {
+          throw new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", {
             retryAfterMs: prices.expectedInMs(),
           });
         }

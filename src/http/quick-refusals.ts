@@ -1,6 +1,6 @@
 /**
- * Refuses a name that nobody knows, without a promise or an abort signal of its own, where asking in full would end in the same refusal:
- * nothing about it is remembered, nobody is asking for it, and no other replica can know it.
+ * Refuses a lookup synchronously if the full lookup would end in the same refusal: memory has nothing about the name, no request for it is
+ * in flight, and no other replica can know it.
  */
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
@@ -9,18 +9,18 @@ import type { Upstream } from "../upstream/operations.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { askerOf, clientOf } from "./edge/client.js";
 
-export interface QuickRefusalParts {
+interface QuickRefusalParts {
   readonly isUnknown: AvailabilityService["isUnknown"];
   readonly upstream: Pick<Upstream, "refusal">;
   readonly cold: ColdLimit;
   readonly maxWaitMs: number;
 }
 
-/** The refusal of a visitor at this address who asks for a name; null where it must be asked in full. */
+/** The refusal for a visitor at this address, or null if the full lookup must decide. */
 export type QuickRefusal = (address: string, name: DomainName, years: number) => ServiceError | null;
 
-/** Nobody can leave while they are refused. */
-const STAYS = new AbortController().signal;
+/** A client can't disconnect during a synchronous call. */
+const NEVER_ABORTED = new AbortController().signal;
 
 export function quickRefusals({ isUnknown, upstream, cold, maxWaitMs }: QuickRefusalParts): QuickRefusal {
   return (address, name, years) => {
@@ -29,7 +29,11 @@ export function quickRefusals({ isUnknown, upstream, cold, maxWaitMs }: QuickRef
     const asker = askerOf(address);
     const limited = cold.refusal(client, asker.client);
     if (limited !== null) return limited;
-    const refusal = upstream.refusal({ lane: "exact", ...asker, maxWaitMs, signal: STAYS }, name, years);
+    const refusal = upstream.refusal(
+      { lane: "exact", ...asker, maxWaitMs, signal: NEVER_ABORTED },
+      name,
+      years,
+    );
     if (refusal !== null) cold.count(client);
     return refusal;
   };

@@ -1,22 +1,22 @@
-/** Answers as bytes: made once, sent any number of times, by Express and by the fast path alike. */
+/** Answers as bytes: rendered once and sent any number of times, by Express and by the fast path. */
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 
-/** Name, value, name, value…, as Node writes them. Not frozen, because V8 joins frozen lists slowly. */
+/** Alternating names and values, as Node accepts them. Not frozen, because V8 concatenates frozen arrays slowly. */
 export type HeaderList = readonly string[];
 
 export interface Rendered {
   readonly status: number;
   readonly body: string | Buffer;
-  /** How the body is written. Node writes Latin-1 faster than UTF-8, and what is all ASCII is the same in both. */
+  /** Node writes Latin-1 faster than UTF-8, and ASCII is the same in both. */
   readonly encoding: "latin1" | "utf8";
-  /** Whether shared caches may keep it, so that it must carry nothing of the client that asked. */
+  /** Whether shared caches may store the answer; it then carries no header about the client. */
   readonly isShared: boolean;
-  /** What belongs to this answer, with or without its body. */
+  /** Sent with or without the body. */
   readonly headers: HeaderList;
-  /** What describes the body. */
+  /** Sent only with the body. */
   readonly entityHeaders: HeaderList;
-  /** Strong; null where answers carry their own time and never match. */
+  /** Strong; null if the body never repeats. */
   readonly etag: string | null;
 }
 
@@ -25,7 +25,7 @@ export interface RenderOptions {
   readonly status?: number;
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the answer is the same for as long as its facts are, so that clients may keep it by its ETag. */
+  /** Whether the answer gets an ETag. */
   readonly tagged?: boolean;
 }
 
@@ -35,7 +35,7 @@ export function render(presented: object, options: RenderOptions): Rendered {
   return renderBody(JSON.stringify(presented), { ...rest, type: `${type}; charset=utf-8` });
 }
 
-/** Renders bytes that are complete, of exactly this type. */
+/** Renders a complete body with exactly this content type. */
 export function renderBody(
   body: string | Buffer,
   {
@@ -64,7 +64,7 @@ export function renderBody(
   };
 }
 
-/** Whether If-None-Match names this tag (RFC 9110, section 13.1.2). `Cache-Control: no-cache`, which browsers send along, changes nothing. */
+/** Whether If-None-Match contains this tag (RFC 9110, section 13.1.2). Ignores `Cache-Control: no-cache`, which browsers add. */
 export function isNotModified(ifNoneMatch: string | undefined, { etag }: Rendered): boolean {
   if (ifNoneMatch === undefined || etag === null) return false;
   if (ifNoneMatch === etag || ifNoneMatch.trim() === "*") return true;
@@ -73,7 +73,7 @@ export function isNotModified(ifNoneMatch: string | undefined, { etag }: Rendere
 
 const PER_CLIENT = ["x-request-id", "RateLimit", "RateLimit-Policy"];
 
-/** Sends it on its way through Express; HEAD and conditional requests are answered without the body. */
+/** Sends the answer through Express, without the body for HEAD and matching conditional requests. */
 export function sendRendered(response: ServerResponse, rendered: Rendered): void {
   const { method, headers } = response.req;
   const isRead = method === "GET" || method === "HEAD";

@@ -1,19 +1,19 @@
-/** Adds a path with its methods: HEAD goes with GET, OPTIONS and every other method are answered here, with `Allow`. */
+/** Adds a path with its methods. HEAD is handled by GET; OPTIONS and every other method get an answer with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
 import { MOST_CONFIG_BYTES } from "../retail/retail-config.js";
 import { contextOf } from "./context.js";
 
-export type Handler = (request: Request, response: Response) => unknown;
+type Handler = (request: Request, response: Response) => unknown;
 
-export interface Methods {
+interface Methods {
   readonly GET?: Handler;
-  /** Receives its body as parsed JSON, unless `body` reads it in another way. */
+  /** Receives the body as parsed JSON, unless `body` is another parser. */
   readonly POST?: Handler;
-  /** A POST that an HTML form sends, with its fields as the body; in place of `POST`. */
+  /** A POST from an HTML form, with its fields as the body; replaces `POST`. */
   readonly FORM?: Handler;
   readonly body?: RequestHandler;
-  /** Runs before any of them, OPTIONS left aside. */
+  /** Middleware that runs before each method except OPTIONS. */
   readonly before?: readonly RequestHandler[];
 }
 
@@ -45,11 +45,11 @@ export function route(
   });
 }
 
-/** Refuses requests whose Accept header leaves no room for any of these types, nor for JSON problems. */
+/** Rejects requests whose Accept header excludes all of these types and JSON problems. */
 function answers(...types: readonly string[]): RequestHandler {
   return (request, _response, next) => {
     if (request.accepts([...types, "application/problem+json"]) === false) {
-      throw new ServiceError("not_acceptable", `The answer is ${types.join(" or ")}.`);
+      throw new ServiceError("not_acceptable", `This endpoint answers with ${types.join(" or ")}.`);
     }
     next();
   };
@@ -60,16 +60,16 @@ export const answersJson = answers("application/json");
 export const answersJsonOrCsv = answers("application/json", "text/csv");
 export const answersJsonOrEvents = answers("application/json", EVENT_STREAM);
 
-/** Whether the client would rather have events than JSON. */
+/** Whether the client prefers events to JSON. */
 export function prefersEvents(request: Request): boolean {
   return request.accepts(["application/json", EVENT_STREAM]) === EVENT_STREAM;
 }
 
 const parseJson = express.json({ limit: "32kb", type: "application/json" });
 
-/** Reads a JSON body of up to 32 kB and refuses every other kind. */
+/** Parses a JSON body of up to 32 kB; rejects other content types. */
 const jsonBody: RequestHandler = (request, response, next) => {
-  // Null: there is no body to be of any kind, which its reader tells better.
+  // `is` returns null without a body; the reader of the body has the better message.
   if (request.is("application/json") === false) {
     throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
   }
@@ -80,14 +80,17 @@ const parseForm = express.urlencoded({ limit: "32kb", extended: false });
 
 const formBody: RequestHandler = (request, response, next) => {
   if (request.is("application/x-www-form-urlencoded") === false)
-    throw new ServiceError("unsupported_media_type", "The body must be the fields of a form.");
+    throw new ServiceError(
+      "unsupported_media_type",
+      "The body must be sent as application/x-www-form-urlencoded.",
+    );
   parseForm(request, response, next);
 };
 
 const YAML = "application/yaml";
 const parseYaml = express.text({ limit: MOST_CONFIG_BYTES, type: YAML });
 
-/** Reads a YAML body of up to 256 kB as text and refuses every other kind. */
+/** Reads a YAML body of up to 256 kB as text; rejects other content types. */
 export const yamlBody: RequestHandler = (request, response, next) => {
   if (!request.is(YAML)) {
     throw new ServiceError("unsupported_media_type", `The body must be sent as ${YAML}.`);
@@ -95,7 +98,7 @@ export const yamlBody: RequestHandler = (request, response, next) => {
   parseYaml(request, response, next);
 };
 
-/** A HEAD request is told that its question is a good one; answering it would spend quota on headers. */
+/** Answers a HEAD request, once it is valid, without a lookup, which would spend quota on headers. */
 export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {
   if (request.method !== "HEAD") return false;
   response.type(type).status(200).end();

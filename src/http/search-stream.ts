@@ -1,36 +1,36 @@
 /**
- * A search as events (contract section 4): each name as soon as it is known, other names when the exact one is taken, then `done`. A client
- * that comes back with the id of the last event is not told again what it was told, and that is not asked again either.
+ * Streams a search as events (contract section 4): each name as soon as it is known, suggestions if the exact name is taken, then `done`. A
+ * client that reconnects with `Last-Event-ID` gets only the names that it hasn't received, and only these are looked up.
  */
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import type { Lane } from "../quota/quota.js";
 import type { Availability, VisitorAsk } from "../storefront/availability.js";
-import { type SearchedName, searchPatiently, type Unknown } from "../storefront/search.js";
+import { type SearchedName, searchWithRetries, type Unknown } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";
 import type { EventStreams } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 
-export interface SearchStreamParts {
+interface SearchStreamParts {
   readonly streams: EventStreams;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly clock: Clock;
 }
 
-export interface StreamedSearch {
-  /** Answers the whole stream, so that all its prices are of one version. */
+interface StreamedSearch {
+  /** Used for the whole stream, so that all prices come from one version of the policy. */
   readonly shop: Shop;
   readonly exact: SearchedName;
   readonly others: readonly SearchedName[];
-  /** Send what memory holds and end; ask nobody. */
+  /** Answer from memory only. */
   readonly onlyKnown: boolean;
 }
 
 /** Answers with the events of a search, the exact name first. */
 export type SearchStream = (request: Request, response: Response, search: StreamedSearch) => Promise<void>;
 
-/** How long a stream waits for quota. People wait longer when they see that something is under way. */
+/** How long a stream waits for quota. People wait longer if they see progress. */
 export const SEARCH_PATIENCE_MS = 30_000;
 
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
@@ -40,55 +40,55 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
     const { availability, suggestions } = shop;
     const names = [exact, ...others];
     const variants = suggestions.variantsOf(exact);
-    const told = new Told([...names, ...variants]);
-    told.resume(request.get("Last-Event-ID") ?? "");
+    const token = new ResumeToken([...names, ...variants]);
+    token.resume(request.get("Last-Event-ID") ?? "");
 
-    const isLeft = ({ name }: SearchedName): boolean => !told.has(name.ascii);
+    const isPending = ({ name }: SearchedName): boolean => !token.hasSent(name.ascii);
 
     const stream = streams.open(request, response);
     const { signal } = stream;
     const askIn = (lane: Lane): VisitorAsk => ({ ...parts.ask(request, lane), signal });
 
-    function tell(result: Availability | Unknown, more: { readonly suggested?: true } = {}): void {
-      if (result.status !== "unknown") told.add(result.name.ascii);
-      stream.send({ id: told.id(), event: "result", data: { ...presentAvailability(result), ...more } });
+    function send(result: Availability | Unknown, more: { readonly suggested?: true } = {}): void {
+      if (result.status !== "unknown") token.markSent(result.name.ascii);
+      stream.send({ id: token.id(), event: "result", data: { ...presentAvailability(result), ...more } });
     }
 
     async function suggest(): Promise<void> {
-      await suggestions.suggest(variants.filter(isLeft), askIn("suggestion"), (found) => {
-        tell(found, { suggested: true });
+      await suggestions.suggest(variants.filter(isPending), askIn("suggestion"), (found) => {
+        send(found, { suggested: true });
       });
     }
 
     if (onlyKnown) {
-      for (const { name, years } of names.filter(isLeft)) {
+      for (const { name, years } of names.filter(isPending)) {
         const found = availability.known(name, years);
         if (found === undefined) continue;
         availability.countHits(1);
-        tell(found);
+        send(found);
       }
-      stream.send({ event: "done", data: { complete: !names.some(isLeft) } });
+      stream.send({ event: "done", data: { complete: !names.some(isPending) } });
       return stream.end();
     }
 
     let complete = true;
-    let suggested = told.exactIsTaken ? suggest() : Promise.resolve();
+    let suggested = token.exactIsTaken ? suggest() : Promise.resolve();
     try {
-      await searchPatiently(
-        names.filter(isLeft),
+      await searchWithRetries(
+        names.filter(isPending),
         {
-          desk: availability,
+          availability,
           askFor: (asked) => askIn(asked === exact ? "exact" : "search"),
-          patienceMs: SEARCH_PATIENCE_MS,
+          retryForMs: SEARCH_PATIENCE_MS,
           signal,
           clock,
         },
         (asked, result) => {
           if (result.status === "unknown") complete = false;
-          const opens = asked === exact && result.status === "taken";
-          if (opens) told.exactIsTaken = true;
-          tell(result);
-          if (opens) suggested = suggest();
+          const isExactTaken = asked === exact && result.status === "taken";
+          if (isExactTaken) token.exactIsTaken = true;
+          send(result);
+          if (isExactTaken) suggested = suggest();
         },
       );
       await suggested;
@@ -100,41 +100,41 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
 }
 
 /**
- * What of a question a client has been told, as the id of an event: a digest of the question, and a bit for each of its names. It is all
- * that is kept, and the client keeps it, so any replica can go on.
+ * The names of a search that a client has received, encoded in each event's id: a digest of the search and one bit per name. The server
+ * stores nothing, so any replica can resume the stream.
  */
-class Told {
+class ResumeToken {
   readonly #names: readonly string[];
   readonly #digest: string;
-  readonly #told = new Set<string>();
-  /** Then other names are suggested. */
+  readonly #sent = new Set<string>();
+  /** Whether the stream includes suggestions. */
   exactIsTaken = false;
 
   constructor(names: readonly SearchedName[]) {
     this.#names = names.map(({ name }) => name.ascii);
-    const question = names.map(({ name, years }) => `${name.ascii} ${years}`).join(" ");
-    this.#digest = createHash("sha256").update(question).digest("base64url").slice(0, 16);
+    const search = names.map(({ name, years }) => `${name.ascii} ${years}`).join(" ");
+    this.#digest = createHash("sha256").update(search).digest("base64url").slice(0, 16);
   }
 
-  has(name: string): boolean {
-    return this.#told.has(name);
+  hasSent(name: string): boolean {
+    return this.#sent.has(name);
   }
 
-  add(name: string): void {
-    this.#told.add(name);
+  markSent(name: string): void {
+    this.#sent.add(name);
   }
 
   id(): string {
-    const bits = [this.exactIsTaken, ...this.#names.map((name) => this.#told.has(name))];
+    const bits = [this.exactIsTaken, ...this.#names.map((name) => this.#sent.has(name))];
     return `${this.#digest}.${bits.map((bit) => (bit ? "1" : "0")).join("")}`;
   }
 
-  /** Takes up what an id says; one that is not for this question says nothing. */
+  /** Restores the state from an event id; ignores an id of another search. */
   resume(id: string): void {
     const [digest, bits = "", ...rest] = id.split(".");
-    const isOurs = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
-    if (!isOurs || bits.length !== this.#names.length + 1) return;
+    const isOfThisSearch = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
+    if (!isOfThisSearch || bits.length !== this.#names.length + 1) return;
     this.exactIsTaken = bits.startsWith("1");
-    for (const [index, name] of this.#names.entries()) if (bits[index + 1] === "1") this.add(name);
+    for (const [index, name] of this.#names.entries()) if (bits[index + 1] === "1") this.markSent(name);
   }
 }

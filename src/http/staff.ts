@@ -1,4 +1,4 @@
-/** What the reseller's staff may ask, by scope (contract section 6). The only routes that show wholesale. */
+/** The staff routes, by token scope (contract section 6). No other route shows wholesale amounts. */
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
 import type { Audit } from "../audit/audit.js";
@@ -13,7 +13,7 @@ import type { PriceList } from "../retail/price-list.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import { audited, carriesTokenOf, isAbout, presentAudit } from "./audit.js";
+import { audited, setTokenName, setSubject, presentAudit } from "./audit.js";
 import { contextOf } from "./context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
@@ -29,7 +29,7 @@ import {
 import { presentPreview } from "./price-preview.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
-export interface StaffParts {
+interface StaffParts {
   readonly tokens: StaffTokens;
   readonly guesses: TokenGuesses;
   readonly account: Account;
@@ -45,11 +45,11 @@ export interface StaffParts {
   readonly now: () => number;
 }
 
-/** The form of a promise's id; anything else isn't repeated in the audit. */
+/** The format of a promise's id; anything else isn't copied into the audit log. */
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
-/** Passes on requests that carry a staff token with the scope, and refuses all others. */
-export function requireScope(
+/** Requires a staff token with the scope. */
+function requireScope(
   { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
   scope: Scope,
 ): RequestHandler {
@@ -64,18 +64,22 @@ export function requireScope(
     if (token === null) {
       if (bearer !== undefined) guesses.wrong(request, "staff");
       refused(null, "unauthenticated");
-      throw new ServiceError("unauthenticated", "A staff token is needed: Authorization: Bearer ….", {
-        headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
-      });
+      throw new ServiceError(
+        "unauthenticated",
+        "This endpoint requires a staff token: Authorization: Bearer ….",
+        {
+          headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
+        },
+      );
     }
     if (!token.scopes.includes(scope)) {
       guesses.lacksScope(request, token.name, scope);
       refused(token.name, "forbidden");
-      throw new ServiceError("forbidden", `The token has no ${scope} scope.`, {
+      throw new ServiceError("forbidden", `The token lacks the ${scope} scope.`, {
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });
     }
-    carriesTokenOf(request, token.name);
+    setTokenName(request, token.name);
     next();
   };
 }
@@ -87,7 +91,7 @@ async function findPromise(promises: Promises, id: string): Promise<PricePromise
     if (!(error instanceof RedisGoneError)) throw error;
     throw new ServiceError(
       "not_found",
-      "This replica knows no such promise, and the others can't be asked while Redis is gone.",
+      "This replica doesn't know the promise, and Redis is unreachable, so other replicas can't be asked.",
     );
   }
 }
@@ -118,14 +122,14 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request.query, []);
       const { domain } = request.params;
-      // A path holds the name itself, none of the forms that people paste.
+      // Unlike a query parameter, a path must contain the name itself and not a pasted URL.
       const host = typeof domain === "string" ? canonicalHost(domain) : null;
-      if (host === null) throw invalidField("domain", "is not a domain name");
+      if (host === null) throw invalidField("domain", "isn't a domain name");
       const name = parseDomainName(host, AF_TLDS, "domain");
       if (endedByHead(request, response)) return;
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)
-        throw new ServiceError("not_found", "The reseller does not manage this domain.");
+        throw new ServiceError("not_found", "The reseller doesn't manage this domain.");
       response.json({ ...presentDomain(known.value), ...presentOrigin(known) });
     },
   });
@@ -167,7 +171,10 @@ export function staffRoutes(parts: StaffParts): Router {
       const text = typeof request.body === "string" ? request.body : "";
       const preview = presentPreview(text, { policies, prices, nowMs: now() });
       const changes = preview.prices.filter(({ change }) => change !== "same").length;
-      isAbout(request, preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`);
+      setSubject(
+        request,
+        preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`,
+      );
       response.json(preview);
     },
   });
@@ -177,7 +184,7 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
-      if (typeof id === "string" && PROMISE_ID.test(id)) isAbout(request, id);
+      if (typeof id === "string" && PROMISE_ID.test(id)) setSubject(request, id);
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
       if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
       response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
@@ -205,7 +212,7 @@ export function staffRoutes(parts: StaffParts): Router {
     POST: async (request, response) => {
       readQuery(request.query, []);
       const what = readPurge(request.body);
-      isAbout(request, what);
+      setSubject(request, what);
       response.json({ purged: await parts.purge(what) });
     },
   });

@@ -1,4 +1,4 @@
-/** What visitors may ask: availability, search, prices and quotes (contract section 4). HEAD is answered without asking anybody. */
+/** The visitor routes: availability, search, prices and quotes (contract section 4). HEAD never makes an upstream call. */
 import { type Request, Router } from "express";
 import type { Lane } from "../quota/quota.js";
 import type { VisitorAsk } from "../storefront/availability.js";
@@ -9,7 +9,7 @@ import { type QuestionKind, questionOf } from "./questions.js";
 import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
-export interface VisitorParts {
+interface VisitorParts {
   readonly shop: () => Shop;
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
@@ -26,7 +26,7 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
         const { cacheControl, confidential, stream } = first;
         response.set("Cache-Control", cacheControl);
         const asEvents = stream !== undefined && prefersEvents(request);
-        // The length of the body would tell whether somebody has asked for the name just now.
+        // The length of the body would reveal whether somebody just searched for the name.
         if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
         if (asEvents) return stream(request, response);
         const answer = await inOneShop(shop, async (now) => {

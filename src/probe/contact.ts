@@ -50,7 +50,7 @@ export interface Contact {
   readonly tier: CallResult<Tier>;
 }
 
-export interface ContactSettings {
+interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
   /** What is sold; the price question is one of these. */
   readonly sold: readonly Term[];

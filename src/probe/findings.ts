@@ -290,7 +290,7 @@ const OBSERVERS: {
   }),
 };
 
-/** What would show a point that was not seen. The probe provokes none of it. */
+/** What would reveal a point that wasn't seen. The probe never provokes it. */
 const HOW_TO_SEE: Readonly<Record<Switch, string>> = {
   envelope: "any successful answer",
   takenStatus: "the check of a taken name",

@@ -24,7 +24,7 @@ try {
     process.exitCode = NOT_PROBED;
   }
 } catch (error) {
-  console.error(error instanceof Error ? error.message : "The probe could not start.");
+  console.error(error instanceof Error ? error.message : "The probe couldn't start.");
   process.exitCode = NOT_PROBED;
 }
 
@@ -33,14 +33,14 @@ async function run(config: Config): Promise<Result> {
   const alive = setInterval(() => {}, NOTICE_AFTER_MS);
   const notice = setTimeout(() => {
     console.error(
-      "Waiting: without a record of the last window, the first call has to wait until quota is certainly free.",
+      "Waiting: without a record of the last window, the first call has to wait until the quota is certainly available.",
     );
   }, NOTICE_AFTER_MS);
   const sandbox = config.upstream === null ? await startEmbedded(config) : null;
   try {
     if (sandbox !== null) return await probe({ config, ...sandbox, live: null, clock: systemClock });
     const { upstream } = config;
-    if (upstream === null) throw new Error("There is neither an upstream nor a sandbox.");
+    if (upstream === null) throw new Error("Neither an upstream nor a sandbox is configured.");
     return await probe({ config, upstream, live: upstream.baseUrl, clock: systemClock });
   } finally {
     clearInterval(alive);

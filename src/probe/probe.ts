@@ -12,7 +12,7 @@ import { createCredentials, type CredentialSource } from "../upstream/credential
 import { contact } from "./contact.js";
 import { type Result, resultOf } from "./result.js";
 
-export interface ProbeSettings {
+interface ProbeSettings {
   readonly config: Config;
   readonly upstream: { readonly baseUrl: string; readonly active: CredentialSource };
   /** The address to show; null for an embedded sandbox, which nobody else calls. */

@@ -1,7 +1,7 @@
 /**
- * What a name's checked price and the quote for its TLD and term say together. Where they agree the name is ordinary. Where they differ, one
- * of them may simply be older: the name is premium only if one was seen unchanged before and after the other. The only place that decides
- * "premium". Pure functions.
+ * Decides from a name's checked price and the quote for its TLD and term whether the name is premium; nothing else does. If they agree, the
+ * name is ordinary. If they differ, one may just be older, so the name is premium only if one was observed unchanged both before and after
+ * the other. Pure functions.
  */
 import { sameWholesale, type Wholesale } from "../money.js";
 
@@ -19,13 +19,13 @@ export interface Observed {
 }
 
 export interface CheckedPrice extends Observed {
-  /** Asked after everything that speaks against the quote, so that a check at the quote's amount settles it. */
+  /** Requested after all evidence against the quote, so that a check with the quote's amount confirms the quote. */
   readonly canVouch: boolean;
   /** The name was found to be premium at this price before. */
   readonly isKnownPremium: boolean;
 }
 
-/** What they say, or which of the two to ask again before anything can be said. */
+/** The decision, or which of the two to request again first. */
 export type Verdict = "ordinary" | "premium" | "ask quote" | "ask check";
 
 export function judge(check: CheckedPrice, quote: Observed): Verdict {
@@ -33,14 +33,14 @@ export function judge(check: CheckedPrice, quote: Observed): Verdict {
   if (!quote.settled) return "ask quote";
   if (sameWholesale(check.wholesale, quote.wholesale))
     return quote.isTrusted || (check.isTrusted && check.canVouch) ? "ordinary" : "ask quote";
-  if (check.isTrusted && isAmid(check, quote)) return "premium";
+  if (check.isTrusted && isEnclosed(check, quote)) return "premium";
   if (!quote.isTrusted) return "ask quote";
   if (!check.isTrusted) return "ask check";
-  if (check.isKnownPremium || isAmid(quote, check)) return "premium";
+  if (check.isKnownPremium || isEnclosed(quote, check)) return "premium";
   return quote.askedMs < check.askedMs ? "ask quote" : "ask check";
 }
 
-/** Whether `inner` was observed while `outer` is known to have been unchanged. */
-function isAmid(inner: Observed, outer: Observed): boolean {
+/** Whether `inner` was observed between two identical observations of `outer`. */
+function isEnclosed(inner: Observed, outer: Observed): boolean {
   return outer.unchangedSinceMs <= inner.askedMs && inner.answeredMs <= outer.askedMs;
 }

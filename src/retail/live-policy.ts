@@ -1,6 +1,6 @@
 /**
- * The retail policy in effect. Its file is read again when it changes: a good file takes effect as a whole, a bad one never does. A policy
- * never changes itself, so whoever takes `current()` once uses a single version.
+ * The retail policy in effect. A changed file is reloaded: a valid file takes effect as a whole, an invalid one not at all. Policies are
+ * immutable, so code that calls `current()` once uses a single version.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { Log } from "../logger.js";
 import { createRetailPolicy, type RetailPolicy } from "./policy.js";
 import { MOST_CONFIG_BYTES, parseRetailConfig, type RetailConfig } from "./retail-config.js";
 
-/** The file that a config was read from, and what it said then. */
+/** The file that a config was read from, and its text at that time. */
 export interface RetailFile {
   readonly path: string;
   readonly text: string;
@@ -20,7 +20,7 @@ export interface RetailFileState {
   readonly fingerprint: string;
   /** Since when it is in effect; wall clock, ms. */
   readonly sinceMs: number;
-  /** What is wrong with the file as it is now; empty while it is in effect. */
+  /** The faults of the current file; empty if it is in effect. */
   readonly faults: readonly string[];
 }
 
@@ -35,16 +35,16 @@ export interface LivePolicy {
   watch(): () => void;
 }
 
-export interface LivePolicySettings {
+interface LivePolicySettings {
   readonly config: RetailConfig;
   readonly file: RetailFile;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** A file that was read in the middle of being written can look complete, so two looks have to find the same. */
-const LOOK_EVERY_MS = 500;
-const MOST_LOGGED_FAULTS = 10;
+/** A half-written file can look complete, so a text counts only if two reads in a row return it. */
+const READ_EVERY_MS = 500;
+const MAX_LOGGED_FAULTS = 10;
 
 export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySettings): LivePolicy {
   const acts: ((outcome: "applied" | "rejected") => void)[] = [];
@@ -53,19 +53,19 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   let inEffect = file.text;
   let sinceMs = clock.now();
   let faults: readonly string[] = [];
-  /** The text last judged; null while the file can't be read. */
-  let judged: string | null = file.text;
-  let seen: string | null = judged;
+  /** The text last evaluated; null while the file can't be read. */
+  let evaluated: string | null = file.text;
+  let seen: string | null = evaluated;
 
-  function look(): void {
+  function reread(): void {
     const text = readConfigFile(file.path);
     const isSettled = text === seen;
     seen = text;
-    if (isSettled && text !== judged) judge(text);
+    if (isSettled && text !== evaluated) evaluate(text);
   }
 
-  function judge(text: string | null): void {
-    judged = text;
+  function evaluate(text: string | null): void {
+    evaluated = text;
     const read = parse(text);
     if (read.ok) {
       if (text !== inEffect) {
@@ -78,8 +78,8 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
       log.info("retail.config.applied", { fingerprint: fingerprintOf(inEffect) });
     } else {
       faults = read.faults;
-      // Without the messages, which may quote amounts.
-      const places = faults.slice(0, MOST_LOGGED_FAULTS).map((fault) => fault.split(":")[0]);
+      // Only where the faults are; the messages may quote amounts.
+      const places = faults.slice(0, MAX_LOGGED_FAULTS).map((fault) => fault.split(":")[0]);
       log.error("retail.config.rejected", { faults: faults.length, places: places.join(", ") });
     }
     for (const act of acts) act(read.ok ? "applied" : "rejected");
@@ -92,11 +92,11 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
     onChange: (act) => void acts.push(act),
     watch() {
       let cancel = (): void => {};
-      const lookAgain = (): void => {
-        look();
-        cancel = clock.after(LOOK_EVERY_MS, lookAgain);
+      const loop = (): void => {
+        reread();
+        cancel = clock.after(READ_EVERY_MS, loop);
       };
-      lookAgain();
+      loop();
       return () => {
         cancel();
       };
@@ -104,7 +104,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   };
 }
 
-/** Null for what can't be read, or is no file of a sensible size. */
+/** The text of the file; null if it can't be read, isn't a file or is too large. */
 function readConfigFile(path: string): string | null {
   try {
     const found = statSync(path);

@@ -1,4 +1,4 @@
-/** What promises have come to cost: a price that was above its floor when it was signed and is below it by what is known now. */
+/** The margin lost on promises: on prices above their floor when they were signed and, by the current wholesale price, below it now. */
 import { decimal, type Money, type Retail, retailOf, sumRetail, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "./policy.js";
 import type { PriceFact } from "./price-list.js";
@@ -11,7 +11,7 @@ export interface PromisesInForce {
   readonly marginLost: readonly Money[];
 }
 
-/** The wholesale price of the line by the price list; undefined where unknown, as for premium names, whose price is their own. */
+/** The wholesale price of the line in the price list; undefined if unknown, and for premium names, which the list doesn't contain. */
 export function wholesaleNow(line: PromisedLine, facts: readonly PriceFact[]): Wholesale | undefined {
   if (line.premium) return undefined;
   return facts.find(
@@ -28,7 +28,7 @@ export function lostMargin(
 ): Retail | null {
   const now = wholesaleNow(line, facts);
   const priced = now && policy.price(now, line, { premium: line.premium, atMs });
-  // The shown currency may have changed since.
+  // The shown currency may have changed since then.
   if (!priced?.ok || priced.floor.currency !== line.price.currency) return null;
   const lost = decimal(priced.floor.amount).minus(line.price.amount);
   return lost.gt("0") ? retailOf(lost, line.price.currency) : null;

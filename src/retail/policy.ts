@@ -31,7 +31,7 @@ export interface AppliedPromotion {
   readonly id: string;
   /** The price without it. */
   readonly regular: Retail;
-  /** The instant from which it no longer holds, RFC 3339 UTC. */
+  /** When it ends, RFC 3339 UTC. */
   readonly until: string;
 }
 
@@ -42,7 +42,7 @@ export type PriceResult =
       /** "rule 1" for the first rule of the config, or "premium". */
       readonly rule: string;
       readonly promotion?: AppliedPromotion;
-      /** What no promotion goes below. For staff: it is close to wholesale. */
+      /** The lowest price that a promotion can give. For staff only, since it is close to wholesale. */
       readonly floor: Retail;
     }
   | { readonly ok: false; readonly reason: "not_sold" | "currency_without_rate" };
@@ -51,23 +51,23 @@ export interface RetailPolicy {
   readonly soldTlds: readonly string[];
   /** Shown to visitors. */
   readonly currency: string;
-  /** Those of upstream prices that can become retail ones. */
+  /** The currencies of upstream prices that can be converted. */
   readonly wholesaleCurrencies: ReadonlySet<string>;
-  /** From short to long; empty when the TLD or the action is not sold. */
+  /** From short to long; empty if the TLD or the action isn't sold. */
   yearsSold(tld: string, action: Action): readonly number[];
   combinations(): readonly Combination[];
-  /** The number of promotions that have begun or ended by then: while it stays, a price depends on nothing but the wholesale one. */
+  /** The number of promotions that have started or ended by then. While it is the same, a price depends only on the wholesale price. */
   promotionEpoch(atMs: number): number;
   price(
     wholesale: Wholesale,
     what: Combination,
     options: { readonly premium: boolean; readonly atMs: number },
   ): PriceResult;
-  /** What is left of a retail price after the wholesale one, in the shown currency, rounded down; for staff. */
+  /** The retail price minus the wholesale price, in the shown currency, rounded down; for staff only. */
   margin(wholesale: Wholesale, retail: Retail): Money | null;
-  /** How long a signed price holds. */
+  /** How long a signed price is valid. */
   readonly promiseValidMs: number;
-  /** Null: no other name is suggested for one that is taken. */
+  /** Null: no suggestions. */
   readonly suggestions: Affixes | null;
 }
 
@@ -81,7 +81,7 @@ interface PriceRule {
   readonly remainder: Decimal;
 }
 
-interface Lowered {
+interface Promoted {
   readonly price: Retail;
   readonly promotion: AppliedPromotion;
 }
@@ -116,7 +116,7 @@ function larger(a: Decimal, b: Decimal): Decimal {
   return a.gte(b) ? a : b;
 }
 
-/** Makes the policy of a config that `parseRetailConfig` has accepted. */
+/** Creates the policy of a config accepted by `parseRetailConfig`. */
 export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   const { currency } = config;
   const digits = currencyDigits(currency);
@@ -146,7 +146,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   }
   const yearsSold = (tld: string, action: Action) => sold.get(`${tld} ${action}`) ?? [];
 
-  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail): Lowered | null {
+  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail): Promoted | null {
     const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
     const promotion = firstMatching(active, what);
     if (promotion === undefined) return null;
@@ -179,8 +179,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
       const wanted = larger(cost.times(rule.factor).plus(rule.addFixed), lowest);
       const regular = retailOf(ceilToResidue(wanted, rule.modulus, rule.remainder), currency);
       const floor = retailOf(lowest, currency);
-      const lowered = promoted(what, atMs, regular, floor);
-      return { ok: true, price: regular, rule: rule.name, floor, ...lowered };
+      return { ok: true, price: regular, rule: rule.name, floor, ...promoted(what, atMs, regular, floor) };
     },
 
     margin(wholesale, retail) {
@@ -198,8 +197,8 @@ interface CatalogRow {
 }
 
 /**
- * Warnings for staff about a catalogue whose retail prices are everywhere nearly the same multiple of wholesale
- * (within 1 %, over three rows or more): anyone who learns one wholesale price can then divide back to all.
+ * Warns staff if all retail prices are nearly the same multiple of wholesale (within 1 %, for three rows or more): anyone who learns one
+ * wholesale price could then calculate the others.
  */
 export function marginWarnings(rows: readonly CatalogRow[]): string[] {
   const groups = new Map<string, CatalogRow[]>();
@@ -211,7 +210,7 @@ export function marginWarnings(rows: readonly CatalogRow[]): string[] {
     .filter(([, group]) => group.length >= 3 && isNearlyConstant(group))
     .map(
       ([currencies, { length }]) =>
-        `Retail is nearly the same multiple of wholesale in all ${length} prices (${currencies}), so that anyone can divide back to wholesale. Vary the mark-up or add fixed amounts.`,
+        `Retail is nearly the same multiple of wholesale in all ${length} prices (${currencies}), so anyone who learns one wholesale price can calculate the others. Vary the mark-up or add fixed amounts.`,
     );
 }
 
@@ -230,7 +229,7 @@ interface Ratio {
   readonly under: Decimal;
 }
 
-// Crosswise, because a division would round.
+// Cross-multiplies, because a division would round.
 function isAbove(a: Ratio, b: Ratio): boolean {
   return a.over.times(b.under).gt(b.over.times(a.under));
 }

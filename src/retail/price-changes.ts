@@ -1,15 +1,15 @@
-/** What each wholesale price was before it changed, for a day. */
+/** Remembers the previous wholesale price of each combination for a day after a change. */
 import type { Clock } from "../clock.js";
 import { sameWholesale, type Wholesale } from "../money.js";
 
 export interface PriceChange {
   readonly from: Wholesale;
-  /** When the upstream first said otherwise; wall clock, ms. */
+  /** When the new price was first seen; wall clock, ms. */
   readonly atMs: number;
 }
 
-export interface PriceChanges {
-  /** Compares the price with the last one noted for the key; returns its last change if that is less than a day ago. */
+interface PriceChanges {
+  /** Records the price of the key; returns its last change if that is less than a day ago. */
   noted(key: string, wholesale: Wholesale, asOfMs: number): PriceChange | undefined;
   /** When the next change is forgotten; wall clock, ms. */
   nextForgottenAtMs(): number;

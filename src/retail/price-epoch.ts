@@ -1,6 +1,6 @@
 /**
- * Which prices may still decide and be signed. Everything the reseller pays follows from its tier and the registry's price list; evidence
- * that either has changed ends the epoch, on all replicas, and every price asked before is doubtful from then on.
+ * Tracks which prices can still be trusted and signed. All wholesale prices depend on the reseller's tier and the registry's price list.
+ * Evidence that either has changed ends the price epoch on all replicas, and every price requested before becomes doubtful.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Channel } from "../cache/invalidation.js";
@@ -9,11 +9,11 @@ import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
 import type { Combination } from "./retail-config.js";
 
-/** What showed that prices have changed, or may have. */
+/** The evidence that prices have changed, or may have. */
 export type PriceEvidence =
   | { readonly kind: "tier"; readonly from: string; readonly to: string }
   | ({ readonly kind: "quote"; readonly from: Wholesale; readonly to: Wholesale } & Combination)
-  /** Staff asked for all prices again. */
+  /** Staff purged the prices. */
   | { readonly kind: "purge" }
   /** Another replica had the evidence. */
   | { readonly kind: "replica" };
@@ -24,7 +24,7 @@ export interface EndedEpoch {
   readonly atMs: number;
 }
 
-/** A price with the epoch that it was asked in. */
+/** A price with the epoch in which it was requested. */
 export interface InEpoch {
   readonly epoch: string;
   /** A stamp. */
@@ -32,45 +32,45 @@ export interface InEpoch {
 }
 
 export interface PriceEpochs {
-  /** The epoch of an answer to a question that left at that stamp: the current one, or one that is over. */
+  /** The epoch of a price requested at that stamp: the current one, or one that has ended. */
   of(askedMs: number): string;
   current(): string;
   isDoubtful(price: InEpoch): boolean;
-  /** Whether evidence of a change came after that price: another price now only confirms it. */
+  /** Whether an epoch has ended by evidence of a change since that price; a different price then only confirms the change. */
   hasChangedSince(price: InEpoch): boolean;
-  /** Ends the epoch; prices asked up to now are doubtful, the evidence itself excepted, whose holder puts it into the new one. */
+  /** Ends the epoch. Prices requested until now become doubtful, except the evidence itself, which its caller labels with the new epoch. */
   end(evidence: PriceEvidence): void;
-  /** The reseller's tier as the upstream names it now: another one than before ends the epoch. */
+  /** Records the reseller's current tier; a change ends the epoch. */
   noteTier(tier: string): void;
-  /** The tier under which prices are learned; null before it is known. */
+  /** The current tier; null before it is known. */
   tier(): string | null;
   /**
-   * Called once at the start. With saved prices, those asked before it are doubtful until the tier proves to be the one that they were
-   * learned under (null: unknown, so until they have been asked again).
+   * Call once on startup. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is unknown
+   * (null), until they have been refreshed.
    */
   resume(saved: { readonly tier: string | null } | null): void;
-  /** Whether saved prices are waiting for the first word of the tier. */
+  /** Whether saved prices are doubtful until the tier is known. */
   awaitsTier(): boolean;
-  /** The epochs ended here within the last day, newest first. */
+  /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
-  /** Grows whenever prices become doubtful or certain. */
+  /** A version number that grows whenever prices become doubtful or trusted. */
   changes(): number;
   /** Calls `act` after each such change. */
   onChange(act: () => void): void;
 }
 
-export interface PriceEpochSettings {
-  /** Where replicas agree on the epoch; null without others. */
+interface PriceEpochSettings {
+  /** Where replicas agree on the epoch; null without Redis. */
   readonly channel: Channel | null;
   readonly stamp: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The epoch of prices asked too long ago to tell. */
+/** The epoch of prices requested before the oldest known one. */
 const OVER = "over";
 const ENDED_KEPT_MS = 24 * 3_600_000;
-const MOST_ENDED = 50;
+const MAX_ENDED = 50;
 
 export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSettings): PriceEpochs {
   const acts: (() => void)[] = [];
@@ -85,7 +85,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   ];
   let hasStarted = false;
   let tier: string | null = null;
-  /** What the saved prices were learned under, and when they were taken up. */
+  /** The tier that saved prices were learned under, and when they were loaded. */
   let saved: { readonly tier: string | null; readonly untilMs: number } | null = null;
 
   const current = (): string => channel?.mark() ?? epoch;
@@ -96,10 +96,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   }
 
   function begin(evidence: PriceEvidence): void {
-    history = [...history, { mark: epoch, sinceMs: stamp() }].slice(-MOST_ENDED);
+    history = [...history, { mark: epoch, sinceMs: stamp() }].slice(-MAX_ENDED);
     saved = null;
-    ended = [{ evidence, atMs: clock.now() }, ...ended].slice(0, MOST_ENDED);
-    log.warn("prices.epoch.ended", { evidence: evidence.kind, ...whereOf(evidence) });
+    ended = [{ evidence, atMs: clock.now() }, ...ended].slice(0, MAX_ENDED);
+    log.warn("prices.epoch.ended", { evidence: evidence.kind, ...logFieldsOf(evidence) });
   }
 
   function end(evidence: PriceEvidence): void {
@@ -114,7 +114,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   channel?.subscribe(() => {
     former = epoch;
     epoch = current();
-    // The mark received at the start names the epoch that this replica joins.
+    // The mark received on startup is the epoch that this replica joins.
     if (hasStarted) begin({ kind: "replica" });
     changed();
   });
@@ -158,8 +158,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 }
 
 /**
- * The same on every replica, so that a change that several notice ends one epoch once, whichever prices they notice it by. A change of tier
- * has a mark of its own: it may have come after the change that a quote has shown.
+ * The next mark, the same on every replica, so that a change noticed by several replicas, by whichever prices, ends one epoch once. A
+ * change of tier has a different mark, because it may have come after the change that a quote has revealed.
  */
 function markAfter(current: string, evidence: PriceEvidence): string {
   if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();
@@ -167,11 +167,11 @@ function markAfter(current: string, evidence: PriceEvidence): string {
   return CHANGE + createHash("sha256").update(JSON.stringify(change)).digest("base64url");
 }
 
-/** So begin the marks of epochs that evidence of a change has opened. */
+/** The prefix of marks of epochs that started with evidence of a change. */
 const CHANGE = "changed:";
 
-/** What a log line says of it: never an amount. */
-function whereOf(evidence: PriceEvidence): Partial<Combination> {
+/** The fields of the log line, without amounts. */
+function logFieldsOf(evidence: PriceEvidence): Partial<Combination> {
   if (evidence.kind !== "quote") return {};
   const { tld, action, years } = evidence;
   return { tld, action, years };

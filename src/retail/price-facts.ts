@@ -1,7 +1,7 @@
 /**
- * The last known wholesale prices and the tier they were learned under, kept over a restart. In a file that the owner alone can read; or,
- * where replicas share the prices in Redis, just the tier beside them. Facts learned from another upstream or with another credential are
- * not believed: they may be another reseller's.
+ * Saves the last known wholesale prices and the tier they were learned under, so that they survive a restart: in a file that only its owner
+ * can read, or with Redis, where the prices are shared anyway, only the tier. Prices of another upstream or credential are ignored, since
+ * they may be another reseller's.
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,36 +12,36 @@ import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "./policy.js";
 
-export interface SavedPrice extends Combination {
+interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
-  /** Stamps of this process; negative for what was asked before it started. */
+  /** Stamps of this process; negative if before its start. */
   readonly askedMs: number;
   readonly answeredMs: number;
   /** Evidence contradicted it when it was saved. */
   readonly isDoubtful: boolean;
 }
 
-export interface SavedPrices {
-  /** The tier that they were learned under; null: unknown. */
+interface SavedPrices {
+  /** The tier that they were learned under; null if unknown. */
   readonly tier: string | null;
   readonly prices: readonly SavedPrice[];
 }
 
-export interface LoadedPrices extends SavedPrices {
-  /** Another replica is learning them right now, before it knows the tier: nothing can have changed meanwhile. */
+interface LoadedPrices extends SavedPrices {
+  /** Another replica is loading them right now and doesn't know the tier yet, so they can't be outdated. */
   readonly isLive: boolean;
 }
 
 export interface PriceFacts {
   /** Never rejects. */
   load(): Promise<LoadedPrices>;
-  /** Keeps them over whatever happens next; a failure is logged. */
+  /** Never throws; a failure is logged. */
   save(saved: SavedPrices): void;
 }
 
 const NOTHING: LoadedPrices = { tier: null, prices: [], isLive: false };
 
-/** A price as JSON brought it back. */
+/** A price parsed from JSON. */
 const wholesale = z.unknown().transform((value, context): Wholesale => {
   const { amount, currency } = z
     .object({ amount: z.unknown(), currency: z.unknown() })
@@ -49,13 +49,13 @@ const wholesale = z.unknown().transform((value, context): Wholesale => {
     .parse(value);
   const read = parseWholesale(amount, currency);
   if (read !== null) return read;
-  context.addIssue({ code: "custom", message: "is not a price" });
+  context.addIssue({ code: "custom", message: "isn't a price" });
   return z.NEVER;
 });
 
 const quote = z.strictObject({ wholesale, epoch: z.string() });
 
-/** A quote that was kept as JSON; undefined for anything that it never is. */
+/** Decodes a quote that was stored as JSON; undefined if the data isn't one. */
 export const decodeKeptQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
   quote.safeParse(data).data;
 
@@ -75,7 +75,7 @@ const fileSchema = z.object({
   ),
 });
 
-/** Facts kept at `path`; `source` names the upstream and credential that they belong to. */
+/** Saves facts in the file at `path`; `source` identifies the upstream and credential that they belong to. */
 export function createPriceFile(path: string, source: () => string, clock: Clock, log: Log): PriceFacts {
   const startedAtMs = (): number => clock.now() - clock.monotonic();
   return {
@@ -133,24 +133,24 @@ export function createPriceFile(path: string, source: () => string, clock: Clock
   };
 }
 
-/** What was learned under which tier in which epoch, as replicas share it beside the prices. */
+/** The tier and epoch of the prices that replicas share in Redis. */
 export interface LearnedUnder {
-  /** Null until the replica that learns the prices knows it. */
+  /** Null until the replica that loads the prices knows it. */
   readonly tier: string | null;
   readonly epoch: string;
 }
 
 const learnedUnder = z.strictObject({ tier: z.string().nullable(), epoch: z.string() });
 
-/** For a pool of `LearnedUnder`; undefined for anything that it never is. */
+/** Decodes a `LearnedUnder` that was stored as JSON; undefined if the data isn't one. */
 export const decodeLearnedUnder = (data: unknown): LearnedUnder | undefined =>
   learnedUnder.safeParse(data).data;
 
 const KEY = "prices";
-/** A replica that started with no prices knows the tier by then. */
+/** A replica that started without prices knows the tier after this time. */
 const LEARNING_MS = 60_000;
 
-/** For prices that replicas keep in Redis by themselves: only the tier is left to be saved. */
+/** Saves only the tier, because replicas already share the prices in Redis. */
 export function createSharedPriceFacts(
   pool: Pick<Pool<LearnedUnder, never>, "consult" | "learn">,
   epoch: () => string,
@@ -178,7 +178,7 @@ export function createSharedPriceFacts(
   };
 }
 
-/** For an upstream that lives and dies with the process. */
+/** Saves nothing, for an upstream that ends with the process. */
 export const noPriceFacts: PriceFacts = { load: () => Promise.resolve(NOTHING), save: () => {} };
 
 function parseJson(text: string): unknown {

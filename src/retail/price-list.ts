@@ -1,6 +1,6 @@
 /**
- * The wholesale price of every combination sold, kept warm in the background, so that no visitor waits for a price. A price that evidence
- * contradicts is doubtful until it has been asked again: it is shown as such, but decides nothing. Renewal starts with what people ask for.
+ * The wholesale price of every combination sold, refreshed in the background, so that no visitor waits for a price. A price that evidence
+ * contradicts is doubtful until it has been refreshed: it is shown as stale and decides nothing. Prices that visitors need come first.
  */
 import type { Known, Pool } from "../cache/cache.js";
 import type { Caution } from "../cache/facts.js";
@@ -18,13 +18,13 @@ import type { LivePolicy } from "./live-policy.js";
 import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceFacts } from "./price-facts.js";
 
-/** A quote as the pool keeps it. */
+/** A quote in the pool. */
 export interface Quote {
   readonly wholesale: Wholesale;
   readonly epoch: string;
 }
 
-/** While two quotes overlap, the higher holds. */
+/** While two quotes overlap, the higher one wins. */
 export const quoteCaution: Caution<Quote> = (a, b) => compareWholesale(a.wholesale, b.wholesale);
 
 export interface QuotedPrice {
@@ -37,9 +37,9 @@ export interface QuotedPrice {
   readonly settled: boolean;
   /** Wall clock, ms. */
   readonly asOfMs: number;
-  /** Nothing known contradicts it: it may decide and be signed. */
+  /** No known fact contradicts it, so it can decide and be signed. */
   readonly isTrusted: boolean;
-  /** Past its freshness, or doubtful. */
+  /** It is past its freshness, or doubtful. */
   readonly stale: boolean;
 }
 
@@ -47,53 +47,53 @@ export interface PriceFact extends Combination {
   readonly wholesale: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
-  /** Evidence contradicts it; it is being asked again. */
+  /** Evidence contradicts it, and it is being refreshed. */
   readonly isDoubtful: boolean;
-  /** What it was before, and when the upstream first said otherwise, if that is less than a day ago. */
+  /** Its last change, if less than a day ago. */
   readonly changed?: PriceChange;
 }
 
 export interface PriceList {
   /**
-   * The quote for one combination: from memory if it is fresh and not doubtful, else asked for; the old one, marked, when that fails.
-   * With `askedSinceMs` only a quote asked since then, and since all evidence against it, will do.
+   * The quote for one combination: from memory if it is fresh and not doubtful, else from the upstream, else the old one marked as stale.
+   * With `askedSinceMs`, only a quote requested since then and since all evidence against it is used.
    */
   quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
-  /** The quote in memory, if it has not passed its freshness: the same object until something about it changes. */
+  /** The quote in memory if it is within its freshness: the same object until something about it changes. */
   fresh(what: Combination): QuotedPrice | undefined;
-  /** The quote in memory, however old it may be shown. */
+  /** The quote in memory, stale or not. */
   peek(what: Combination): QuotedPrice | undefined;
-  /** Whether a price asked at that stamp in that epoch may decide, as far as this combination is concerned. */
+  /** Whether no evidence contradicts a price of this combination with that stamp and epoch. */
   isTrusted(what: Combination, price: InEpoch): boolean;
-  /** A check at another price was answered at that stamp: a quote asked before decides nothing more. */
+  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. */
   dispute(what: Combination, answeredMs: number): void;
-  /** A check at the quote's amount makes the quote as young as the check. */
+  /** Reports a check with the quote's amount; the quote becomes as recent as the check. */
   confirm(what: Combination, check: Answered<Quote>): void;
-  /** Asks for a doubtful price ahead of the others. */
+  /** Refreshes a doubtful price before the others. */
   renewFirst(what: Combination): void;
-  /** Every price known now, without asking anybody, in the order of the catalogue. The same list until something of it changes. */
+  /** Every known price, from memory, in the order of the catalogue: the same list until something changes. */
   facts(): readonly PriceFact[];
-  /** How long until prices that are not known yet can be expected, in ms: at most a window, unless the quota has no room for longer. */
+  /** How long until unknown prices can be expected, in ms: at most a window, unless the quota has no room for longer. */
   expectedInMs(): number;
   /** How many combinations are sold. */
   readonly size: number;
-  /** For each price whose last renewal failed at the upstream: why, in a sentence for staff. */
+  /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
   failures(): string[];
-  /** Takes up the last known prices, from before a restart or from other replicas, without asking for any. Never rejects. */
+  /** Loads the last known prices, saved before a restart or shared by other replicas, without upstream calls. Never rejects. */
   restore(): Promise<void>;
   /** Starts the refresh loop; returns a function that stops it. */
   keepWarm(): () => void;
 }
 
-export interface PriceListSettings {
-  /** What is sold now. */
+interface PriceListSettings {
+  /** Defines what is sold. */
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
   readonly pool: Pool<Quote, Ask>;
   readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
   readonly epochs: PriceEpochs;
   readonly saved: PriceFacts;
   readonly freshMs: number;
-  /** How long until the quota has room for work that nobody waits for, in ms. */
+  /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   /** Of the quota. */
   readonly windowMs: number;
@@ -110,18 +110,18 @@ interface Listed {
   readonly untilNowMs: number;
 }
 
-/** Prices are renewed at this share of their freshness, before they pass it. */
-const RENEW_AT = 0.8;
+/** Prices are refreshed at this share of their freshness. */
+const REFRESH_AT = 0.8;
 const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
-/** While a price is doubtful nobody can buy at it, so it is asked again before new names, whatever the load. */
+/** Nobody can buy at a doubtful price, so refreshing it takes precedence over searches, whatever the load. */
 function urgently(by: Ask): Ask {
   return { ...by, lane: "checkout" };
 }
 
-/** Saved prices may prove good by one call for the tier. */
+/** Waits on startup for the tier, which may confirm all saved prices with a single call. */
 const TIER_FIRST_MS = 3_000;
-/** A visitor waits no longer for another replica's question, which may be one that waits for its quota without haste. */
+/** The longest that a visitor waits for another replica's call, which may be background work waiting for quota. */
 const VISITOR_OTHERS_MS = 1_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {
@@ -184,14 +184,17 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     });
     const before = pool.peek(keyOf(what));
     const differs = before !== undefined && !sameWholesale(before.value.wholesale, wholesale);
-    // A late answer that a newer one has replaced is no news.
+    // A late answer that has already been replaced is no evidence.
     if (!differs || answeredMs < before.askedMs) return answered(epochs.of(askedMs));
     const { epoch, wholesale: from } = before.value;
     const isDoubtful = epochs.isDoubtful({ epoch, askedMs: before.askedMs });
-    // One currency among others is a slip of the upstream's, not its new price, unless the known one is doubtful.
+    // A single price in another currency is more likely an upstream error than a new price, unless the known one is doubtful.
     if (from.currency !== wholesale.currency && !isDoubtful) {
       log.warn("prices.currency.changed", { tld: what.tld, action: what.action, years: what.years });
-      throw new ServiceError("upstream_contract", "The registry service names a price in another currency.");
+      throw new ServiceError(
+        "upstream_contract",
+        "The registry service returned a price in another currency.",
+      );
     }
     log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
     formers.set(keyOf(what), from);
@@ -201,7 +204,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     return answered(epochs.current());
   }
 
-  /** A quote asked since `askedSinceMs`, unless the load fails. */
+  /** A quote requested since `askedSinceMs`, or an older one if the load fails. */
   async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
     const known = await pool.get(keyOf(what), by, (flight) => load(sharedAsk(flight, by), what), {
       ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
@@ -222,7 +225,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     });
   }
 
-  /** When a quote must have been asked to be trusted where this one isn't. */
+  /** The earliest stamp at which a quote must be requested to be trusted, given that this one isn't. */
   function newerThan(what: Combination, { askedMs, answeredMs, settled }: QuotedPrice): number {
     const lastMs = settled ? askedMs : answeredMs;
     return justAfter(Math.max(lastMs, disputedAtMs.get(keyOf(what)) ?? -Infinity));
@@ -230,33 +233,33 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   const isOverdue = (price: QuotedPrice | undefined): boolean => price?.stale === true;
   const isDue = (price: QuotedPrice | undefined): boolean =>
-    price === undefined || price.askedMs <= clock.monotonic() - settings.freshMs * RENEW_AT;
+    price === undefined || price.askedMs <= clock.monotonic() - settings.freshMs * REFRESH_AT;
 
-  /** Whether a newer price is known now than before, or is still to be asked for when there is room. */
-  async function renew(what: Combination, by: Ask): Promise<"renewed" | "known" | "no room"> {
+  /** Refreshes one price if it is due. */
+  async function refresh(what: Combination, by: Ask): Promise<"refreshed" | "known" | "no room"> {
     const before = peek(what);
     if (!isOverdue(before) && !isDue(before)) return "known";
-    // What another replica has learned costs nothing, so it needs no room in the quota.
+    // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
     await pool.consult(keyOf(what));
     const known = peek(what);
     if (!isOverdue(known) && !(isDue(known) && settings.roomInMs() === 0)) {
       if (isDue(known)) return "no room";
-      return known?.asOfMs === before?.asOfMs ? "known" : "renewed";
+      return known?.asOfMs === before?.asOfMs ? "known" : "refreshed";
     }
     const sinceMs = known === undefined ? -Infinity : newerThan(what, known);
     await ask(known?.isTrusted === false ? urgently(by) : by, what, sinceMs);
-    return "renewed";
+    return "refreshed";
   }
 
   async function round(by: Ask): Promise<number | "no room"> {
     const todo = inOrder();
-    let renewed = 0;
+    let refreshed = 0;
     let left = 0;
     const work = async (): Promise<void> => {
       for (let what = todo.shift(); what !== undefined && !by.signal.aborted; what = todo.shift()) {
         try {
-          const outcome = await renew(what, by);
-          if (outcome === "renewed") renewed += 1;
+          const outcome = await refresh(what, by);
+          if (outcome === "refreshed") refreshed += 1;
           if (outcome === "no room") left += 1;
           wanted.delete(keyOf(what));
         } catch (error) {
@@ -265,15 +268,15 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       }
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
-    if (renewed > 0) {
+    if (refreshed > 0) {
       const list = facts();
-      log.info("prices.renewed", { renewed, known: list.length, sold: sold().length });
+      log.info("prices.renewed", { renewed: refreshed, known: list.length, sold: sold().length });
       save();
     }
     return left > 0 ? "no room" : CHECK_EVERY_MS;
   }
 
-  /** What people ask for first; the rest in another order in each process, so that replicas that renew together share the work. */
+  /** Prices that visitors need first; the others in random order, so that replicas refreshing at the same time share the work. */
   function inOrder(): Combination[] {
     return sold()
       .map((what) => ({ what, place: wanted.has(keyOf(what)) ? -1 : Math.random() }))
@@ -324,11 +327,11 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     if (prices.length > 0) settings.saved.save({ tier: epochs.tier(), prices });
   }
 
-  function renewNow(): void {
+  function refreshNow(): void {
     background?.now();
   }
-  epochs.onChange(renewNow);
-  policies.onChange(renewNow);
+  epochs.onChange(refreshNow);
+  policies.onChange(refreshNow);
 
   return {
     quote,
@@ -348,7 +351,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     renewFirst(what) {
       if (wanted.has(keyOf(what))) return;
       wanted.add(keyOf(what));
-      renewNow();
+      refreshNow();
     },
     facts,
     expectedInMs() {

@@ -1,4 +1,4 @@
-/** Verifies a price promise as a reseller's checkout does: with the published keys and a clock, and nothing else of the service. */
+/** Verifies a price promise as a reseller's checkout does: with only the published keys and a clock. */
 import { type JSONWebKeySet } from "jose";
 import { JOSEError, JWTExpired } from "jose/errors";
 import { createLocalJWKSet } from "jose/jwks/local";
@@ -21,17 +21,17 @@ const claimsShape = z.object({
     .min(1),
 });
 
-export type CheckedPromise =
+type CheckedPromise =
   | {
       readonly ok: true;
       readonly id: string;
       readonly validUntilMs: number;
       readonly lines: z.infer<typeof claimsShape>["items"];
     }
-  /** `altered`: signed by another key, changed on its way, or no promise at all. */
+  /** `altered`: signed by another key, modified, or not a promise. */
   | { readonly ok: false; readonly reason: "expired" | "altered" };
 
-/** `keys` is what `/.well-known/jwks.json` answers. */
+/** Verifies a promise with `keys`, the JWK set of `/.well-known/jwks.json`. */
 export async function checkPromise(jws: string, keys: JSONWebKeySet, nowMs: number): Promise<CheckedPromise> {
   try {
     const { payload } = await jwtVerify(jws, createLocalJWKSet(keys), {

@@ -1,6 +1,6 @@
 /**
- * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can trust a price without asking.
- * What is signed never holds a wholesale amount; that is kept beside it, in memory and in Redis, for staff alone.
+ * Price promises: the retail lines of a cart, signed (JWS, Ed25519), so that the reseller's checkout can verify a price offline. Wholesale
+ * amounts are never part of the signed text; they are kept in memory and in Redis, for staff only.
  */
 import {
   createHash,
@@ -20,7 +20,7 @@ import type { Combination } from "./policy.js";
 export interface PromisedLine extends Combination {
   readonly domain: string;
   readonly price: Retail;
-  /** What the price was made of. */
+  /** The price that the retail price was calculated from. */
   readonly wholesale: Wholesale;
   readonly premium: boolean;
 }
@@ -33,7 +33,7 @@ export interface PricePromise {
 }
 
 /** A public Ed25519 key as JWK (RFC 8037). */
-export interface PublicKey {
+interface PublicKey {
   readonly kty: "OKP";
   readonly crv: "Ed25519";
   readonly x: string;
@@ -44,34 +44,34 @@ export interface PublicKey {
 }
 
 export interface Promises {
-  /** The lines as a compact JWS that holds for `validMs`; null where there is nothing to promise or no key. */
+  /** Signs the lines as a compact JWS that is valid for `validMs`; null without lines or without a key. */
   sign(
     lines: readonly PromisedLine[],
     validMs: number,
   ): Promise<{ readonly jws: string; readonly validUntilMs: number } | null>;
-  /** A JWK set with the key of every promise that still holds. */
+  /** A JWK set with the key of every valid promise. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
   /**
-   * A promise that still holds: of any replica with Redis, else of this process unless too many were made since. Rejects with
-   * RedisGoneError where only another replica can know it.
+   * A valid promise: with Redis of any replica, else of this process unless too many were signed since. Rejects with RedisGoneError if only
+   * another replica can know it.
    */
   find(id: string): Promise<PricePromise | null>;
-  /** The promises of this process that still hold, unless too many were made since. */
+  /** The valid promises of this process, unless too many were signed since. */
   inForce(): readonly PricePromise[];
 }
 
-/** What all replicas have promised. */
+/** The promises of all replicas. */
 export interface SharedPromises {
-  /** Resolves within the deadline of Redis, also where it could not be written yet. */
+  /** Resolves within the Redis deadline, even if the promise couldn't be written yet. */
   write(promise: PricePromise): Promise<void>;
-  /** Rejects with RedisGoneError while Redis can't be asked. */
+  /** Rejects with RedisGoneError while Redis is unreachable. */
   find(id: string): Promise<PricePromise | null>;
 }
 
-export interface PromiseSettings {
-  /** What `parsePromiseKeys` accepts; read again at use. Null: nothing is promised. */
+interface PromiseSettings {
+  /** In the format of `parsePromiseKeys`, reread on use. Null: nothing is signed. */
   readonly keys: Secret | null;
-  /** How long other replicas sign for now. */
+  /** How long the promises of other replicas are valid. */
   readonly validMs: () => number;
   /** Null: there are no other replicas. */
   readonly shared: SharedPromises | null;
@@ -84,9 +84,9 @@ interface KeyRing {
   readonly published: readonly PublicKey[];
 }
 
-const MOST_KEPT = 2000;
+const MAX_KEPT = 2000;
 
-/** Other replicas may see a changed key file later, and go on signing with the former key for as long. */
+/** Other replicas may notice a changed key file later, and sign with the previous key until then. */
 const OTHERS_LATER_MS = 120_000;
 
 export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
@@ -97,7 +97,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
   let lastValidUntilMs = -Infinity;
 
   if (keys === null) {
-    log.warn("promise.key.missing", { note: "no price is promised: PROMISE_PRIVATE_KEY is not set" });
+    log.warn("promise.key.missing", { note: "prices aren't signed because PROMISE_PRIVATE_KEY isn't set" });
   }
 
   function current(): KeyRing | null {
@@ -121,9 +121,9 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
 
   function keep(promise: PricePromise): void {
     kept.set(promise.id, promise);
-    // Mostly all hold for the same time, so the oldest are over first.
+    // Most promises are valid for the same time, so the oldest expire first.
     for (const [id, { validUntilMs }] of kept) {
-      if (kept.size <= MOST_KEPT && validUntilMs > clock.now()) break;
+      if (kept.size <= MAX_KEPT && validUntilMs > clock.now()) break;
       kept.delete(id);
     }
   }
@@ -169,14 +169,14 @@ function presentLine({ domain, tld, action, years, price }: PromisedLine) {
   return { domain, tld, action, years, price: presentRetail(price) };
 }
 
-export type PromiseKeysResult =
+type PromiseKeysResult =
   { readonly ok: true; readonly ring: KeyRing } | { readonly ok: false; readonly problem: string };
 
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;
 
 /**
- * Reads one or more Ed25519 keys in PEM: the first, a private one (PKCS#8), signs; the others, private or public, are only published.
- * Text around the blocks is passed over, and `\n` may stand for a line break, as in one-line environment files.
+ * Parses one or more Ed25519 keys in PEM. The first, a private key (PKCS#8), signs; the others, private or public, are only published. Text
+ * around the blocks is ignored, and `\n` counts as a line break, as in one-line environment files.
  */
 export function parsePromiseKeys(text: string): PromiseKeysResult {
   const blocks = text.replaceAll("\\n", "\n").match(PEM_BLOCK) ?? [];
@@ -191,7 +191,7 @@ export function parsePromiseKeys(text: string): PromiseKeysResult {
       if (index === 0) signing = { key, public: shown };
       if (published.every(({ kid }) => kid !== shown.kid)) published.push(shown);
     } catch {
-      // What Node says of a key may quote it.
+      // Node's message may quote the key.
       return {
         ok: false,
         problem: `key ${index + 1} must be ${index === 0 ? "a private key" : "a key"} in PEM without a passphrase`,
@@ -199,7 +199,10 @@ export function parsePromiseKeys(text: string): PromiseKeysResult {
     }
   }
   if (signing === null)
-    return { ok: false, problem: "must hold an Ed25519 private key in PEM (npm run promise-key makes one)" };
+    return {
+      ok: false,
+      problem: "must contain an Ed25519 private key in PEM (npm run promise-key creates one)",
+    };
   return { ok: true, ring: { signing, published } };
 }
 
@@ -210,7 +213,7 @@ function publicKeyOf(key: KeyObject): PublicKey {
   return { kty: "OKP", crv: "Ed25519", x, kid: thumbprint.digest("base64url"), use: "sig", alg: "EdDSA" };
 }
 
-/** A new private key, PKCS#8 in PEM. */
+/** Creates a private key, PKCS#8 in PEM. */
 export function newPromiseKey(): string {
   return generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 }

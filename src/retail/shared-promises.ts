@@ -1,6 +1,6 @@
 /**
- * The promises of all replicas, kept in Redis until they expire, wholesale included, so that staff can look them up anywhere. What could
- * not be written is written once Redis is back.
+ * The promises of all replicas, stored in Redis with their wholesale prices until they expire, so that staff can look them up on any
+ * replica. Promises that couldn't be written are written once Redis is reachable again.
  */
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -8,7 +8,7 @@ import type { RedisLink } from "../redis.js";
 import { ACTIONS } from "./policy.js";
 import type { PricePromise, SharedPromises } from "./promise.js";
 
-const MOST_UNWRITTEN = 2000;
+const MAX_UNWRITTEN = 2000;
 
 const money = { amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency: z.string() };
 const promiseSchema = z.object({
@@ -42,7 +42,7 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
     } catch {
       unwritten.set(promise.id, promise);
       const [oldest] = unwritten.keys();
-      if (unwritten.size > MOST_UNWRITTEN && oldest !== undefined) unwritten.delete(oldest);
+      if (unwritten.size > MAX_UNWRITTEN && oldest !== undefined) unwritten.delete(oldest);
     }
   }
 
@@ -57,7 +57,7 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
       try {
         return promiseSchema.parse(JSON.parse(text));
       } catch {
-        // Written by another version: not known here.
+        // Written by another version of the service.
         return null;
       }
     },

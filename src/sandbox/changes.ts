@@ -1,10 +1,10 @@
-/** What can change in the world while the API runs, now or later; a change that makes no sense is refused when it is given. */
+/** Changes of the world while the API runs, immediate or scheduled. An invalid change is rejected when it is submitted. */
 import { PortalError } from "./portal-error.js";
 import type { PriceKey } from "./prices.js";
 import { type Due, Schedule, type Scheduled } from "./schedule.js";
 import type { Reseller, World } from "./world.js";
 
-export interface SetTier {
+interface SetTier {
   readonly reseller: string;
   readonly tier: string;
 }
@@ -14,14 +14,14 @@ export interface SetPrice extends PriceKey {
   readonly amountCents: number | null;
 }
 
-export interface SetTaken {
+interface SetTaken {
   readonly domain: string;
   readonly taken: boolean;
 }
 
-export interface SetPremium {
+interface SetPremium {
   readonly domain: string;
-  /** In cents by currency; null: ordinary. */
+  /** In cents by currency; null for an ordinary name. */
   readonly firstYear: Readonly<Record<string, number>> | null;
 }
 
@@ -37,7 +37,7 @@ export function resellerOf(world: World, id: string): Reseller {
   return reseller;
 }
 
-/** The change, checked and ready to be made. */
+/** A validated change. */
 function prepared(world: World, change: Change): () => void {
   if ("taken" in change) {
     const { domain, taken } = change.taken;
@@ -62,7 +62,7 @@ function prepared(world: World, change: Change): () => void {
   return () => world.setPrice(reseller, key, amountCents);
 }
 
-/** The changes of one world in their order: what is due is made before anything else. */
+/** The changes of one world, in order. Due changes are applied before anything else. */
 export class Timeline {
   readonly #world: World;
   readonly #schedule: Schedule<readonly Change[]>;
@@ -72,7 +72,7 @@ export class Timeline {
     this.#schedule = new Schedule(now, (changes) => this.#make(changes));
   }
 
-  /** Makes all of these changes now, or none. */
+  /** Applies all of these changes now, or none. */
   apply(changes: readonly Change[]): void {
     this.#schedule.catchUp();
     this.#make(changes);
@@ -83,12 +83,12 @@ export class Timeline {
     return this.#schedule.add(due, changes);
   }
 
-  /** Makes what the clock has reached. */
+  /** Applies the changes that are due. */
   catchUp(): void {
     this.#schedule.catchUp();
   }
 
-  /** A call has been answered. */
+  /** Call after each answer. */
   answered(): void {
     this.#schedule.answered();
   }

@@ -33,7 +33,7 @@ const price = z.strictObject(priceFields);
 const domain = z.string().transform((typed, context) => {
   const name = asName(typed);
   if (name !== undefined) return name;
-  context.addIssue({ code: "custom", message: "this is not a domain name" });
+  context.addIssue({ code: "custom", message: "this isn't a domain name" });
   return z.NEVER;
 });
 const premium = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
@@ -163,7 +163,7 @@ export function createControlApp(control: Control): Express {
   });
   app.put("/names/:domain", (req, res) => {
     const domain = asName(pathPart(req, "domain"));
-    if (domain === undefined) throw new PortalError(422, "this is not a domain name");
+    if (domain === undefined) throw new PortalError(422, "this isn't a domain name");
     const { taken, premium } = parse(name, req);
     if (taken !== undefined) control.setTaken(domain, taken);
     if (premium !== undefined) control.setPremium(domain, premium);

@@ -19,7 +19,7 @@ export interface StoredCredential {
   revoked: boolean;
 }
 
-export type Verification =
+type Verification =
   | { readonly outcome: "missing" | "unknown" }
   | { readonly outcome: "valid" | "wrong_secret" | "revoked"; readonly credential: StoredCredential };
 

@@ -1,12 +1,12 @@
 /**
- * When an answer is decided and when it leaves: due changes come first, a hold may come between the two, and watchers see every answer
- * that reached its caller.
+ * Decides when an answer is computed and when it is sent. Due changes are applied first, a hold can delay either step, and watchers see
+ * every answer that reached its caller.
  */
 import type { AnsweredFact } from "./facts.js";
 import type { Operation } from "./faults.js";
 import type { Asked, Holds } from "./holds.js";
 
-/** One answer that has left, with its moments on the sandbox's clock, ms. */
+/** One answer that was sent, with its times on the sandbox's clock, ms. */
 export type Delivered = AnsweredFact & {
   readonly arrivedMs: number;
   readonly decidedMs: number;
@@ -18,7 +18,7 @@ export type Watcher = (answer: Delivered) => void;
 interface Decided {
   /** Null for a refusal. */
   readonly answered: AnsweredFact | null;
-  /** Calls `sent` unless a fault or the caller's leaving prevents it. */
+  /** Calls `sent` unless a fault prevents it or the caller disconnects. */
   readonly send: (sent: () => void) => void;
 }
 

@@ -16,7 +16,7 @@ export interface Availability {
   /** The term that was checked. */
   readonly years: number;
   readonly available: boolean;
-  /** What its registration costs, or would cost if it weren't taken; null for a taken name whose term isn't offered. */
+  /** The registration price, also for a taken name; null for a taken name whose term isn't offered. */
   readonly price: Money | null;
 }
 
@@ -79,7 +79,7 @@ export type FailureReason =
   | "term_not_offered"
   | "internal";
 
-export interface FailureExtras {
+interface FailureExtras {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
 }

@@ -8,7 +8,7 @@ import { BAIT, type Struck } from "./fault-wire.js";
 type Rewrite = (text: string) => string;
 type RewriteForCall = (text: string, call: Struck) => string;
 
-/** A decimal with fraction digits as the value of a key; that is an amount of money, whatever the key is. */
+/** A decimal with fraction digits as the value of any key, which makes it an amount of money. */
 const AMOUNT = /(?<=:)"?-?\d+\.\d{1,2}"?(?=[,}\]])/g;
 const NAMED_AMOUNT = /("[A-Za-z_]+"):("?-?\d+\.\d{1,2}"?)(?=[,}\]])/g;
 const CURRENCY = /(?<="currency":)"[A-Z]{3}"/g;

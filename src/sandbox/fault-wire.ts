@@ -36,7 +36,7 @@ export interface Struck {
 
 export type Play = (call: Struck) => void;
 type Bytes = string | Uint8Array;
-export type HeaderLines = Readonly<Record<string, string>>;
+type HeaderLines = Readonly<Record<string, string>>;
 
 const JSON_TYPE = "application/json; charset=utf-8";
 

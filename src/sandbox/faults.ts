@@ -70,9 +70,11 @@ class Setting {
     if (!Number.isInteger(calls) || calls < 1) throw new FaultRefused("calls: must be a whole number from 1");
     if (!(share > 0 && share <= 1)) throw new FaultRefused("share: must be above 0 and at most 1");
     if (typeof fault.play === "string" && target !== "all")
-      throw new FaultRefused(`${fault.name} strikes before the operation is known: set it for all`);
+      throw new FaultRefused(`${fault.name} applies before the operation is known: set it for all`);
     if (fault.play === "refuse" && (request.calls !== undefined || request.share !== undefined))
-      throw new FaultRefused(`${fault.name} cannot count what does not arrive: it lasts until it is cleared`);
+      throw new FaultRefused(
+        `${fault.name} can't count calls that never arrive: it applies until it is cleared`,
+      );
     this.target = target;
     this.request = request;
     this.fault = fault;

@@ -1,4 +1,4 @@
-/** Answers that are held back until the script lets them go, one by one and in any order. */
+/** Holds answers until a script releases them, one by one and in any order. */
 import type { After } from "./behaviour.js";
 import type { Operation } from "./faults.js";
 
@@ -7,33 +7,33 @@ export interface HoldRequest {
   readonly operation?: Operation | undefined;
   /** Only requests with these values in their fields, such as `{ domain: "kabul.af" }`. Default: all. */
   readonly asked?: Asked | undefined;
-  /** How many calls it holds; default: every call until it is released. */
+  /** How many calls it holds. Default: every call until it is released. */
   readonly calls?: number | undefined;
-  /** When the answer is computed: on arrival (the default), so that it is late, or on release, so that it is slow. */
+  /** When the answer is computed: on arrival (the default), so that it is outdated, or on release, so that it is slow. */
   readonly decided?: "on-arrival" | "on-release" | undefined;
-  /** Releases each answer after so many ms on the sandbox's clock. Default: only the script does. */
+  /** Releases each answer after this many ms on the sandbox's clock. Default: only the script releases it. */
   readonly forMs?: number | undefined;
 }
 
-/** What was asked, in the request's own fields. */
+/** The fields of the request. */
 export type Asked = Readonly<Record<string, string | number>>;
 
-export interface HeldAnswer {
+interface HeldAnswer {
   readonly id: number;
   readonly operation: Operation;
   readonly asked: Asked;
-  /** Delivers it; a second time does nothing. */
+  /** Sends the answer; further calls do nothing. */
   release(): void;
 }
 
 export interface Hold {
   readonly id: number;
   readonly request: HoldRequest;
-  /** Held now, in the order of arrival. */
+  /** The answers held now, in the order of arrival. */
   answers(): readonly HeldAnswer[];
-  /** The n-th answer that it has held, counted from 1, as soon as there is one. */
+  /** Resolves with the n-th held answer, counted from 1. */
   caught(nth?: number): Promise<HeldAnswer>;
-  /** Delivers everything held, in the order of arrival, and holds nothing more. */
+  /** Sends all held answers in the order of arrival, and ends the hold. */
   release(): void;
 }
 
@@ -124,7 +124,7 @@ export class Holds {
     return [...this.#active.values()];
   }
 
-  /** Delivers the answer now, or once the first hold that wants it lets it go. `decide` computes it and returns its delivery. */
+  /** Sends the answer now, or when the first matching hold releases it. `decide` computes it and returns its delivery. */
   pass(operation: Operation, asked: Asked, decide: () => () => void): void {
     const hold = [...this.#active.values()].find((one) => one.wants(operation, asked));
     if (hold === undefined) return decide()();

@@ -2,7 +2,7 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Express } from "express";
 
-export interface Listener {
+interface Listener {
   readonly url: string;
   readonly server: Server;
   close(): Promise<void>;

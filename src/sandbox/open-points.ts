@@ -5,7 +5,7 @@
 
 type Settings = readonly [string | number, ...(string | number)[]];
 
-export interface OpenPoint<S extends Settings = Settings> {
+interface OpenPoint<S extends Settings = Settings> {
   /** The document's section. */
   readonly section: string;
   /** The document's words that leave it open, verbatim. */

@@ -1,4 +1,4 @@
-/** What a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, statistics. */
+/** Everything that a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, statistics. */
 import type { Behaviour, LatencyChange } from "./behaviour.js";
 import { type Change, resellerOf, type SetPrice, type Timeline } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
@@ -100,7 +100,7 @@ function report(stored: StoredCredential): CredentialStats {
   };
 }
 
-export interface PortalParts {
+interface PortalParts {
   readonly world: World;
   readonly timeline: Timeline;
   readonly holds: Holds;
@@ -137,7 +137,7 @@ export function createPortal(parts: PortalParts): Control {
     },
     rotate: (key, options = {}) => {
       const old = credentialWith(key);
-      if (old.revoked) throw new PortalError(409, "a revoked credential cannot be rotated");
+      if (old.revoked) throw new PortalError(409, "a revoked credential can't be rotated");
       requireAccess(resellerNamed(old.resellerId));
       const fresh = credentials.create(old.resellerId, undefined, old.allowlist);
       old.revoked = options.revokeOld === true;

@@ -9,7 +9,7 @@ export interface PriceKey {
   readonly years: number;
 }
 
-export interface PricedAccount {
+interface PricedAccount {
   readonly currency: string;
   readonly discountPercent: number;
   readonly overrides: ReadonlyMap<string, number>;

@@ -1,4 +1,4 @@
-/** Starts the upstream as its document describes it: the API, the portal, and handles for both. */
+/** Starts an implementation of the upstream's document: the API and the portal, with handles for both. */
 import type { Server } from "node:http";
 import { fileURLToPath } from "node:url";
 import { ROOT } from "../root.js";

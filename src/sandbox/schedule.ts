@@ -1,12 +1,12 @@
-/** Changes that are still to come: each is applied once it is due, in the order in which they fell due, before anybody looks at the world. */
+/** Scheduled changes. Each is applied once it is due, in the order of the due times, before the world is read. */
 
-/** After so many ms on the sandbox's clock, or after so many more calls have been answered. */
+/** After this many ms on the sandbox's clock, or after this many more answered calls. */
 export type Due = { readonly afterMs: number } | { readonly afterCalls: number };
 
 interface Entry<Change> {
   readonly id: number;
   readonly change: Change;
-  /** On the sandbox's clock, ms; Infinity for one that waits for calls. */
+  /** On the sandbox's clock, ms; Infinity for a change that waits for calls. */
   readonly dueMs: number;
   callsLeft: number;
 }
@@ -14,7 +14,7 @@ interface Entry<Change> {
 export interface Scheduled<Change> {
   readonly id: number;
   readonly change: Change;
-  /** How many ms or calls are left. */
+  /** The remaining ms or calls. */
   readonly due: Due;
 }
 
@@ -38,13 +38,13 @@ export class Schedule<Change> {
     return this.#lastId;
   }
 
-  /** Applies what the clock has reached. */
+  /** Applies the changes that are due. */
   catchUp(): void {
     const now = this.#now();
     this.#take(({ dueMs, callsLeft }) => dueMs <= now || callsLeft <= 0);
   }
 
-  /** A call has been answered. */
+  /** Call after each answer. */
   answered(): void {
     for (const entry of this.#entries) entry.callsLeft -= 1;
     this.catchUp();
@@ -65,7 +65,7 @@ export class Schedule<Change> {
 
   #take(isDue: (entry: Entry<Change>) => boolean): void {
     if (!this.#entries.some(isDue)) return;
-    // Those that waited for calls fall due with the call, so after everything that the clock had reached before it.
+    // Changes that waited for calls are due with this call, so after all that were due before it.
     const due = this.#entries.filter(isDue).sort((a, b) => (a.dueMs === b.dueMs ? 0 : a.dueMs - b.dueMs));
     this.#entries = this.#entries.filter((entry) => !due.includes(entry));
     for (const { change } of due) this.#apply(change);

@@ -1,6 +1,6 @@
 /**
- * Whether an available name is ordinary or premium, and at which wholesale price: asked again where check and quote disagree, at most two
- * calls for one doubt, each shared by all who wait for it.
+ * Decides whether an available name is ordinary or premium, and at which wholesale price. When check and quote disagree, it makes at most
+ * two more calls, each shared by everyone waiting for it.
  */
 import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
@@ -14,27 +14,27 @@ import type { PriceList, QuotedPrice } from "../retail/price-list.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
 type AvailableFact = Extract<NameFact, { status: "available" }>;
-export type AvailableCheck = AvailableFact["kept"];
+type AvailableCheck = AvailableFact["kept"];
 
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: NameFact };
 
 export type PricedAssessment =
   | { readonly kind: "ordinary" | "premium"; readonly check: AvailableCheck; readonly quote: QuotedPrice }
-  /** It cannot be said yet: these prices are contradicted by something. */
+  /** Undecided, because some evidence contradicts these prices. */
   | { readonly kind: "doubtful"; readonly check: AvailableCheck; readonly quote: QuotedPrice };
 
-/** What a line that is signed insists on: stamps. */
+/** How recently the facts behind a signed line must have been requested, as stamps. */
 export interface Demands {
   readonly checkedSinceMs: number;
   readonly quotedSinceMs: number;
 }
 
 export interface Assessor {
-  /** What memory alone says; undefined when something would have to be asked. */
+  /** Decides from memory; undefined when that would take a call. */
   recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined;
   /**
-   * Settles what the name is, asking again where needed. Without demands, what cannot be settled in time is doubtful, and what only has to
-   * be confirmed is doubtful at once; with demands it rejects.
+   * Decides with further calls if needed. Without demands, a price that cannot be decided in time is doubtful, and one that only lacks a
+   * confirmation is doubtful immediately. With demands, it rejects instead.
    */
   assess(
     ask: VisitorAsk,
@@ -45,14 +45,14 @@ export interface Assessor {
   ): Promise<Assessment>;
 }
 
-export interface AssessorSettings {
+interface AssessorSettings {
   readonly names: NameFacts;
   readonly prices: PriceList;
   readonly epochs: Pick<PriceEpochs, "isDoubtful">;
 }
 
-/** Calls spent on one doubt. */
-const MOST_CALLS = 2;
+/** Further calls per decision. */
+const MAX_CALLS = 2;
 
 export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {
   function checked(
@@ -112,7 +112,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     let quote = prices.peek(what) ?? (await prices.quote(ask, what));
     for (let calls = 0; ; calls += 1) {
       const verdict = verdictOn(name, what, check, quote);
-      // An ordinary price is as young as the check; a premium one depends on the quote as well.
+      // An ordinary price is as recent as its check; a premium one depends on the quote as well.
       const isOld = verdict === "premium" && demands !== undefined && quote.askedMs < demands.quotedSinceMs;
       if ((verdict === "ordinary" || verdict === "premium") && !isOld) return { kind: verdict, check, quote };
 
@@ -121,7 +121,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
         prices.renewFirst(what);
         return doubtful;
       }
-      if (calls === MOST_CALLS) {
+      if (calls === MAX_CALLS) {
         if (demands === undefined) return doubtful;
         throw new ServiceError("upstream_contract", "The price of this name is changing at the moment.", {
           retryAfterMs: 1_000,
@@ -135,11 +135,11 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           check = found.kept;
         } else {
           if (!isOld) prices.dispute(what, check.answeredMs);
-          // Everyone who asks for a name of this TLD and term waits for it.
+          // Every request for this TLD and term waits for this quote.
           quote = await prices.quote({ ...ask, lane: "checkout" }, what, sinceMs);
         }
       } catch (error) {
-        if (demands !== undefined || !isPassing(error)) throw error;
+        if (demands !== undefined || !isExpected(error)) throw error;
         return doubtful;
       }
     }
@@ -148,7 +148,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
   return { recall, assess };
 }
 
-/** Nothing contradicts the price itself: evidence elsewhere only makes it worth asking again. */
+/** Nothing contradicts this price; evidence elsewhere only calls for another request. */
 function isUnconfirmed(check: AvailableCheck, quote: QuotedPrice): boolean {
   return check.settled && quote.settled && sameWholesale(check.value.wholesale, quote.wholesale);
 }
@@ -161,6 +161,6 @@ function quoteOf({
   return { value: { wholesale: value.wholesale, epoch: value.epoch }, askedMs, answeredMs };
 }
 
-function isPassing(error: unknown): boolean {
+function isExpected(error: unknown): boolean {
   return error instanceof ServiceError && error.code !== "internal";
 }

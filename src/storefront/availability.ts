@@ -1,6 +1,6 @@
 /**
- * Whether a name is available and what it costs a visitor. Never "available" without the upstream having said so within the last minute,
- * never a price that the retail policy did not form from the upstream's price for this name; `stale` where that price is doubtful.
+ * Answers whether a name is available and what it costs a visitor. A name is "available" only if the upstream said so within the last
+ * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
 import type { Kept } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
@@ -20,46 +20,46 @@ export interface Availability {
   readonly years: number;
   readonly status: "available" | "taken";
   readonly premium: boolean;
-  /** The registration price; null unless available, and where no price can be formed. */
+  /** The registration price; null unless the name is available and a price can be calculated. */
   readonly price: Retail | null;
-  /** What the shortest renewal costs; null unless an ordinary name is available and that price is known and not doubtful. */
+  /** The price of the shortest renewal; null unless the name is available and ordinary and that price is known and not doubtful. */
   readonly renewal: Retail | null;
   /** Wall clock, ms. */
   readonly asOfMs: number;
-  /** Past its freshness, or at a doubtful price. */
+  /** The answer is past its freshness, or its price is doubtful. */
   readonly stale: boolean;
 }
 
-/** A registration as a promise may name it. */
+/** A registration that a promise can contain. */
 export interface Registration {
   readonly status: "available" | "taken";
   readonly premium: boolean;
   /** Null unless available. */
   readonly price: Retail | null;
-  /** What the price was made of. */
+  /** The price that the retail price was calculated from. */
   readonly wholesale: Wholesale | null;
   readonly asOfMs: number;
-  /** Whether, at this moment, everything behind it still meets the demands and nothing known contradicts it. */
+  /** Whether every fact behind it still meets the demands and no known fact contradicts it. */
   isCurrent(demands: Demands): boolean;
 }
 
 export interface AvailabilityService {
-  /** What `lookUp` would answer at once, from memory alone: the same object as long as the facts behind it are the same. */
+  /** The answer of `lookUp` if memory has it: the same object as long as the facts behind it are the same. */
   known(name: DomainName, years: number): Availability | undefined;
-  /** Counts answers that `known` gave and that were sent. */
+  /** Counts hits for answers that `known` gave and that were sent. */
   countHits(count: number): void;
-  /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
   isUnknown(name: DomainName, years: number): boolean;
-  /** Rejects with a ServiceError when it cannot be known in time. */
+  /** Rejects with a ServiceError if there is no answer in time. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
-  /** What may be signed: rejects where a price is doubtful or cannot be formed. */
+  /** An answer that can be signed; rejects if its price is doubtful or cannot be calculated. */
   register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands): Promise<Registration>;
   /**
-   * Whether the name is known to be premium, or is shown to be by a price that the upstream named for it: then its renewal, transfer and
-   * restore have no price that anyone knows. Asks again where prices disagree, never about a name that nothing is known of.
+   * Whether the name is premium, by an earlier decision or by a price of its own from the upstream. The prices of its renewal, transfer and
+   * restore are then unknown. Asks again if prices disagree, but never about a name without known facts.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** What `isPremium` would answer from memory, as far as it was judged. */
+  /** Whether an earlier decision says that the name is premium. */
   isKnownPremium(name: DomainName): boolean;
 }
 
@@ -74,7 +74,7 @@ export interface AvailabilitySettings {
   readonly log: Log;
 }
 
-/** What was answered from a check, and what else the answer was made of. */
+/** An answer made from a check, and what else it depends on. */
 interface Answered {
   readonly answer: Availability;
   readonly quote: QuotedPrice;
@@ -86,21 +86,21 @@ type Priced = Pick<Availability, "premium" | "price" | "stale">;
 
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
   const { policy, prices, names, assessor, clock } = settings;
-  /** What has been answered from a fact in memory; it goes when the fact goes. */
+  /** Answers by the fact that they were made from; collected together with it. */
   const answers = new WeakMap<Kept<unknown>, Answered>();
   const takenAnswers = new WeakMap<Kept<unknown>, Availability>();
 
   function retail(wholesale: Wholesale, what: Combination, kind: "ordinary" | "premium"): Retail | null {
     const result = policy.price(wholesale, what, { premium: kind === "premium", atMs: clock.now() });
     if (result.ok) return result.price;
-    notFormed(what, result.reason);
+    warnNoPrice(what, result.reason);
     return null;
   }
 
   function priced(assessed: PricedAssessment, what: Combination): Priced {
     const { kind, check, quote } = assessed;
     if (kind === "doubtful") {
-      // Where they contradict each other either may be wrong.
+      // If they contradict each other, either may be wrong.
       const agrees = sameWholesale(check.value.wholesale, quote.wholesale);
       return {
         premium: false,
@@ -108,17 +108,17 @@ export function createAvailability(settings: AvailabilitySettings): Availability
         stale: true,
       };
     }
-    // Where the currencies differ nobody can compare the prices.
+    // Prices in different currencies cannot be compared.
     if (check.value.wholesale.currency !== quote.wholesale.currency) {
-      notFormed(what, "currencies_differ");
+      warnNoPrice(what, "currencies_differ");
       return { premium: false, price: null, stale: false };
     }
     return { premium: kind === "premium", price: retail(check.value.wholesale, what, kind), stale: false };
   }
 
   /**
-   * Whether a premium price is for all of `years`: an upstream that ignores them gives several years the price of one, and nobody can say
-   * what those would cost.
+   * Whether a premium price covers all of `years`. An upstream that ignores the term returns the price of one year, and the price of the
+   * whole term is then unknown.
    */
   async function isForTerm(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
     if (what.years === 1) return true;
@@ -128,7 +128,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return one.status === "available" && !sameWholesale(one.kept.value.wholesale, wholesale);
   }
 
-  function notFormed({ tld, years }: Combination, reason: string): void {
+  function warnNoPrice({ tld, years }: Combination, reason: string): void {
     settings.log.warn("price.not.formed", { tld, years, reason });
   }
 
@@ -155,7 +155,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     isOld: boolean,
   ): Availability {
     if (assessed.kind === "taken") return takenFrom(name, what.years, assessed.fact);
-    // While prices were compared another term's check may have found the name taken.
+    // In the meantime a check for another term may have found the name taken.
     const taken = names.taken(name);
     if (taken !== undefined) return takenFrom(name, what.years, taken);
     const { premium, price, stale } = priced(assessed, what);
@@ -196,7 +196,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     )
       return before.answer;
     const assessed = assessor.recall(name, what, fact.kept);
-    // A premium name for several years takes a closer look.
+    // A premium name for several years needs further checks, which `lookUp` makes.
     if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
     const answer = presented(name, what, assessed, false);
     if (answer.price === null) return undefined;
@@ -220,11 +220,11 @@ export function createAvailability(settings: AvailabilitySettings): Availability
         (await isForTerm(ask, name, what, assessed.check.value.wholesale))
       )
         return answer;
-      notFormed(what, "price_not_for_term");
+      warnNoPrice(what, "price_not_for_term");
     } catch (error) {
-      // Without the upstream's quote nobody knows whether the name is premium.
+      // Without the upstream's quote it is unknown whether the name is premium.
       if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
-      notFormed(what, error.code);
+      warnNoPrice(what, error.code);
     }
     const taken = names.taken(name);
     return taken ? takenFrom(name, years, taken) : unpriced(name, years, fact, isOld);
@@ -244,10 +244,10 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       return { ...answer, wholesale: null, isCurrent: () => true };
     const { wholesale } = assessed.check.value;
     if (assessed.kind === "premium" && !(await isForTerm(ask, name, what, wholesale))) {
-      notFormed(what, "price_not_for_term");
-      throw unformed();
+      warnNoPrice(what, "price_not_for_term");
+      throw noPrice();
     }
-    if (answer.price === null) throw unformed();
+    if (answer.price === null) throw noPrice();
     return {
       ...answer,
       wholesale,
@@ -272,8 +272,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
       const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
-      if (kind === "doubtful") throw unformed();
-      // Beside a taken name there is no more to ask than what was asked just now.
+      if (kind === "doubtful") throw noPrice();
+      // A taken name may still have a price of its own, from the calls made just now.
       if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
     }
     return names.isPremium(name);
@@ -309,6 +309,6 @@ function unpriced(name: DomainName, years: number, { kept }: NameFact, stale: bo
   return { ...asTaken(name, years, kept.asOfMs, stale), status: "available" };
 }
 
-function unformed(): ServiceError {
-  return new ServiceError("upstream_contract", "No price can be formed for this name at the moment.");
+function noPrice(): ServiceError {
+  return new ServiceError("upstream_contract", "The price of this name can't be calculated at the moment.");
 }

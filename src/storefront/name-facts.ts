@@ -1,6 +1,6 @@
 /**
- * What is known of names. Whether a name is free is a fact about the name: "taken", learned with any term, ends "available" for every term.
- * What it costs is a fact about the name and the term. Where answers overlap, "taken" and the higher price hold.
+ * The known facts about names. Availability is a fact about the name: "taken", learned with any term, replaces "available" for every term.
+ * The price is a fact about the name and the term. When answers overlap, "taken" and the higher price win.
  */
 import { z } from "zod";
 import type { Kept, Pool, Source } from "../cache/cache.js";
@@ -14,14 +14,14 @@ import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { Answered } from "../upstream/call.js";
 import { type Check, decodeKeptCheck } from "../upstream/contract.js";
 
-/** A visitor's ask: `spend` is called once before anything is asked of the upstream, and may refuse. */
+/** A visitor's ask. `spend` is called once before any upstream call and may throw to prevent it. */
 export interface VisitorAsk extends Ask {
   spend(): void;
 }
 
 export type NameStatus = "available" | "taken";
 
-/** A check with the price epoch it was asked in. */
+/** A check with the price epoch in which it was requested. */
 export type PricedCheck = Check & { readonly epoch: string };
 
 /** Whether a name was found to be premium, and at which registration price. */
@@ -38,21 +38,21 @@ export type NameFact =
   | { readonly status: "available"; readonly source: Source; readonly kept: Kept<Available> };
 
 export interface NameFacts {
-  /** What memory answers, if it is fresh; `kept` is the same object until something else holds. */
+  /** The fresh fact in memory, if any; `kept` is the same object until another fact replaces it. */
   fresh(name: DomainName, years: number): NameFact | undefined;
-  /** From memory, else asked for. With `askedSinceMs` (a stamp) only what was asked since then will do. */
+  /** The fact from memory or the upstream. With `askedSinceMs` (a stamp), only one requested since then counts. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
-  /** That the name is taken, if anything standing says so. */
+  /** The fact that the name is taken, if one is known. */
   taken(name: DomainName): NameFact | undefined;
-  /** Whether nothing is remembered of it, nobody is asking for it, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
   isUnknown(name: DomainName, years: number): boolean;
-  /** Whether the name is known to be premium at this price for this term. */
+  /** Whether the name was found to be premium at this price for this term. */
   isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
-  /** Whether the name was premium when it was last judged. */
+  /** Whether the latest decision says that the name is premium. */
   isPremium(name: DomainName): boolean;
-  /** Remembers what a check was judged to be. */
+  /** Remembers the decision about a check. */
   noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
-  /** The registration prices that checks of the name have shown, of an available name or beside a taken one. */
+  /** The registration prices in known checks of the name, whether it is available or taken. */
   shownPrices(
     name: DomainName,
     terms: readonly number[],
@@ -60,13 +60,13 @@ export interface NameFacts {
   countHits(count: number): void;
 }
 
-export interface NameFactPools {
+interface NameFactPools {
   readonly statuses: Pool<NameStatus, VisitorAsk>;
   readonly checks: Pool<PricedCheck, VisitorAsk>;
   readonly premium: Pool<PremiumMark, VisitorAsk>;
 }
 
-export interface NameFactSettings {
+interface NameFactSettings {
   readonly pools: NameFactPools;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   readonly epochs: Pick<PriceEpochs, "of">;
@@ -81,8 +81,8 @@ export const checkCaution: Caution<PricedCheck> = (a, b) =>
 
 export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
 
-/** Longest wait for another replica's check of a name that a checkout needs now. */
-const NOW_OTHERS_MS = 0;
+/** A checkout does not wait for another replica's check. */
+const CHECKOUT_WAITS_MS = 0;
 
 export function createNameFacts({ pools, check, epochs }: NameFactSettings): NameFacts {
   const { statuses, checks, premium } = pools;
@@ -125,13 +125,13 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       keyOf(name, years),
       ask,
       (flight) => load(ask, name, years, sharedAsk(flight, ask)),
-      askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: NOW_OTHERS_MS },
+      askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
     );
     const status = statuses.peek(name.ascii);
     if (status !== undefined && source !== "miss" && isOutdated(kept, status))
       return find(ask, name, years, justAfter(kept.answeredMs));
     if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
-    // Another answer overlapped with this one and said "taken": a third one tells, where it matters.
+    // An overlapping answer said "taken", so a demanding caller needs a third one to decide.
     if (askedSinceMs !== undefined && askedSinceMs <= status.answeredMs)
       return find(ask, name, years, justAfter(Math.max(status.answeredMs, kept.answeredMs)));
     return { status: "taken", source: status.source === "stale" ? "stale" : source, kept: status };
@@ -152,7 +152,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     isPremium: (name) => premium.fresh(name.ascii)?.value.isPremium === true,
     noteVerdict(name, years, { value, askedMs, answeredMs }, isPremium) {
       const mark = premium.fresh(name.ascii);
-      // Ordinary names are the rule: only one that was premium is worth a note.
+      // Most names are ordinary, so this is only worth remembering for one that was premium.
       if (!isPremium && mark?.value.isPremium !== true) return;
       if (mark !== undefined && mark.askedMs >= askedMs) return;
       void premium.learn(name.ascii, {
@@ -173,7 +173,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
   };
 }
 
-/** Whether a check found the name taken that a later one, for another term, has found available. */
+/** Whether the check says "taken" and a later one, for another term, says "available". */
 function isOutdated(check: Kept<PricedCheck>, status: Kept<NameStatus>): boolean {
   return check.value.status === "taken" && status.value === "available" && check.askedMs < status.askedMs;
 }
@@ -188,7 +188,7 @@ function isAvailable(kept: Kept<PricedCheck>): kept is Kept<Available> {
 
 const keptEpoch = z.object({ epoch: z.string() });
 
-/** A priced check that was kept as JSON; undefined for anything that it never is. */
+/** Decodes a priced check that was stored as JSON; undefined if the data isn't one. */
 export function decodeKeptPricedCheck(data: unknown): PricedCheck | undefined {
   const check = decodeKeptCheck(data);
   const kept = keptEpoch.safeParse(data);

@@ -1,6 +1,6 @@
 /**
- * Prices for a cart, line by line, and a promise for those that may be signed: every fact behind a signed price was asked at most a minute
- * ago (whether the name is available, at most 5 s ago), and nothing known contradicts it. A line that cannot be priced says why.
+ * Prices a cart line by line and signs the priced lines as a promise. Every fact behind a signed price was requested at most a minute ago
+ * (availability at most 5 s ago), and no known fact contradicts it. A line without a price says why.
  */
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -22,13 +22,13 @@ export interface CartLine extends QuoteItem {
   readonly price: Retail | null;
   readonly status: "available" | "taken" | "not_checked";
   readonly premium: boolean;
-  /** When the oldest fact behind it was asked, or the line itself where it has a problem; wall clock, ms. */
+  /** When the oldest fact behind it was requested, or the line itself if it has a problem; wall clock, ms. */
   readonly asOfMs: number;
   /** Why there is no price, unless the name is taken. */
   readonly problem: ServiceError | null;
 }
 
-export interface PricedCart {
+interface PricedCart {
   readonly lines: readonly CartLine[];
   /** Signs the lines that have a price. */
   sign(): Promise<Cart>;
@@ -36,7 +36,7 @@ export interface PricedCart {
 
 export interface Cart {
   readonly lines: readonly CartLine[];
-  /** Null where nothing has a price, and without a key to sign with. */
+  /** Null if no line has a price or there is no signing key. */
   readonly promise: { readonly jws: string; readonly validUntilMs: number } | null;
 }
 
@@ -48,9 +48,9 @@ export interface TermQuote {
 }
 
 export interface Quotes {
-  /** The retail price of a term sold. */
+  /** The retail price of a term that is sold. */
   term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
-  /** Every line, priced or with its problem; rejects only when no line at all could be answered. */
+  /** Returns every line, with a price or a problem; rejects only if no line could be answered. */
   cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<PricedCart>;
 }
 
@@ -62,7 +62,7 @@ export interface QuoteSettings {
   readonly clock: Clock;
 }
 
-/** A line that is ready to be signed while `isCurrent` holds. */
+/** A line that can be signed while `isCurrent` returns true. */
 interface Ready {
   readonly line: CartLine;
   readonly wholesale: Wholesale | null;
@@ -81,7 +81,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
   function ordinaryPrice(wholesale: Wholesale, what: Combination) {
     const priced = policy.price(wholesale, what, { premium: false, atMs: clock.now() });
     if (priced.ok) return priced;
-    throw new ServiceError("upstream_contract", "No price can be formed for this term at the moment.");
+    throw new ServiceError("upstream_contract", "The price of this term can't be calculated at the moment.");
   }
 
   async function term(ask: VisitorAsk, what: Combination): Promise<TermQuote> {
@@ -101,14 +101,14 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     };
   }
 
-  /** The upstream has no quote for one name, so the ordinary price holds unless the name is known to be premium. */
+  /** The upstream quotes TLDs rather than names, so the ordinary price applies unless the name is known to be premium. */
   async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
     const { name, action, years } = item;
     const what: Combination = { tld: name.tld, action, years };
     if (await availability.isPremium(ask, name)) return unanswered(item, premiumWithoutPrice(), true);
     const quote = await quoteToSign(ask, what);
     const { price } = ordinaryPrice(quote.wholesale, what);
-    // Another visitor's check may show meanwhile that the name is premium.
+    // In the meantime another visitor's check may show that the name is premium.
     const isCurrent = (): boolean =>
       isSignable(prices.peek(what), quote) && !availability.isKnownPremium(name);
     const line: CartLine = {
@@ -128,7 +128,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     ask.spend();
     const quote = await prices.quote(ask, what, demands().quotedSinceMs);
     if (isSignable(quote, quote)) return quote;
-    // Evidence came while it was asked.
+    // New evidence arrived during the call.
     const again = await prices.quote(ask, what, demands().quotedSinceMs);
     if (isSignable(again, again)) return again;
     throw changing();
@@ -169,7 +169,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     term,
     async cart(ask, wanted) {
       const first = await Promise.all(wanted.map((item) => ready(ask, item)));
-      // What grew old or was contradicted while other lines waited is asked once more.
+      // Lines that became outdated or contradicted while others waited get a second try.
       const again = await Promise.all(
         first.map(async (one) => (one.isCurrent() ? one : ready(ask, one.line))),
       );
@@ -194,12 +194,12 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
 function premiumWithoutPrice(): ServiceError {
   return new ServiceError(
     "upstream_contract",
-    "This is a premium name, and the registry service names no price for this action on it.",
+    "This is a premium name, and the registry service has no price for this action on it.",
   );
 }
 
 function changing(): ServiceError {
-  return new ServiceError("upstream_contract", "The price is changing at the moment. Ask again.", {
+  return new ServiceError("upstream_contract", "The price is changing at the moment. Try again.", {
     retryAfterMs: 1_000,
   });
 }

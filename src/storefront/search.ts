@@ -1,4 +1,4 @@
-/** One label under every TLD asked for: the exact name first, and what cannot be had in time is honestly unknown. */
+/** Searches for one label under several TLDs: the exact name first, and `unknown` for names without an answer in time. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
@@ -14,51 +14,51 @@ export interface SearchedName {
 export interface Unknown extends SearchedName {
   readonly status: "unknown";
   readonly retryAfterMs: number;
-  /** Whether a call is reserved for then. */
+  /** Whether a call is reserved for that time. */
   readonly kept: boolean;
 }
 
-export interface SearchResult {
+interface SearchResult {
   readonly results: readonly (Availability | Unknown)[];
   readonly complete: boolean;
 }
 
-export interface SearchWish {
+interface SearchRequest {
   readonly term: SearchTerm;
   readonly tlds: readonly string[];
   /** Undefined: the shortest term sold under each TLD. */
   readonly years: number | undefined;
 }
 
-/** Where a refusal names no time: soon enough for a person, late enough for what failed. */
+/** For refusals without a retry time: soon enough for people, late enough for the failure to pass. */
 const RETRY_MS = 5_000;
-/** Times to retry are told, and places kept, in whole seconds. */
+/** Retry times and reservations are in whole seconds. */
 const SECOND_MS = 1_000;
 
-/** The names that a wish stands for, the exact one first, each with its term; TLDs that do not sell the term are left out. */
-export function namesFor(wish: SearchWish, policy: RetailPolicy): SearchedName[] {
-  const { term } = wish;
-  const names = wish.tlds.flatMap((tld) => domainNameUnder(term.label, tld) ?? []);
+/** The names to look up, each with its term, the exact name first; TLDs that don't sell the term are left out. */
+export function namesFor(request: SearchRequest, policy: RetailPolicy): SearchedName[] {
+  const { term } = request;
+  const names = request.tlds.flatMap((tld) => domainNameUnder(term.label, tld) ?? []);
   const exact = term.exact ?? names[0];
   const ordered = exact ? [exact, ...names.filter(({ ascii }) => ascii !== exact.ascii)] : [];
   return ordered.flatMap((name) => {
     const sold = policy.yearsSold(name.tld, "registration");
-    const years = wish.years ?? sold[0];
+    const years = request.years ?? sold[0];
     return years !== undefined && sold.includes(years) ? [{ name, years }] : [];
   });
 }
 
 /**
- * Looks all names up at once; `askFor` gives each its place in the quota. Rejects only when this client has asked too much and nothing
- * at all could be had.
+ * Looks up all names at the same time; `askFor` returns the quota request for each. Rejects only if the client is over its limit and no
+ * name has an answer.
  */
 export async function search(
   names: readonly SearchedName[],
-  desk: Pick<AvailabilityService, "lookUp">,
+  availability: Pick<AvailabilityService, "lookUp">,
   askFor: (position: number) => VisitorAsk,
 ): Promise<SearchResult> {
   const outcomes = await Promise.allSettled(
-    names.map(({ name, years }, position) => desk.lookUp(askFor(position), name, years)),
+    names.map(({ name, years }, position) => availability.lookUp(askFor(position), name, years)),
   );
   let limited: ServiceError | null = null;
   const results = outcomes.map((outcome, position): Availability | Unknown => {
@@ -75,27 +75,27 @@ export async function search(
   return { results, complete: known === results.length };
 }
 
-export interface PatientSearch {
-  readonly desk: Pick<AvailabilityService, "lookUp">;
+interface RetryingSearch {
+  readonly availability: Pick<AvailabilityService, "lookUp">;
   readonly askFor: (asked: SearchedName) => VisitorAsk;
   /** How long the whole search may wait for quota. */
-  readonly patienceMs: number;
-  /** What is not known when it is aborted is told as unknown. */
+  readonly retryForMs: number;
+  /** When aborted, names still without an answer are reported as unknown. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
 }
 
 /**
- * Looks all names up, the exact one first, and tells each as soon as it is known. Who is refused for want of quota asks again at the told
- * second, for which a place is kept, unless the patience is over by then. Resolves when every name has been told; rejects then with our
- * own fault, if there was one.
+ * Looks up all names, the exact one first, and reports each result as soon as it is known. A name refused for lack of quota is retried at
+ * the second of its `Retry-After` unless `retryForMs` is over by then. Settles when every name has been reported, and rejects on an
+ * internal error.
  */
-export async function searchPatiently(
+export async function searchWithRetries(
   names: readonly SearchedName[],
-  { desk, askFor, patienceMs, signal, clock }: PatientSearch,
-  tell: (asked: SearchedName, result: Availability | Unknown) => void,
+  { availability, askFor, retryForMs, signal, clock }: RetryingSearch,
+  onResult: (asked: SearchedName, result: Availability | Unknown) => void,
 ): Promise<void> {
-  const endsAt = clock.monotonic() + patienceMs;
+  const endsAt = clock.monotonic() + retryForMs;
   const faults: unknown[] = [];
 
   async function lookUp(asked: SearchedName): Promise<Availability | Unknown> {
@@ -103,7 +103,7 @@ export async function searchPatiently(
       const ask = askFor(asked);
       try {
         const maxWaitMs = Math.min(ask.maxWaitMs, endsAt - clock.monotonic());
-        return await desk.lookUp({ ...ask, maxWaitMs }, asked.name, asked.years);
+        return await availability.lookUp({ ...ask, maxWaitMs }, asked.name, asked.years);
       } catch (error) {
         if (signal.aborted) return unknown(asked);
         if (!(error instanceof ServiceError) || error.code === "internal") {
@@ -121,15 +121,15 @@ export async function searchPatiently(
     }
   }
 
-  async function tellWhenKnown(asked: SearchedName): Promise<void> {
-    tell(asked, await lookUp(asked));
+  async function report(asked: SearchedName): Promise<void> {
+    onResult(asked, await lookUp(asked));
   }
 
   const [exact, ...others] = names;
-  const told = exact === undefined ? [] : [tellWhenKnown(exact)];
-  // What is in memory is known within this turn of the event loop, however much there is to work out: so the exact name comes first.
+  const first = exact === undefined ? [] : [report(exact)];
+  // Answers from memory arrive within this turn of the event loop, so the exact name is reported before the others.
   await nextTurn();
-  await Promise.all([...told, ...others.map(tellWhenKnown)]);
+  await Promise.all([...first, ...others.map(report)]);
   if (faults.length > 0) throw faults[0];
 }
 

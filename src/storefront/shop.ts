@@ -1,21 +1,21 @@
-/** What visitors are answered by, for one retail policy. An answer that takes one shop and keeps to it never mixes two versions. */
+/** The services that answer visitors under one retail policy. An answer made by one shop never mixes two versions of the policy. */
 import type { RetailPolicy } from "../retail/policy.js";
 import { type AvailabilityService, type AvailabilitySettings, createAvailability } from "./availability.js";
 import { createQuotes, type Quotes, type QuoteSettings } from "./quotes.js";
-import { createSuggestionDesk, type SuggestionDesk, type SuggestionSettings } from "./suggestions.js";
+import { createSuggestions, type Suggestions, type SuggestionSettings } from "./suggestions.js";
 
 export interface Shop {
   readonly policy: RetailPolicy;
   readonly availability: AvailabilityService;
   readonly quotes: Quotes;
-  readonly suggestions: SuggestionDesk;
+  readonly suggestions: Suggestions;
 }
 
-export type ShopSettings = Omit<AvailabilitySettings, "policy"> &
+type ShopSettings = Omit<AvailabilitySettings, "policy"> &
   Pick<QuoteSettings, "promises"> &
   Pick<SuggestionSettings, "hasSpare">;
 
-/** Returns the shop of the policy in effect: the same one until another policy takes effect. */
+/** Returns a function that returns the shop of the policy in effect: the same shop until the policy changes. */
 export function createShops(current: () => RetailPolicy, settings: ShopSettings): () => Shop {
   let shop = open(current());
 
@@ -25,7 +25,7 @@ export function createShops(current: () => RetailPolicy, settings: ShopSettings)
       policy,
       availability,
       quotes: createQuotes({ ...settings, policy, availability }),
-      suggestions: createSuggestionDesk({ ...settings, affixes: policy.suggestions, desk: availability }),
+      suggestions: createSuggestions({ ...settings, affixes: policy.suggestions, availability }),
     };
   }
 
@@ -36,7 +36,7 @@ export function createShops(current: () => RetailPolicy, settings: ShopSettings)
   };
 }
 
-/** Makes an answer, and makes it again if another policy took effect before it was complete. */
+/** Makes an answer, and makes it again if the policy changed before it was complete. */
 export async function inOneShop<T>(shop: () => Shop, make: (shop: Shop) => Promise<T>): Promise<T> {
   for (;;) {
     const now = shop();

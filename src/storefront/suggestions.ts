@@ -1,6 +1,6 @@
 /**
- * Other names for one that is taken. Every variant is a valid name that is not the taken one, and is asked for in spare quota alone, so
- * that no visitor waits for it.
+ * Suggests other names for a taken one. Every variant is a valid name different from the taken one, and is looked up with spare quota only,
+ * so no visitor waits for it.
  */
 import type { Clock } from "../clock.js";
 import { type DomainName, nameOf } from "../domain-name.js";
@@ -10,37 +10,37 @@ import type { Affixes } from "../retail/retail-config.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
 import type { SearchedName } from "./search.js";
 
-export interface SuggestionDesk {
-  /** The names to try for this one, each once: the same list every time. */
+export interface Suggestions {
+  /** The names to try instead of this one, without duplicates: the same list every time. */
   variantsOf(taken: SearchedName): SearchedName[];
   /**
-   * Looks the variants up one after another and tells of those that are available. What would need a call while the quota has none to
-   * spare is left out. Ends within `SUGGESTING_MS`, and never rejects.
+   * Looks the variants up one after another and reports those that are available. While the quota has no call to spare, only memory is
+   * used. Ends within `SUGGESTING_MS` and never rejects.
    */
   suggest(
     variants: readonly SearchedName[],
     ask: VisitorAsk,
-    tell: (found: Availability) => void,
+    onResult: (found: Availability) => void,
   ): Promise<void>;
 }
 
 export interface SuggestionSettings {
   /** Null: nothing is suggested. */
   readonly affixes: Affixes | null;
-  readonly desk: Pick<AvailabilityService, "lookUp">;
+  readonly availability: Pick<AvailabilityService, "lookUp">;
   /** Whether the quota has a call to spare. */
   readonly hasSpare: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** For so long people look at an answer before they read on below it. */
+/** Roughly how long people look at an answer before they read on below it. */
 export const SUGGESTING_MS = 3_000;
 
-export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDesk {
-  const { affixes, desk, clock, log } = settings;
+export function createSuggestions(settings: SuggestionSettings): Suggestions {
+  const { affixes, availability, clock, log } = settings;
 
-  /** On behalf of all visitors, so that nobody is served later for what was suggested to them. */
+  /** Asks on behalf of all visitors, so that suggestions don't count against the visitor who sees them. */
   function inSpareQuota(ask: VisitorAsk, signal: AbortSignal): VisitorAsk {
     return {
       lane: "suggestion",
@@ -48,8 +48,8 @@ export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDe
       maxWaitMs: ask.maxWaitMs,
       signal,
       spend() {
-        // For the one that asks and not for others who wait for the same name, as only this code says.
-        if (!settings.hasSpare()) throw new ServiceError("rate_limited", "There is no quota to spare.");
+        // Fails this caller alone, not others waiting for the same name; only this error code does that.
+        if (!settings.hasSpare()) throw new ServiceError("rate_limited", "The quota has no call to spare.");
         ask.spend();
       },
     };
@@ -59,7 +59,7 @@ export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDe
     variantsOf: ({ name, years }) =>
       affixes === null ? [] : variantsOf(name, affixes).map((variant) => ({ name: variant, years })),
 
-    async suggest(variants, ask, tell) {
+    async suggest(variants, ask, onResult) {
       const timeUp = new AbortController();
       const cancelTimer = clock.after(SUGGESTING_MS, () => {
         timeUp.abort();
@@ -69,11 +69,11 @@ export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDe
       for (const { name, years } of variants) {
         if (signal.aborted) break;
         try {
-          const found = await desk.lookUp(spare, name, years);
-          if (found.status === "available" && !signal.aborted) tell(found);
+          const found = await availability.lookUp(spare, name, years);
+          if (found.status === "available" && !signal.aborted) onResult(found);
         } catch (error) {
           const code = error instanceof ServiceError ? error.code : "internal";
-          // What is in memory is shown all the same; anything else is no time to ask for more than people do.
+          // Later variants may still be in memory. After any other failure, don't add to the load.
           if (code === "rate_limited") continue;
           if (!signal.aborted) log.debug("suggestions.ended", { code });
           break;
@@ -84,7 +84,7 @@ export function createSuggestionDesk(settings: SuggestionSettings): SuggestionDe
   };
 }
 
-/** Prefixes and suffixes in turn, so that a few variants are of both kinds; what makes no name is left out. */
+/** Alternates prefixes and suffixes, so that even a few variants include both kinds, and skips invalid names. */
 export function variantsOf(name: DomainName, { prefixes, suffixes, most }: Affixes): DomainName[] {
   const [label = ""] = name.unicode.split(".");
   const variants = new Map<string, DomainName>();

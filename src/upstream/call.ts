@@ -31,7 +31,7 @@ interface Call<T> extends UpstreamRequest {
   readonly ifAbsent?: T;
 }
 
-/** The same for the same question, whoever asks it. */
+/** Equal for equal requests of any caller. */
 function questionOf({ method, path, body }: UpstreamRequest): string {
   return `${method} ${path} ${JSON.stringify(body ?? null)}`;
 }
@@ -46,7 +46,7 @@ export interface CallHealth {
 export interface Caller {
   /** Waits for a slot as long as `ask` allows, makes the call and decodes its answer. */
   call<T>(ask: Ask, call: Call<T>): Promise<Answered<T>>;
-  /** The refusal for want of quota that `call` would reject with at once; null when it would not, or for another reason. */
+  /** The refusal if `call` would be rejected immediately for lack of quota; otherwise null. */
   refusal(ask: Ask, request: Call<unknown>): ServiceError | null;
   health(): CallHealth;
 }
@@ -56,7 +56,7 @@ export interface CallerSettings {
   readonly readReply: ReplyReader;
   readonly credentials: Credentials;
   readonly quotaOf: (credential: Credential) => Promise<Quota>;
-  /** The same at once, or null before it is opened; without it `refusal` is always null. */
+  /** The same synchronously, or null before it is opened; without it `refusal` is always null. */
   readonly openedQuotaOf?: (credential: Credential) => Quota | null;
   readonly timeoutMs: number;
   /** After how many failures a circuit opens, and how long until its first trial request. Default: 5, 30 s. */
@@ -69,7 +69,7 @@ export interface CallerSettings {
   readonly onCall?: ((operation: Operation, outcome: string, durationMs: number) => void) | undefined;
 }
 
-/** How a call ended that didn't fail. */
+/** The result of a call that didn't fail. */
 type Result<T> =
   | { readonly kind: "value"; readonly value: Answered<T> }
   | Extract<Reply, { kind: "rejected" | "limited" | "refused" }>
@@ -134,7 +134,7 @@ export function createCaller(settings: CallerSettings): Caller {
         case "limited":
           log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: result.pauseMs });
           await quota.pause(result.pauseMs);
-          throw new ServiceError("quota_exhausted", "The registry service asks us to wait.", {
+          throw new ServiceError("quota_exhausted", "The registry service has asked us to wait.", {
             retryAfterMs: result.pauseMs,
           });
         default:
@@ -273,7 +273,7 @@ export function createCaller(settings: CallerSettings): Caller {
 
   function refusal(ask: Ask, request: Call<unknown>): ServiceError | null {
     const credential = credentials.usable();
-    // Where something else stands in the way, the call itself says what.
+    // If something else prevents the call, the call itself reports it.
     if (credential === null || credentials.verification(credential) !== null) return null;
     if (circuitOf(request.operation).rejection(false) !== null) return null;
     return settings.openedQuotaOf?.(credential)?.refusal({ ...ask, question: questionOf(request) }) ?? null;

@@ -8,7 +8,7 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { FailureCode } from "./failures.js";
 
-/** Any answer, whatever it says, is a success; a call that shows nothing about the upstream is inconclusive. */
+/** Any answer, whatever its content, is a success; a call that proves nothing about the upstream is inconclusive. */
 export type Outcome = "success" | FailureCode | "inconclusive";
 
 export interface Circuit {
@@ -19,7 +19,7 @@ export interface Circuit {
   begin(isBackground: boolean): ((outcome: Outcome) => void) | null;
 }
 
-export interface CircuitSettings {
+interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
   /** The longest time between opening and the first trial request. */
@@ -131,7 +131,7 @@ class OperationCircuit implements Circuit {
     if (outcome === "inconclusive") return;
     this.#failures = outcome === "success" ? 0 : this.#failures + 1;
     if (outcome === "success") return;
-    // While another circuit is open, one more failure is no coincidence.
+    // While another circuit is open, another failure isn't a coincidence.
     const failuresToOpen =
       this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
     if (this.#failures < failuresToOpen) return;

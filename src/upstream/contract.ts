@@ -180,7 +180,7 @@ function isSamePrice(a: Wholesale | null, b: Wholesale | null): boolean {
   return a !== null && b !== null && a.amount === b.amount && a.currency === b.currency;
 }
 
-/** Whether the amount is for the whole term: no word next to it says that it is for a part. */
+/** Whether the amount is for the whole term: no field next to it says that it is for a part. */
 function coversTerm(places: readonly Fields[], years: number): boolean {
   const words = [...found(places, PRICE.per)].filter((word) => typeof word === "string");
   if (words.some((word) => /month|quarter|week|day/i.test(word))) return false;

@@ -1,17 +1,17 @@
 /**
- * Recognises a secret in an answer, whatever it was written in: with the escapes of JSON or of addresses, in another case, spaced, with
- * invisible characters or look-alikes, in base64, base64url or hex.
+ * Detects a secret in an answer, however it is encoded: with JSON or URL escapes, in another case, with spaces, invisible characters or
+ * look-alikes, in base64, base64url or hex.
  */
 
-/** Anything shorter occurs in texts by chance. */
+/** Shorter secrets could occur by chance. */
 const SHORTEST_SECRET = 8;
 
-export interface EchoOptions {
-  /** What was asked for and may be repeated; the one who asked knows it already. */
+interface EchoOptions {
+  /** The name in the request, which an answer may repeat. */
   readonly asked?: string | undefined;
 }
 
-/** Whether one of the secrets, or what it can be decoded from, occurs in the bytes. */
+/** Whether one of the secrets, or an encoding of it, occurs in the bytes. */
 export function echoes(bytes: Uint8Array, secrets: readonly string[], { asked }: EchoOptions = {}): boolean {
   const texts = readingsOf(new TextDecoder().decode(bytes));
   const expected = asked === undefined ? [] : readingsOf(asked);
@@ -23,7 +23,7 @@ export function echoes(bytes: Uint8Array, secrets: readonly string[], { asked }:
     );
 }
 
-/** The text without escapes, and its letters and digits alone. */
+/** The text without escapes, and reduced to letters and digits. */
 function readingsOf(text: string): readonly string[] {
   const plain = text.replaceAll(/\\(?:u([\da-f]{4})|(.))/gi, (_escape, code?: string, char?: string) =>
     code === undefined ? unescaped(char ?? "") : charOf(code),
@@ -36,7 +36,7 @@ function charOf(code: string): string {
   return String.fromCharCode(parseInt(code, 16));
 }
 
-/** JSON's short escapes of white space carry nothing. */
+/** Escaped white space is dropped. */
 function unescaped(char: string): string {
   return "bfnrt".includes(char) ? "" : char;
 }
@@ -55,7 +55,7 @@ function bare(text: string): string {
   return text.replaceAll("\\", "");
 }
 
-/** The alphabets of base64 and base64url are the same but for two characters, which fall out here. */
+/** Lower-case letters and digits only. This also drops the two characters in which base64 and base64url differ. */
 function folded(text: string): string {
   return text
     .normalize("NFKC")
@@ -63,10 +63,10 @@ function folded(text: string): string {
     .replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** How many bytes of other text may stand before the secret in a group of three. */
+/** How many bytes of other text can precede the secret in a group of three. */
 const BASE64_OFFSETS = [0, 1, 2] as const;
 
-/** Base64 of the secret where it begins in the middle of a group, without the characters that its neighbours decide. */
+/** The base64 of the secret at this offset in a group of three, without the characters that depend on its neighbours. */
 function base64At(offset: 0 | 1 | 2, secret: string): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
   const shared = { 0: 0, 1: 2, 2: 3 }[offset];

@@ -160,8 +160,8 @@ export function createCredentials(
             if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
           // It may have been replaced a moment ago.
           for (const { source } of sources) {
-            source.key.current({ afresh: true });
-            source.secret.current({ afresh: true });
+            source.key.current({ reread: true });
+            source.secret.current({ reread: true });
           }
           return true;
         },

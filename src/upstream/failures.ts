@@ -19,9 +19,9 @@ export function upstreamFailed(what: string): ServiceError {
 
 /** `part` names the part of the answer that can't be interpreted. */
 export function notUnderstood(part: string): ServiceError {
-  return new ServiceError("upstream_contract", `The registry service's answer was not understood (${part}).`);
+  return new ServiceError("upstream_contract", `The registry service's answer wasn't understood (${part}).`);
 }
 
 export function timedOut(): ServiceError {
-  return new ServiceError("upstream_timeout", "The registry service did not answer in time.");
+  return new ServiceError("upstream_timeout", "The registry service didn't answer in time.");
 }

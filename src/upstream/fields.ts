@@ -46,7 +46,7 @@ export function fieldsOf(value: unknown, what: string): Fields {
 
 function valueUnder(fields: Fields, spelling: Spelling): unknown {
   const value = byNormalizedName(fields).get(normalized(spelling));
-  if (value === TWO_VALUES) throw notUnderstood("a field that stands twice");
+  if (value === TWO_VALUES) throw notUnderstood("a field that appears twice");
   return value;
 }
 

@@ -24,7 +24,7 @@ import { createTransport } from "./transport.js";
 export interface Upstream {
   /** Availability and the price of `years` of registration (POST /domains/check). */
   check(ask: Ask, name: DomainName, years: number): Promise<Answered<Check>>;
-  /** The refusal for want of quota that `check` would reject with at once; null when it would not, or for another reason. */
+  /** The refusal if `check` would be rejected immediately for lack of quota; otherwise null. */
   refusal(ask: Ask, name: DomainName, years: number): ServiceError | null;
   /** POST /pricing */
   quote(ask: Ask, term: Term): Promise<Answered<Wholesale>>;

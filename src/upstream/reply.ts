@@ -42,7 +42,7 @@ interface Question {
   readonly credential: Credential;
 }
 
-export interface ReplyReaderSettings {
+interface ReplyReaderSettings {
   readonly unexpected: Pick<Unexpected, "inAnswer" | "inError">;
   /** Now, for a Retry-After date from an upstream that sends no date of its own. */
   readonly nowMs: () => number;
@@ -127,7 +127,7 @@ function bodyOf(
     return { json: parseWrittenJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) };
   } catch (error) {
     const fault =
-      error instanceof RepeatedFieldError ? notUnderstood("a field that stands twice") : unreadable();
+      error instanceof RepeatedFieldError ? notUnderstood("a field that appears twice") : unreadable();
     return { text: new TextDecoder().decode(bytes.subarray(0, MAX_TEXT_BYTES)), fault };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with the upstream: to its origin only, without redirects or proxies, within the deadline and the size limit. The home of
- * axios.
+ * One HTTP exchange with the upstream: to its origin only, without redirects or proxies, within the deadline and the size limit. The only
+ * user of axios.
  */
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -30,7 +30,7 @@ export type Transport = (
   onAnswered: () => void,
 ) => Promise<UpstreamResponse>;
 
-export interface TransportSettings {
+interface TransportSettings {
   readonly baseUrl: string;
   /** For the whole exchange, from connecting to the last byte. */
   readonly timeoutMs: number;
@@ -72,7 +72,9 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
       return response;
     } catch {
       // An axios error contains the credential in its config, so it must not leave this function, not even as a cause.
-      throw deadline.signal.aborted ? timedOut() : upstreamFailed("could not be reached or broke off");
+      throw deadline.signal.aborted
+        ? timedOut()
+        : upstreamFailed("couldn't be reached or closed the connection early");
     } finally {
       cancel();
     }

@@ -1,4 +1,4 @@
-/** Makes the trial of an open circuit that nobody asks for, so that a recovery is noticed without a visitor. */
+/** Makes trial requests for open circuits in the background, so that a recovery is noticed without visitors. */
 import type { Clock } from "../clock.js";
 import { nameOf } from "../domain-name.js";
 import { inBackground } from "../quota/background.js";
@@ -7,20 +7,20 @@ import type { Upstream } from "./operations.js";
 import type { Operation } from "./vocabulary.js";
 import type { Term } from "./contract.js";
 
-export interface TrialSettings {
+interface TrialSettings {
   readonly upstream: Upstream;
-  /** A term that is sold now. */
+  /** A term that is currently sold. */
   readonly term: () => Term | undefined;
-  /** How long until the quota has room for work that nobody waits for, in ms. */
+  /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
 }
 
-const LOOK_EVERY_MS = 30_000;
-/** A label that anybody may ask about. */
+const CHECK_EVERY_MS = 30_000;
+/** A neutral label for the requests. */
 const LABEL = "example";
 
-/** Starts looking for open circuits; returns a function that stops it. Each circuit itself says when a trial is due. */
+/** Starts the loop; returns a function that stops it. Each circuit decides when its trial request is due. */
 export function keepTrying({ upstream, term, roomInMs, clock }: TrialSettings): () => void {
   async function attempt(operation: Operation, ask: Ask): Promise<void> {
     const sold = term();
@@ -35,10 +35,10 @@ export function keepTrying({ upstream, term, roomInMs, clock }: TrialSettings): 
   const { stop } = inBackground({
     client: "trials",
     async round(ask) {
-      // The circuit rejects what comes before its trial is due, and counts what fails.
+      // The circuit rejects requests before its trial is due, and counts failures.
       for (const operation of upstream.health().openCircuits)
         if (roomInMs() === 0) await attempt(operation, ask).catch(() => undefined);
-      return LOOK_EVERY_MS;
+      return CHECK_EVERY_MS;
     },
     roomInMs,
     clock,

@@ -38,8 +38,8 @@ async function learn(key: string, value: string): Promise<void> {
   await pool.get(key, caller(), answering(value));
 }
 
-describe("a question under way", () => {
-  test("is asked once for all who want to know, and each is told how it came by the answer", async () => {
+describe("a load in flight", () => {
+  test("is asked once for all callers, and each result says how it was obtained", async () => {
     const source = new Source(stamp);
     const answers = Array.from({ length: 50 }, () => pool.get("a", caller(), source.load));
     await source.answer("1");
@@ -56,7 +56,7 @@ describe("a question under way", () => {
     });
   });
 
-  test("goes on for the others when the one who began it leaves", async () => {
+  test("continues for the other callers when the one who started it leaves", async () => {
     const source = new Source(stamp);
     const first = caller();
     const left = pool.get("a", first, source.load);
@@ -69,7 +69,7 @@ describe("a question under way", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("is called off when the last one leaves, and the next caller asks anew", async () => {
+  test("is aborted when the last caller leaves, and the next caller starts a new load", async () => {
     const source = new Source(stamp);
     const callers = [caller(), caller()];
     const waiting = callers.map((one) => pool.get("a", one, source.load));
@@ -82,7 +82,7 @@ describe("a question under way", () => {
     await expect(next).resolves.toMatchObject({ value: "1", source: "miss" });
   });
 
-  test("that was called off and fails for it is not remembered as a failure", async () => {
+  test("that fails because it was aborted is not remembered as a failure", async () => {
     const source = new Source(stamp);
     const one = caller();
     const waiting = pool.get("a", one, source.load);
@@ -94,7 +94,7 @@ describe("a question under way", () => {
     await expect(next).resolves.toMatchObject({ value: "1" });
   });
 
-  test("shows who waits, as they come and go", async () => {
+  test("exposes its current callers", async () => {
     const source = new Source(stamp);
     const [one, two] = [caller(), caller()];
     const left = expect(pool.get("a", one, source.load)).rejects.toThrow(ServiceError);
@@ -106,7 +106,7 @@ describe("a question under way", () => {
     await Promise.all([left, stayed]);
   });
 
-  test("is not begun for somebody who has gone already", async () => {
+  test("isn't started for a caller that has already left", async () => {
     const source = new Source(stamp);
     const gone = caller();
     gone.leave();
@@ -114,7 +114,7 @@ describe("a question under way", () => {
     expect(source.asked).toBe(0);
   });
 
-  test("is not lost when more keys are under way than the pool may hold", async () => {
+  test("isn't lost when more loads are in flight than the pool has entries", async () => {
     pool = poolOf(3);
     const source = new Source(stamp);
     const keys = Array.from({ length: 8 }, (_, index) => `key ${index}`);
@@ -127,7 +127,7 @@ describe("a question under way", () => {
 });
 
 describe("a failure", () => {
-  test("fails all who wait with one question, and is remembered for a moment", async () => {
+  test("fails all waiting callers with one load, and is remembered briefly", async () => {
     const source = new Source(stamp);
     const waiting = Array.from({ length: 10 }, () => pool.get("a", caller(), source.load));
     const outcomes = Promise.allSettled(waiting);
@@ -147,7 +147,7 @@ describe("a failure", () => {
     expect(source.asked).toBe(2);
   });
 
-  test("that is not to be remembered fails all who wait, but the next caller may be served", async () => {
+  test("of kind `shared` fails all waiting callers, but not the next one", async () => {
     const source = new Source(stamp);
     const waiting = Promise.allSettled([1, 2].map(() => pool.get("a", caller(), source.load)));
     await source.fail(NO_QUOTA);
@@ -156,7 +156,7 @@ describe("a failure", () => {
     await expect(pool.get("a", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
   });
 
-  test("that concerns only the caller who started the load is not the others': they ask for themselves", async () => {
+  test("of kind `own` fails only the caller who started the load; the others start their own", async () => {
     const refused = expect(pool.get("a", caller(), () => Promise.reject(TOO_MANY))).rejects.toBe(TOO_MANY);
     const source = new Source(stamp);
     const joined = [1, 2].map(() => pool.get("a", caller(), source.load));
@@ -181,7 +181,7 @@ describe("a failure", () => {
     expect([first.flight?.waitedMs, source.flight?.waitedMs]).toEqual([0, 700]);
   });
 
-  test("is remembered whatever it is, unless the pool is set otherwise", async () => {
+  test("is remembered by default, whatever the error", async () => {
     pool = createPool({
       entries: 10,
       freshness: () => ({ freshMs: 1000, usableMs: 5000 }),
@@ -192,7 +192,7 @@ describe("a failure", () => {
     await expect(pool.get("a", caller(), answering("1"))).rejects.toBe(NO_QUOTA);
   });
 
-  test("is forgotten as soon as the fact is learned elsewhere", async () => {
+  test("is forgotten as soon as the fact is learned in another way", async () => {
     await expect(pool.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
     await pool.learn("a", factNow("1", stamp));
     await expect(pool.get("a", caller(), failing, { askedSinceMs: 0 })).resolves.toMatchObject({
@@ -200,12 +200,12 @@ describe("a failure", () => {
     });
   });
 
-  test("of one key does not touch another", async () => {
+  test("of one key doesn't affect another", async () => {
     await expect(pool.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
     await expect(pool.get("b", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
   });
 
-  test("leaves what is still usable to be shown, marked stale, with the time at which it was true", async () => {
+  test("returns a fact that is still usable as stale, with its original time", async () => {
     await learn("a", "old");
     await clock.advance(4999);
     const stale = { value: "old", asOfMs: START, source: "stale" };
@@ -216,14 +216,14 @@ describe("a failure", () => {
     expect(source.asked).toBe(0);
   });
 
-  test("never shows what is past its bound", async () => {
+  test("never returns a fact past its usable age", async () => {
     await learn("a", "old");
     await clock.advance(5001);
     await expect(pool.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("that takes so long that the old value passes its bound meanwhile does not show it", async () => {
+  test("that takes until the old value is no longer usable doesn't return it", async () => {
     await learn("a", "old");
     await clock.advance(4000);
     const source = new Source(stamp);
@@ -236,7 +236,7 @@ describe("a failure", () => {
 });
 
 describe("what is remembered", () => {
-  test("is answered without a question while fresh and asked for anew after that", async () => {
+  test("is answered from memory while fresh, and loaded again after that", async () => {
     await learn("a", "1");
     const source = new Source(stamp);
     await clock.advance(900); // expiry is spread over the last tenth
@@ -253,7 +253,7 @@ describe("what is remembered", () => {
     await expect(next).resolves.toMatchObject({ value: "2", asOfMs: START + 1001, source: "miss" });
   });
 
-  test("does not expire for many keys at one moment", async () => {
+  test("doesn't expire for many keys at the same moment", async () => {
     pool = poolOf(1000);
     for (let key = 0; key < 500; key += 1) await learn(String(key), "1");
     await clock.advance(950);
@@ -261,7 +261,7 @@ describe("what is remembered", () => {
     expect(new Set(fresh)).toEqual(new Set(["hit", "stale"]));
   });
 
-  test("does not age or rejuvenate when the wall clock is set", async () => {
+  test("keeps its age when the wall clock is changed", async () => {
     await learn("a", "1");
     clock.stepWall(-3_600_000);
     expect(pool.peek("a")?.source).toBe("hit");
@@ -271,7 +271,7 @@ describe("what is remembered", () => {
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("never grows past its bound; the least recently asked for goes first", async () => {
+  test("never exceeds its size; the least recently used entry is dropped first", async () => {
     pool = poolOf(3);
     for (const key of ["a", "b", "c"]) await learn(key, key);
     await pool.get("a", caller(), failing);
@@ -280,7 +280,7 @@ describe("what is remembered", () => {
     expect(["a", "b", "c", "d"].filter((key) => pool.peek(key) !== undefined)).toEqual(["a", "c", "d"]);
   });
 
-  test("of one pool is not pushed out by a flood in another", async () => {
+  test("in one pool isn't evicted by a flood in another", async () => {
     const names = poolOf(10);
     await learn(".af registration 1", "21.50");
     for (let name = 0; name < 1000; name += 1)
@@ -289,7 +289,7 @@ describe("what is remembered", () => {
     expect(names.stats().entries).toBe(10);
   });
 
-  test("that was learned elsewhere counts from when it was asked", async () => {
+  test("and was learned elsewhere is as old as its request", async () => {
     const learned = (key: string, agoMs: number) =>
       pool.learn(key, { value: "1", askedMs: stamp() - agoMs, answeredMs: stamp() });
     await learned("a", 900);
@@ -304,7 +304,7 @@ describe("what is remembered", () => {
 });
 
 describe("the age of an answer", () => {
-  test("counts from the asking, not from the answer", async () => {
+  test("counts from the request, not from the answer", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load);
     await clock.advance(800);
@@ -320,7 +320,7 @@ describe("the age of an answer", () => {
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("past its bound on arrival: it is given to those who waited, and not remembered", async () => {
+  test("past its usable age on arrival: it is returned to waiting callers, and not stored", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load);
     await clock.advance(5001);
@@ -329,7 +329,7 @@ describe("the age of an answer", () => {
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("tells when it ends to be fresh, and then when it is gone", async () => {
+  test("says when it stops being fresh, and then when it stops being usable", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load);
     await clock.advance(500);
@@ -343,7 +343,7 @@ describe("the age of an answer", () => {
   });
 });
 
-test("nothing is shown past its bound, however long it would be fresh", async () => {
+test("nothing is returned past its usable age, even within its freshness", async () => {
   pool = createPool({
     entries: 10,
     freshness: () => ({ freshMs: 600_000, usableMs: 5000 }),
@@ -358,7 +358,7 @@ test("nothing is shown past its bound, however long it would be fresh", async ()
 });
 
 describe("of answers that overtake each other", () => {
-  test("the late one of an early question does not replace what was asked after it had left: the cautious one holds", async () => {
+  test("a late answer to an early request doesn't replace that to a later one: the more cautious one wins", async () => {
     const slow = new Source(stamp);
     const leaving = caller();
     const left = expect(pool.get("a", leaving, slow.load)).rejects.toThrow(ServiceError);
@@ -376,7 +376,7 @@ describe("of answers that overtake each other", () => {
     expect(pool.peek("b")).toMatchObject({ value: "taken", asOfMs: START, settled: false });
   });
 
-  test("one that was answered before the other was asked changes nothing, however late it is learned", async () => {
+  test("one that was answered before the other was requested changes nothing, however late it is learned", async () => {
     const early = factNow("taken", stamp);
     await learn("a", "available");
     await pool.learn("a", early);
@@ -407,7 +407,7 @@ describe("of answers that overtake each other", () => {
     expect(pool.fresh("a")?.unchangedSinceMs).toBe(kept?.answeredMs);
   });
 
-  test("the answer for those who waited is what holds, not what their load brought", async () => {
+  test("waiting callers get the winning fact, not the one that their load returned", async () => {
     const slow = new Source(stamp);
     const waiting = pool.get("a", caller(), slow.load);
     await clock.advance(10);
@@ -418,7 +418,7 @@ describe("of answers that overtake each other", () => {
 });
 
 describe("what is answered from memory elsewhere", () => {
-  test("is the same object until something else holds, and is counted when the caller says so", async () => {
+  test("is the same object until another fact replaces it, and is counted when the caller says so", async () => {
     await learn("a", "1");
     const kept = pool.fresh("a");
     expect(pool.fresh("a")).toBe(kept);
@@ -445,8 +445,8 @@ describe("what is answered from memory elsewhere", () => {
   });
 });
 
-describe("a caller who insists on when it was asked", () => {
-  test("is answered from memory only if it was asked since then", async () => {
+describe("a caller with `askedSinceMs`", () => {
+  test("is answered from memory only if the fact was requested since then", async () => {
     await learn("a", "1");
     const { askedMs } = pool.peek("a") ?? { askedMs: NaN };
     await clock.advance(500);
@@ -460,7 +460,7 @@ describe("a caller who insists on when it was asked", () => {
     await expect(next).resolves.toMatchObject({ value: "2", source: "miss" });
   });
 
-  test("gets no old value when asking fails, neither now nor while the failure is remembered", async () => {
+  test("gets no old value when the load fails, neither now nor while the failure is remembered", async () => {
     await learn("a", "1");
     await clock.advance(500);
     const askedSinceMs = 400;
@@ -469,7 +469,7 @@ describe("a caller who insists on when it was asked", () => {
     await expect(pool.get("a", caller(), failing)).resolves.toMatchObject({ value: "1", source: "hit" });
   });
 
-  test("is not served by a load that left too early, whenever its answer comes: it is asked once more", async () => {
+  test("isn't served by a load that was started too early, whenever it ends: another one is started", async () => {
     const source = new Source(stamp);
     const early = pool.get("a", caller(), source.load);
     await clock.advance(300);
@@ -484,7 +484,7 @@ describe("a caller who insists on when it was asked", () => {
     expect(source.asked).toBe(2);
   });
 
-  test("gets its own load's answer even where that says it was asked too early, instead of asking for ever", async () => {
+  test("accepts its own load's answer even if its stamp is too early, instead of loading forever", async () => {
     const early = factNow("1", stamp);
     const since = { askedSinceMs: stamp() };
     await expect(pool.get("a", caller(), () => Promise.resolve(early), since)).resolves.toMatchObject({
@@ -494,8 +494,8 @@ describe("a caller who insists on when it was asked", () => {
   });
 });
 
-describe("whoever takes an old value while it is renewed", () => {
-  test("has it at once, and one question goes on behind", async () => {
+describe("a caller that accepts a stale value during a refresh", () => {
+  test("gets it immediately, while one load continues in the background", async () => {
     await learn("a", "1");
     await clock.advance(2000);
     const source = new Source(stamp);
@@ -507,7 +507,7 @@ describe("whoever takes an old value while it is renewed", () => {
     await expect(ask()).resolves.toMatchObject({ value: "2", source: "hit" });
   });
 
-  test("keeps the old value when the renewal fails", async () => {
+  test("keeps the old value when the refresh fails", async () => {
     await learn("a", "1");
     await clock.advance(2000);
     const source = new Source(stamp);
@@ -518,7 +518,7 @@ describe("whoever takes an old value while it is renewed", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("waits where there is no value", async () => {
+  test("waits if there is no value", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load, { whileRevalidating: true });
     await source.answer("1");
@@ -527,7 +527,7 @@ describe("whoever takes an old value while it is renewed", () => {
 });
 
 describe("a purge", () => {
-  test("forgets everything, failures too, and tells how many values that was", async () => {
+  test("clears everything, failures too, and returns the number of values", async () => {
     await learn("a", "1");
     await learn("b", "1");
     await expect(pool.get("c", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
@@ -536,7 +536,7 @@ describe("a purge", () => {
     await expect(pool.get("c", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
   });
 
-  test("during a question: who waits is answered, nothing is remembered, later callers ask anew", async () => {
+  test("during a load: waiting callers get the answer, nothing is stored, and later callers start a new load", async () => {
     const before = new Source(stamp);
     const waiting = pool.get("a", caller(), before.load);
     pool.purge();
@@ -551,7 +551,7 @@ describe("a purge", () => {
     expect(pool.peek("a")?.value).toBe("new");
   });
 
-  test("an answer from before the purge that comes last does not push out the one from after it", async () => {
+  test("a late answer from before the purge doesn't replace the one from after it", async () => {
     const before = new Source(stamp);
     const waiting = pool.get("a", caller(), before.load);
     pool.purge();
@@ -561,7 +561,7 @@ describe("a purge", () => {
     expect(pool.peek("a")?.value).toBe("new");
   });
 
-  test("one who boarded before the purge and leaves after it does not disturb those who boarded later", async () => {
+  test("a caller that joined before the purge and leaves after it doesn't affect those who joined later", async () => {
     const before = new Source(stamp);
     const early = caller();
     const left = pool.get("a", early, before.load);
@@ -577,7 +577,7 @@ describe("a purge", () => {
     await waiting;
   });
 
-  test("keeps out a fact that was asked before it and is learned after it", async () => {
+  test("rejects a fact that was requested before it and is learned after it", async () => {
     const early = factNow("old", stamp);
     pool.purge();
     await pool.learn("a", early);
@@ -586,7 +586,7 @@ describe("a purge", () => {
     expect(pool.peek("a")?.value).toBe("new");
   });
 
-  test("keeps out a fact that was asked before it and answered after it", async () => {
+  test("rejects a fact that was requested before it and answered after it", async () => {
     const askedMs = stamp();
     pool.purge();
     await pool.learn("a", { value: "old", askedMs, answeredMs: stamp() });

@@ -56,7 +56,7 @@ const byAsking = (facts: readonly Fact<Status>[]): Fact<Status>[] =>
   [...facts].sort((a, b) => a.askedMs - b.askedMs);
 
 describe("the fact that holds", () => {
-  test("is the most cautious of those that no later one has replaced, and of equal ones the youngest", () => {
+  test("is the most cautious of those that no later one has replaced, and among equal ones the one requested last", () => {
     fc.assert(
       fc.property(inAnyOrder, ({ facts, order }) => {
         const { held, settled, standing } = weighAll(order);
@@ -91,7 +91,7 @@ describe("the fact that holds", () => {
     expect(weigh(evidence, fact("available", 5, 15), caution)).toBe(evidence);
   });
 
-  test("gives way to a fact asked after its answer, however cautious it is, and to none asked at the moment of its answer", () => {
+  test("is replaced by a fact requested after its answer, however cautious it is, but not by one requested at the moment of its answer", () => {
     expect(weighAll([fact("taken", 0, 10), fact("available", 11, 20)]).held.value).toBe("available");
     const together = weighAll([fact("taken", 0, 10), fact("available", 10, 20)]);
     expect(together).toMatchObject({ held: { value: "taken" }, settled: false });
@@ -116,7 +116,7 @@ describe("a run of equal answers", () => {
     }
   });
 
-  test("begins with an answer like the one that holds, and after every one that differs, whatever the order of arrival", () => {
+  test("starts with an answer equal to the current one, after every different one, whatever the order of arrival", () => {
     fc.assert(runs, { ...RUNS, numRuns: 3_000 });
   });
 
@@ -131,14 +131,14 @@ describe("a run of equal answers", () => {
     );
   });
 
-  test("is not made longer by an equal answer that arrives late: another one may have come between them", () => {
+  test("isn't extended by an equal answer that arrives late, since another one may lie between them", () => {
     const between = fact("taken", 20, 30);
     const { unchangedSinceMs } = weighAll([fact("available", 40, 50), between, fact("available", 0, 10)]);
     expect(unchangedSinceMs).toBe(50);
     expect(weighAll([fact("available", 40, 50), fact("available", 0, 10)]).unchangedSinceMs).toBe(50);
   });
 
-  test("is broken by a differing answer that arrives late and falls into it", () => {
+  test("is ended by a different answer that arrives late and falls into it", () => {
     const run = [fact("available", 0, 10), fact("available", 40, 50)];
     expect(weighAll(run).unchangedSinceMs).toBe(10);
     expect(weighAll([...run, fact("taken", 20, 30)])).toMatchObject({ held: run[1], unchangedSinceMs: 50 });

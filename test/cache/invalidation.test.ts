@@ -70,7 +70,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(own).toEqual([]);
   });
 
-  test("is in force here at once, under the mark given or one unlike any before it", async () => {
+  test("takes effect here immediately, with the given mark or one different from all before it", async () => {
     const here = await publisher();
     const marks = [here.mark()];
     for (let times = 0; times < 3; times += 1) {
@@ -94,7 +94,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["next"]);
   });
 
-  test("begins with the mark offered, where Redis has none, and with that of Redis where it has one", async () => {
+  test("starts with the offered mark if Redis has none, and with that of Redis if it has one", async () => {
     const first = open(await connect());
     const here = first.channel("words");
     here.offer("offered");
@@ -107,7 +107,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(other.mark()).toBe("offered");
   });
 
-  test("is not received by itself, also where it publishes twice in a row", async () => {
+  test("isn't received by its own replica, even if it publishes twice in a row", async () => {
     const here = await publisher();
     const own: unknown[] = [];
     here.subscribe(() => own.push(here.mark()));
@@ -124,7 +124,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(own).toEqual([]);
   });
 
-  test("at the same time as another one is followed by one mark that both act on", async () => {
+  test("at the same time as another one is followed by one mark that both receive", async () => {
     const [here, other] = [await subscriber(), await subscriber()];
     here.publish("mine");
     other.publish("theirs");
@@ -155,7 +155,7 @@ describeWithRedis("what one replica publishes", () => {
     expect([here.mark(), other.mark(), received]).toEqual(["news", "news", ["news"]]);
   });
 
-  test("reaches one that missed it, though that one is the first to find a Redis that has lost its memory", async () => {
+  test("reaches a replica that missed it, even if that one is the first to find an emptied Redis", async () => {
     const here = await publisher();
     const late = open(await connect());
     const other = late.channel("words");
@@ -184,7 +184,7 @@ describeWithRedis("what one replica publishes", () => {
     expect([words.mark(), names.mark()]).toEqual(["words-1", "names-1"]);
   });
 
-  test("is published once Redis is back, and reaches even those that no message reached, once", async () => {
+  test("is published once Redis is back, and reaches every replica exactly once, even without a message", async () => {
     const here = await publisher();
     await subscriber();
     await server.kill();
@@ -198,7 +198,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["1234"]);
   });
 
-  test("without Redis is published later in spite of what Redis says when it is back, and follows a mark that nobody here knew", async () => {
+  test("without Redis is published later whatever Redis contains, and follows a mark unknown here", async () => {
     const here = await publisher();
     const other = await subscriber();
     await server.kill();
@@ -212,7 +212,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(await server.command("GET", "af-storefront:mark:words")).toContain(here.mark());
   });
 
-  test("before a replica has found Redis is the first that it receives", async () => {
+  test("before a replica has reached Redis is the first that it receives", async () => {
     const here = await publisher();
     here.publish("1234");
     await opened[0]?.published();
@@ -223,7 +223,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["1234"]);
   });
 
-  test("isn't published again when Redis has lost its memory: the replicas set its mark again", async () => {
+  test("isn't published again when Redis is emptied: the replicas restore its mark", async () => {
     const here = await publisher();
     const other = await subscriber();
     const mark = here.mark();
@@ -235,7 +235,7 @@ describeWithRedis("what one replica publishes", () => {
     await until(() => received.length === 1, "the message");
   });
 
-  test("stands against garbage, which nobody acts on", async () => {
+  test("isn't replaced by garbage, which is ignored", async () => {
     const here = await publisher();
     const other = await subscriber();
     here.publish("1234");
@@ -251,7 +251,7 @@ describeWithRedis("what one replica publishes", () => {
     expect([here.mark(), other.mark(), received]).toEqual(["1234", "1234", ["1234"]]);
   });
 
-  test("isn't waited for longer than asked while Redis can't be reached", async () => {
+  test("isn't waited for longer than `withinMs` while Redis is unreachable", async () => {
     await server.kill();
     const link = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
     links.push(link);

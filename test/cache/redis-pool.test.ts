@@ -89,7 +89,7 @@ describeWithRedis("in a real Redis", () => {
       return claim;
     }
 
-    test("finds a fact under its own key and source alone, until its time is over", async () => {
+    test("finds a fact only under its own key and source, until it expires", async () => {
       expect(await at("a").write(FACT, 5_000)).toEqual([FACT]);
       expect(await at("a").read()).toEqual([FACT]);
       expect(await at("b").read()).toEqual([]);
@@ -98,20 +98,20 @@ describeWithRedis("in a real Redis", () => {
       expect(await at("a").read()).toEqual([]);
     });
 
-    test("names neither the key nor the source in Redis", async () => {
+    test("reveals neither the key nor the source in Redis", async () => {
       await at("kabul.af").write(FACT, 5_000);
       await claimed(at("kabul.af"));
       expect(await server.command("KEYS", "*")).not.toMatch(/kabul|here/);
     });
 
-    test("does not write what was learned while the source changed", async () => {
+    test("doesn't store a fact learned while the source changed", async () => {
       const key = at("a");
       source = "there";
       expect(await key.write(FACT, 5_000)).toEqual([]);
       expect(await server.command("DBSIZE")).toBe(":0\r\n");
     });
 
-    test("keeps the facts as long as the longest of those that were written", async () => {
+    test("expires with the last of its facts", async () => {
       await at("a").write(FACT, 50_000);
       await at("a").write({ value: "2", askedMs: 1_100, answeredMs: 1_300 }, 1_000);
       expect(await lifeMs(await factKey())).toBeGreaterThan(40_000);
@@ -140,14 +140,14 @@ describeWithRedis("in a real Redis", () => {
       expect(await at("a").read()).toEqual([]);
     });
 
-    test.each(unreadable)("takes a new fact in spite of %j", async (text) => {
+    test.each(unreadable)("accepts a new fact in place of %j", async (text) => {
       await at("a").write(FACT, 5_000);
       await server.command("SET", await factKey(), text);
       expect(await at("a").write(FACT, 5_000)).toContainEqual(FACT);
       expect(await at("a").read()).toContainEqual(FACT);
     });
 
-    test("gives a claim to one, keeps it alive while that one lives, and frees it when it is released", async () => {
+    test("gives a claim to one replica, keeps it alive while that one lives, and ends it when it is released", async () => {
       const claim = await claimed(at("a"));
       expect(await at("a").claim()).toBeNull();
       const key = await claimKey();
@@ -163,7 +163,7 @@ describeWithRedis("in a real Redis", () => {
       await (await claimed(at("a"))).release();
     });
 
-    test("does not take away a claim that has gone to another one meanwhile", async () => {
+    test("doesn't release a claim that another replica has taken in the meantime", async () => {
       const late = await claimed(at("a"));
       await server.command("DEL", await claimKey());
       const next = await claimed(at("a"));
@@ -173,7 +173,7 @@ describeWithRedis("in a real Redis", () => {
       await next.release();
     });
 
-    test("is not there before its pool's mark is known, nor while Redis is gone", async () => {
+    test("is unavailable before its pool's mark is known and while Redis is unreachable", async () => {
       const invalidation = createInvalidation(link, clock);
       const shared = replica(invalidation.channel("words"));
       expect(shared.at("a")).toBeNull();
@@ -185,7 +185,7 @@ describeWithRedis("in a real Redis", () => {
       invalidation.close();
     });
 
-    test("does not find after a purge what was written before it, nor what was on its way", async () => {
+    test("doesn't find facts after a purge that were written before it or on their way", async () => {
       const invalidation = createInvalidation(link, clock);
       const shared = replica(invalidation.channel("words"));
       await invalidation.known(1_000);
@@ -199,7 +199,7 @@ describeWithRedis("in a real Redis", () => {
   });
 
   describe("a fact of another replica", () => {
-    test("has its interval widened by what clocks may differ; one's own is exact", async () => {
+    test("has its interval widened by the clock tolerance; one's own is exact", async () => {
       const [here, there] = [replica(), replica()];
       await keyOf("a", here).write(FACT, 5_000);
       expect(await keyOf("a", here).read()).toEqual([FACT]);
@@ -222,7 +222,7 @@ describeWithRedis("in a real Redis", () => {
       ]);
     });
 
-    test("is never younger than now, where its clock is ahead, and ignored where it is ahead by more than clocks may differ", async () => {
+    test("is never in the future if its clock is ahead, and is ignored if its clock is too far ahead", async () => {
       const ahead = new FakeClock(clock.now() + 2 * CLOCKS_DIFFER_MS);
       const there = replica(null, ahead);
       const here = replica();
@@ -326,7 +326,7 @@ describeWithRedis("in a real Redis", () => {
       );
     });
 
-    test("their times in Redis enclose the ones they had", async () => {
+    test("their intervals in Redis contain the original ones", async () => {
       await keyOf("a", replica()).write({ value: "1", askedMs: 1_000.7, answeredMs: 1_200.2 }, 5_000);
       expect(await server.command("GET", await factKey())).toContain(String(wallMs(1_000)));
       expect(await server.command("GET", await factKey())).toContain(String(wallMs(1_201)));
@@ -334,7 +334,7 @@ describeWithRedis("in a real Redis", () => {
   });
 
   describe("a purge", () => {
-    test("keeps a load under way out of every pool, whether it is remembered or learned", async () => {
+    test("keeps the result of a load in flight out of every pool", async () => {
       const invalidation = [createInvalidation(link, clock), createInvalidation(link, clock)];
       const [one, two] = invalidation.map((each) => poolOf(replica(each.channel("words"))));
       if (one === undefined || two === undefined) throw new Error("two replicas");

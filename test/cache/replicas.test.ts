@@ -146,8 +146,8 @@ function addAsked(value: string, agoMs: number): void {
   point.add("a", { value, askedMs, answeredMs: askedMs + 0.000_05 });
 }
 
-describe("a question that two replicas have at once", () => {
-  test("is asked by one, and the other has its answer soon after", async () => {
+describe("a load that two replicas need at the same time", () => {
+  test("is made by one, and the other has its answer soon after", async () => {
     const first = Array.from({ length: 20 }, () => ask(one));
     await settle();
     const second = Array.from({ length: 20 }, () => ask(two));
@@ -162,7 +162,7 @@ describe("a question that two replicas have at once", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("is asked by the other as soon as the first one has failed, and by no two at once", async () => {
+  test("is made by the other as soon as the first one has failed, and never by both at once", async () => {
     const first = expect(ask(one)).rejects.toBe(NO_QUOTA);
     await settle();
     const second = ask(two);
@@ -175,7 +175,7 @@ describe("a question that two replicas have at once", () => {
     await expect(second).resolves.toMatchObject({ value: "1", source: "miss" });
   });
 
-  test("is asked by the other a second after the first one has died", async () => {
+  test("is made by the other a second after the first one has died", async () => {
     let alive = true;
     const dying = poolAt(point.pool(() => alive));
     ask(dying).catch(() => undefined);
@@ -190,7 +190,7 @@ describe("a question that two replicas have at once", () => {
     await expect(second).resolves.toMatchObject({ value: "1" });
   });
 
-  test("is asked by the other in spite of the first after ten seconds", async () => {
+  test("is made by the other as well after ten seconds", async () => {
     ask(one).catch(() => undefined);
     await settle();
     const second = ask(two);
@@ -202,7 +202,7 @@ describe("a question that two replicas have at once", () => {
     await expect(second).resolves.toMatchObject({ value: "1" });
   });
 
-  test("is asked at once by who must know now, also in the name of those who wait already", async () => {
+  test("is made immediately for a caller that can't wait, and serves those who wait already", async () => {
     ask(one).catch(() => undefined);
     await settle();
     const patient = ask(two);
@@ -216,7 +216,7 @@ describe("a question that two replicas have at once", () => {
     await expect(urgent).resolves.toMatchObject({ value: "1" });
   });
 
-  test("is followed no longer when those who wait for it have gone", async () => {
+  test("is no longer polled for when its callers have left", async () => {
     ask(one).catch(() => undefined);
     await settle();
     const leaving = caller();
@@ -233,7 +233,7 @@ describe("a question that two replicas have at once", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("that its leader's callers have left is taken over without delay", async () => {
+  test("is taken over without delay when the callers of the first replica leave", async () => {
     const leaving = caller();
     const gone = expect(
       one.get(
@@ -257,7 +257,7 @@ describe("a question that two replicas have at once", () => {
     await expect(second).resolves.toMatchObject({ value: "1", source: "miss" });
   });
 
-  test("never has two askers at once, nor a second one after an answer, whoever comes, goes and fails", async () => {
+  test("is never made twice at once, nor again after an answer, whoever joins, leaves or fails", async () => {
     const happening = fc.record({
       atMs: fc.integer({ min: 0, max: 2_000 }),
       replica: fc.integer({ min: 0, max: 3 }),
@@ -331,7 +331,7 @@ describe("a question that two replicas have at once", () => {
   });
 });
 
-describe("what another replica has learned", () => {
+describe("a fact of another replica", () => {
   test("is answered as a hit, and from memory after that", async () => {
     await learn(one, "1");
     await clock.advance(500);
@@ -342,7 +342,7 @@ describe("what another replica has learned", () => {
     expect(source.asked).toBe(0);
   });
 
-  test("counts from when it was true, and is asked for anew when it is not fresh any more", async () => {
+  test("is as old as its request, and is loaded again when it is no longer fresh", async () => {
     addAsked("old", FRESH_MS + 1);
     const answer = ask(two);
     await settle();
@@ -351,7 +351,7 @@ describe("what another replica has learned", () => {
     await expect(answer).resolves.toMatchObject({ value: "new", source: "miss" });
   });
 
-  test("is shown as stale when the upstream cannot be asked, up to its bound", async () => {
+  test("is returned as stale while the load fails, up to its usable age", async () => {
     addAsked("old", 59_000);
     const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
     await expect(two.get("a", caller(), failing)).resolves.toMatchObject({
@@ -365,7 +365,7 @@ describe("what another replica has learned", () => {
     await expect(two.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
   });
 
-  test("is not shown beyond its bound, however long it would be fresh", async () => {
+  test("isn't returned past its usable age, even within its freshness", async () => {
     two = poolAt(point.pool(), { freshness: () => ({ freshMs: 600_000, usableMs: USABLE_MS }) });
     addAsked("old", USABLE_MS + 1);
     const answer = ask(two);
@@ -375,14 +375,14 @@ describe("what another replica has learned", () => {
     await expect(answer).resolves.toMatchObject({ value: "new" });
   });
 
-  test("does not replace what is newer here", async () => {
+  test("doesn't replace a newer fact here", async () => {
     await learn(one, "new");
     addAsked("old", 10_000);
     await expect(one.consult("a")).resolves.toMatchObject({ value: "new" });
     expect(one.peek("a")?.value).toBe("new");
   });
 
-  test("can be consulted without a question to the upstream, also when it is newer than what is known here", async () => {
+  test("can be consulted without a load, also if it is newer than the fact here", async () => {
     await expect(two.consult("a")).resolves.toBeUndefined();
     await learn(two, "1");
     await clock.advance(100);
@@ -391,7 +391,7 @@ describe("what another replica has learned", () => {
     expect(two.peek("a")?.value).toBe("2");
   });
 
-  test("is no answer for who needs to know anew, unless it is new enough", async () => {
+  test("isn't used for a caller with `askedSinceMs`, unless it is recent enough", async () => {
     await learn(one, "1");
     await clock.advance(6_000);
     const anew = ask(two, within(5_000));
@@ -403,7 +403,7 @@ describe("what another replica has learned", () => {
     await expect(ask(again, within(5_000))).resolves.toMatchObject({ value: "2", source: "hit" });
   });
 
-  test("is new enough for who needs to know anew when it was learned while that one waited", async () => {
+  test("is recent enough for such a caller if it was learned while the caller waited", async () => {
     await learn(two, "old");
     await clock.advance(1_000);
     ask(one, within(0)).catch(() => undefined);
@@ -416,7 +416,7 @@ describe("what another replica has learned", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("does not serve a caller who insists on a question that left after the one it was learned with", async () => {
+  test("isn't used for a caller whose `askedSinceMs` is later than its request", async () => {
     ask(one).catch(() => undefined);
     await settle();
     await clock.advance(100);
@@ -429,7 +429,7 @@ describe("what another replica has learned", () => {
     await expect(insisting).resolves.toMatchObject({ value: "new", source: "miss" });
   });
 
-  test("is not given to who joined later and needs a newer one", async () => {
+  test("isn't returned to a caller that joined later and needs a newer one", async () => {
     await learn(one, "1");
     await clock.advance(6_000);
     const anyAge = ask(two);
@@ -444,7 +444,7 @@ describe("what another replica has learned", () => {
   });
 });
 
-describe("of answers that two replicas have at once", () => {
+describe("of answers that two replicas get at the same time", () => {
   const early = { value: "available", askedMs: 10, answeredMs: 20 };
   const late = { value: "taken", askedMs: 30, answeredMs: 40 };
   const across = { value: "available", askedMs: 35, answeredMs: 60 };
@@ -469,7 +469,7 @@ describe("of answers that two replicas have at once", () => {
       await expect(pool.consult("a")).resolves.toMatchObject({ value: "taken", settled: false });
   });
 
-  test("the one whose load brought what no longer holds answers with what another replica knows", async () => {
+  test("a replica whose load returned an outdated fact answers with that of another replica", async () => {
     two = poolAt(point.pool(undefined, 5));
     const waiting = ask(two);
     await clock.advance(20);
@@ -480,21 +480,21 @@ describe("of answers that two replicas have at once", () => {
     await expect(waiting).resolves.toMatchObject({ value: "taken", settled: false, source: "miss" });
   });
 
-  test("learning resolves once what the others know is known here", async () => {
+  test("learning resolves once the facts of the others are known here", async () => {
     await one.learn("a", late);
     await two.learn("a", early);
     expect(two.peek("a")).toMatchObject({ value: "taken" });
   });
 
-  test("learning never fails for want of the others", async () => {
+  test("learning never fails because of the others", async () => {
     point.broken = true;
     await one.learn("a", late);
     expect(one.peek("a")).toMatchObject({ value: "taken" });
   });
 });
 
-describe("where nobody can be met", () => {
-  test("each replica asks for itself, at once", async () => {
+describe("without the shared store", () => {
+  test("each replica loads for itself immediately", async () => {
     point.broken = true;
     const answers = [ask(one), ask(two)];
     await settle();
@@ -504,7 +504,7 @@ describe("where nobody can be met", () => {
     await expect(one.consult("a")).resolves.toMatchObject({ value: "1" });
   });
 
-  test("who waits for another replica asks at once when the meeting point breaks", async () => {
+  test("a caller that waits for another replica loads immediately when the shared store fails", async () => {
     ask(one).catch(() => undefined);
     await settle();
     const second = ask(two);
@@ -518,7 +518,7 @@ describe("where nobody can be met", () => {
 });
 
 describe("a purge", () => {
-  test("on one replica is one on all, and what was learned before is not found by anyone", async () => {
+  test("on one replica applies to all, and facts from before it are never found", async () => {
     await learn(one, "1");
     await ask(two);
     expect(one.purge()).toBe(1);
@@ -531,7 +531,7 @@ describe("a purge", () => {
     for (const answer of answers) await expect(answer).resolves.toMatchObject({ value: "2" });
   });
 
-  test("keeps out what was just being looked up", async () => {
+  test("rejects a fact that was just being read", async () => {
     addAsked("old", 0);
     const early = ask(two);
     one.purge();
@@ -539,7 +539,7 @@ describe("a purge", () => {
     expect(two.peek("a")).toBeUndefined();
   });
 
-  test("keeps out an answer that was on its way", async () => {
+  test("rejects an answer that was on its way", async () => {
     const early = ask(one);
     await settle();
     two.purge();
@@ -553,7 +553,7 @@ describe("a purge", () => {
     await expect(ask(one)).resolves.toMatchObject({ value: "new", source: "hit" });
   });
 
-  test("keeps out a load under way, from the pool that loads, from all others, and from what is learned", async () => {
+  test("rejects the result of a load in flight, in the pool that loads, in all others, and when learned", async () => {
     const waiting = ask(one);
     await settle();
     const early = { value: "old", askedMs: stamp(), answeredMs: stamp() };
@@ -569,7 +569,7 @@ describe("a purge", () => {
   });
 });
 
-test("a caller who joined a load that only its starter's limit refused asks for itself", async () => {
+test("a caller that joined a load refused only by its starter's limit starts its own", async () => {
   const refused = expect(one.get("a", caller(), () => Promise.reject(TOO_MANY))).rejects.toBe(TOO_MANY);
   const joined = ask(one);
   await refused;

@@ -17,12 +17,12 @@ test("every requirement is held by tests that exist", () => {
 });
 
 test.each([
-  ["src/http/edge/connection.ts", /MOST_OUTSTANDING = (\d+)/, /at most (\d+) requests outstanding/],
-  ["src/http/edge/connection.ts", /LINGER_MS = (\d+)_000/, /ending has (\d+) s/],
+  ["src/http/edge/connection.ts", /MAX_OUTSTANDING = (\d+)/, /at most (\d+) outstanding requests/],
+  ["src/http/edge/connection.ts", /LINGER_MS = (\d+)_000/, /ending connection has (\d+) s/],
   ["src/http/edge/token-guesses.ts", /WRONG_PER_MINUTE = (\d+)/, /After (\d+) wrong tokens/],
   ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
   ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
-  ["src/logger.ts", /MOST_WAITING_BYTES = (\d+) /, /at most (\d+) MB of log/],
+  ["src/logger.ts", /MAX_BUFFERED_BYTES = (\d+) /, /at most (\d+) MB of log lines/],
 ])("a figure is the one of %s: %s", (path, inCode, inText) => {
   expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]);
 });

@@ -53,10 +53,10 @@ describe("an address of Redis", () => {
     ["127.0.0.1:6379", "must be redis://"],
     ["redis://:secret@", "must be redis://"],
     ["redis://secret@127.0.0.1:99999", "port"],
-    ["redis://:secret@127.0.0.1/cache", "number of a database"],
+    ["redis://:secret@127.0.0.1/cache", "database number"],
     ["redis://:secret@a:1,b:2", "one host"],
     ["redis+cluster://:secret@a:1,b:2", "is a Redis Cluster"],
-    ["redis+sentinel://:secret@a:1,b:2", "name that the sentinels know"],
+    ["redis+sentinel://:secret@a:1,b:2", "name of the Redis"],
     ["redis://:secret%zz@127.0.0.1", "percent-encoded"],
     ["redis://:secret@127.0.0.1?tls=true", "must be redis://"],
   ])("%s is refused, without being quoted", (text, problem) => {

@@ -247,7 +247,7 @@ describe("whatever was seen", () => {
     );
   });
 
-  test("what is asked again is unsettled, doubtful or the older one", () => {
+  test("the price to request again is unsettled, doubtful or the older one", () => {
     fc.assert(
       fc.property(check, observation, (seen, quote) => {
         const verdict = judge(seen, quote);
@@ -259,7 +259,7 @@ describe("whatever was seen", () => {
     );
   });
 
-  test("no trusted, settled pair of equal prices is asked again", () => {
+  test("a trusted, settled pair of equal prices is never requested again", () => {
     fc.assert(
       fc.property(check, observation, wholesale, (seen, quote, price) => {
         const sure = { settled: true, isTrusted: true, wholesale: price };

@@ -214,7 +214,7 @@ const priceUnder = (
 ) => priceOf(configOf(pricing, { promotions }), "10.00", { premium: false, atMs });
 
 describe("a promotion", () => {
-  test("takes its percentage off and says what the regular price is and until when", () => {
+  test("takes its percentage off, and returns the regular price and its end", () => {
     expect(priceUnder([promotion("10")])).toMatchObject({
       price: { amount: "13.50" },
       promotion: { id: "nowruz", regular: { amount: "15.00" }, until: "2026-03-21T00:00:01.000Z" },
@@ -237,7 +237,7 @@ describe("a promotion", () => {
     });
   });
 
-  test("that lowers nothing is not shown", () => {
+  test("that lowers nothing isn't shown", () => {
     expect(amounts(priceUnder([promotion("10")], NOW, { minMargin: "2.00" }))).toEqual({
       price: "12.00",
       floor: "12.00",
@@ -290,20 +290,20 @@ const rows = (...pairs: (readonly [string, string, string?])[]) =>
   }));
 
 describe("the warning about a constant mark-up", () => {
-  test("comes when retail is nearly the same multiple of wholesale everywhere", () => {
+  test("appears if retail is nearly the same multiple of wholesale everywhere", () => {
     expect(marginWarnings(rows(["10.00", "12.50"], ["20.00", "25.10"], ["31.00", "38.75"]))).toEqual([
-      expect.stringContaining("divide back"),
+      expect.stringContaining("can calculate the others"),
     ]);
   });
 
-  test("does not come from a spread of one percent or more, nor from few prices", () => {
+  test("doesn't appear with a spread of one percent or more, or with few prices", () => {
     expect(marginWarnings(rows(["10.00", "10.00"], ["10.00", "10.10"], ["10.00", "10.05"]))).toEqual([]);
     expect(marginWarnings(rows(["10.00", "10.00"], ["10.00", "10.09"], ["10.00", "10.05"]))).toHaveLength(1);
     expect(marginWarnings(rows(["10.00", "12.50"], ["20.00", "25.00"]))).toEqual([]);
     expect(marginWarnings([])).toEqual([]);
   });
 
-  test("looks at each pair of currencies by itself", () => {
+  test("considers each pair of currencies separately", () => {
     const mixed = rows(["10.00", "12.50"], ["20.00", "25.00"], ["30.00", "2625", "AFN"]);
     expect(marginWarnings(mixed)).toEqual([]);
   });

@@ -103,7 +103,7 @@ describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "s
       expect([before, after].map(epochs.isDoubtful)).toEqual([true, true]);
     });
 
-    test("leaves a question under way to the epoch that it ends", () => {
+    test("labels a request in flight with the epoch that it ends", () => {
       const askedMs = stamp();
       epochs.end(evidence);
       const answered = { epoch: epochs.of(askedMs), askedMs };
@@ -112,13 +112,13 @@ describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "s
       expect(epochs.isDoubtful({ epoch: epochs.of(askedMs), askedMs })).toBe(true);
     });
 
-    test("may itself be put into the epoch that it begins", () => {
+    test("can itself be labelled with the epoch that it starts", () => {
       const askedMs = stamp();
       epochs.end(evidence);
       expect(epochs.isDoubtful({ epoch: epochs.current(), askedMs })).toBe(false);
     });
 
-    test("is kept for staff with its moment for a day, newest first, and reported to those who listen", () => {
+    test("is listed for staff with its time for a day, newest first, and reported to listeners", () => {
       let calls = 0;
       epochs.onChange(() => (calls += 1));
       const changes = epochs.changes();
@@ -144,7 +144,7 @@ describe("the epochs ended", () => {
     expect(epochs.ended()).toHaveLength(50);
   });
 
-  test("never come again: no two epochs have one name", () => {
+  test("never return: no two epochs have the same mark", () => {
     const names = new Set([epochs.current()]);
     for (const evidence of [QUOTE, QUOTE, PURGE, PURGE, QUOTE]) {
       epochs.end(evidence);
@@ -164,7 +164,7 @@ describe("the epochs ended", () => {
 });
 
 describe("the tier", () => {
-  test("ends the epoch when it is another than before, and only then", () => {
+  test("ends the epoch if it has changed, and only then", () => {
     expect(epochs.tier()).toBeNull();
     epochs.noteTier("gold");
     const before = asked();
@@ -177,7 +177,7 @@ describe("the tier", () => {
     expect(epochs.ended()).toEqual([{ evidence: { kind: "tier", from: "gold", to: "silver" }, atMs: START }]);
   });
 
-  test("that comes back ends an epoch again, and brings no earlier price back", () => {
+  test("that changes back ends an epoch again, and restores no earlier price", () => {
     epochs.noteTier("gold");
     const gold = asked();
     epochs.noteTier("silver");
@@ -211,7 +211,7 @@ describe("saved prices", () => {
     expect(epochs.ended()).toEqual([]);
   });
 
-  test("stay doubtful when the tier is another one, which ends their epoch", () => {
+  test("stay doubtful if the tier has changed, which ends their epoch", () => {
     restart("gold");
     epochs.noteTier("silver");
     expect(epochs.awaitsTier()).toBe(false);
@@ -244,7 +244,7 @@ describe("saved prices", () => {
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
 
-  test("are none where nothing was saved", () => {
+  test("don't exist if nothing was saved", () => {
     expect(epochs.awaitsTier()).toBe(false);
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
@@ -262,7 +262,7 @@ describe("of two replicas", () => {
     for (const replica of [one, two]) replica.resume(null);
   });
 
-  test("the prices of one may decide on the other, until either has evidence against them", () => {
+  test("the prices of one are trusted on the other, until either has evidence against them", () => {
     const price = asked(one);
     expect(two.isDoubtful(price)).toBe(false);
     one.end(QUOTE);
@@ -273,7 +273,7 @@ describe("of two replicas", () => {
     expect(two.isDoubtful(after)).toBe(false);
   });
 
-  test("the one that receives the evidence notes it, tells those who listen, and gives up its questions under way", () => {
+  test("the one that receives the evidence records it, notifies listeners, and distrusts its requests in flight", () => {
     let calls = 0;
     two.onChange(() => (calls += 1));
     const askedMs = stamp();
@@ -286,7 +286,7 @@ describe("of two replicas", () => {
     expect(two.isDoubtful(asked(two))).toBe(false);
   });
 
-  test("a price of the new epoch is doubtful where its beginning isn't known yet, and not after that", () => {
+  test("a price of the new epoch is doubtful until the replica knows about that epoch", () => {
     one.end(QUOTE);
     const price = asked(one);
     expect(two.isDoubtful(price)).toBe(true);
@@ -359,7 +359,7 @@ describe("of two replicas", () => {
     expect(three.ended()).toEqual([]);
   });
 
-  test("one that receives its first mark before it has started notes no end of an epoch", () => {
+  test("one that receives its first mark before it has started records no end of an epoch", () => {
     const three = epochsOn(wire.channel(null));
     one.end(PURGE);
     wire.deliver();
@@ -368,7 +368,7 @@ describe("of two replicas", () => {
     expect(three.isDoubtful(asked(one))).toBe(false);
   });
 
-  test("one that finds Redis after its start, and without an epoch, keeps its own", () => {
+  test("one that finds an empty Redis after its start keeps its own epoch", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
     three.resume(null);
@@ -379,7 +379,7 @@ describe("of two replicas", () => {
     expect(three.isDoubtful(price)).toBe(true);
   });
 
-  test("one that finds Redis after its start, and another epoch in it, doubts its prices, and says so", () => {
+  test("one that finds another epoch in Redis after its start doubts its prices, and logs it", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
     three.resume(null);

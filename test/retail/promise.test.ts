@@ -36,7 +36,7 @@ function line(retail: string, wholesale: string, more: Partial<PromisedLine> = {
   };
 }
 
-function desk(keys: Secret | null = { current: () => key }) {
+function setup(keys: Secret | null = { current: () => key }) {
   const clock = new FakeClock();
   const log: string[] = [];
   return {
@@ -65,8 +65,8 @@ function verified(promises: Promises, jws: string, clock: FakeClock) {
 }
 
 describe("a promise", () => {
-  test("names its key, its time and the lines as they were shown, and nothing else", async () => {
-    const { promises, clock } = desk();
+  test("contains its key id, its times and the lines as they were shown, and nothing else", async () => {
+    const { promises, clock } = setup();
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
     const [published] = promises.publicKeys().keys;
     expect(decoded(jws, 0)).toEqual({ alg: "EdDSA", kid: published?.kid, typ: "price-promise+jwt" });
@@ -89,8 +89,8 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).resolves.toMatchObject({ payload: { currency: "USD" } });
   });
 
-  test("is over at the second told", async () => {
-    const { promises, clock } = desk();
+  test("expires at the second that it names", async () => {
+    const { promises, clock } = setup();
     await clock.advance(999);
     const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
     await clock.advance(validUntilMs - clock.now() - 1);
@@ -99,8 +99,8 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).rejects.toThrow(/exp/);
   });
 
-  test("does not hold with any digit changed", async () => {
-    const { promises, clock } = desk();
+  test("is invalid with any digit changed", async () => {
+    const { promises, clock } = setup();
     const { jws } = await signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
     const [head, body = "", signature] = jws.split(".");
     const text = Buffer.from(body, "base64url").toString("utf8");
@@ -113,13 +113,13 @@ describe("a promise", () => {
     }
   });
 
-  test("tells nothing of wholesale: what costs more or less, premium or not, is promised in the same words", async () => {
+  test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", async () => {
     const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
     const cost = fc.record({ wholesale: amount, premium: fc.boolean() });
     const item = fc.record({ retail: amount, one: cost, other: cost });
     await fc.assert(
       fc.asyncProperty(fc.array(item, { minLength: 1, maxLength: 20 }), async (items) => {
-        const { promises } = desk();
+        const { promises } = setup();
         const of = async (which: "one" | "other") => {
           const lines = items.map(({ retail, [which]: { wholesale, premium } }) =>
             line(retail, wholesale, { premium }),
@@ -136,16 +136,16 @@ describe("a promise", () => {
     );
   });
 
-  test("is not made of nothing, nor without a key", async () => {
-    expect(await desk().promises.sign([], VALID_MS)).toBeNull();
-    const without = desk(null);
+  test("isn't signed without lines or without a key", async () => {
+    expect(await setup().promises.sign([], VALID_MS)).toBeNull();
+    const without = setup(null);
     expect(await without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
     expect(without.promises.publicKeys()).toEqual({ keys: [] });
     expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
   });
 
-  test("is remembered with its wholesale until it is over, and the oldest is forgotten when there are too many", async () => {
-    const { promises, clock } = desk();
+  test("is kept with its wholesale prices until it expires, and the oldest is dropped when there are too many", async () => {
+    const { promises, clock } = setup();
     const first = await signed(promises, line("26.99", "20.21"));
     const id = String(decoded(first.jws, 1)["jti"]);
     expect((await promises.find(id))?.lines).toEqual([line("26.99", "20.21")]);
@@ -162,29 +162,29 @@ describe("a promise", () => {
 
 describe("the keys", () => {
   test("are named by their RFC 7638 thumbprint", async () => {
-    for (const published of desk().promises.publicKeys().keys)
+    for (const published of setup().promises.publicKeys().keys)
       expect(published.kid).toBe(await calculateJwkThumbprint({ ...published }));
   });
 
   test("can be several: the first signs, the others, private or public, are only published", async () => {
     const [next, last] = [newPromiseKey(), newPromiseKey()];
     const lastPublic = createPublicKey(last).export({ type: "spki", format: "pem" }).toString();
-    const { promises } = desk({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
+    const { promises } = setup({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
     const { keys } = promises.publicKeys();
     expect(keys).toHaveLength(3);
     expect(JSON.stringify(keys)).not.toContain('"d"');
     expect(decoded((await signed(promises, line("26.99", "20.21"))).jws, 0)["kid"]).toBe(keys[0]?.kid);
-    const alone = desk({ current: () => last }).promises.publicKeys().keys;
+    const alone = setup({ current: () => last }).promises.publicKeys().keys;
     expect(keys[2]).toEqual(alone[0]);
   });
 
-  test("may stand in one line, with \\n for line breaks", () => {
+  test("can be on one line, with \\n for line breaks", () => {
     expect(parsePromiseKeys(key.replaceAll("\n", "\\n"))).toMatchObject({ ok: true });
   });
 
-  test("that were replaced stay published as long as a promise of theirs holds", async () => {
+  test("that were replaced stay published as long as one of their promises is valid", async () => {
     let text = key;
-    const { promises, clock, log } = desk({ current: () => text });
+    const { promises, clock, log } = setup({ current: () => text });
     const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
     const [former] = kids();
     const last = await signed(promises, line("26.99", "20.21"));
@@ -202,9 +202,9 @@ describe("the keys", () => {
     expect(log.join()).toContain("promise.key.changed");
   });
 
-  test("that cannot be read leave the last good ones in force, told once and without a word of theirs", async () => {
+  test("that can't be parsed leave the last good ones in use, and are logged once without being quoted", async () => {
     let text = key;
-    const { promises, log } = desk({ current: () => text });
+    const { promises, log } = setup({ current: () => text });
     const before = promises.publicKeys();
     text = `${key.slice(0, 60)}\n-----END PRIVATE KEY-----`;
     await signed(promises, line("26.99", "20.21"));
@@ -221,8 +221,8 @@ describe("the keys", () => {
     passphrase: "open",
   });
   test.each<[string, string, RegExp]>([
-    ["no key at all", "a text", /must hold an Ed25519 private key/],
-    ["half a key", key.slice(0, 70), /must hold an Ed25519 private key/],
+    ["no key at all", "a text", /must contain an Ed25519 private key/],
+    ["half a key", key.slice(0, 70), /must contain an Ed25519 private key/],
     ["one of another kind", ec.privateKey.export(pem).toString(), /key 1 must be an Ed25519 key/],
     ["one of X25519", generateKeyPairSync("x25519").privateKey.export(pem).toString(), /key 1 must be an Ed/],
     [
@@ -242,7 +242,7 @@ describe("the keys", () => {
     if (body !== "") expect(faults[0]).not.toContain(body);
   });
 
-  test("are made by npm run promise-key, with words of use apart from them", () => {
+  test("are created by npm run promise-key, with instructions on stderr", () => {
     const command = fileURLToPath(new URL("../../dist/keys/promise-key.js", import.meta.url));
     const text = execFileSync(process.execPath, [command], { encoding: "utf8", stdio: "pipe" });
     expect(text).toMatch(/^-----BEGIN PRIVATE KEY-----\n[^-]+-----END PRIVATE KEY-----\n$/);

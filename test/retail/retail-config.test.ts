@@ -148,7 +148,7 @@ function suggesting(suggestions: string): string {
   return `${CONTRACT_EXAMPLE}suggestions: ${suggestions}\n`;
 }
 
-test("suggestions are prefixes and suffixes in any script, six of a search unless told otherwise", () => {
+test("suggestions are prefixes and suffixes in any script, six per search by default", () => {
   expect(configOf(suggesting("{ prefixes: [my], suffixes: [-af, آنلاین] }")).suggestions).toEqual({
     prefixes: ["my"],
     suffixes: ["-af", "آنلاین"],
@@ -233,7 +233,7 @@ describe("a fault", () => {
     expect(faults).toHaveLength(1);
   });
 
-  test("that leaves others behind is told first", () => {
+  test("that causes others is reported first", () => {
     expect(changed(["match: {}", "match: { tld: .de }"])[0]).toBe(
       "rules[1].match.tld: is not in the catalog",
     );
@@ -268,7 +268,7 @@ describe("a fault", () => {
     ]);
   });
 
-  test("does not hide another one", () => {
+  test("doesn't hide another one", () => {
     expect(
       changed(
         ["currency: USD", "currency: DOLLAR"],
@@ -313,7 +313,7 @@ describe("a fault", () => {
     for (const fault of faults) expect(fault).not.toContain("\n");
   });
 
-  test("is told once when everything is missing", () => {
+  test("is reported once when everything is missing", () => {
     expect(faultsOf("{}")).toEqual(["currency: is missing", "catalog: is missing", "rules: is missing"]);
   });
 });

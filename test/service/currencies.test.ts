@@ -127,7 +127,7 @@ describe("a currency with a rate, but another one than the known prices have", (
     expect(told("price.not.formed")).toBe(1);
   });
 
-  test("in quotes leaves the known prices as they are, until staff have all of them asked for anew", async () => {
+  test("in quotes leaves the known prices unchanged until staff purge them", async () => {
     await start('{ USD: "1", EUR: "1.1" }');
     inEuro("quote");
     await later(() => told("prices.currency.changed") >= 2);

@@ -56,7 +56,7 @@ describeWithRedis("a promise in a fleet", () => {
     await fleet.redis.kill();
     const jti = await promisedBy(maker);
     await until(
-      async () => problemOf(await lookedUp(other, jti)).detail.includes("Redis is gone"),
+      async () => problemOf(await lookedUp(other, jti)).detail.includes("Redis is unreachable"),
       "the admission",
     );
     await fleet.redis.start();

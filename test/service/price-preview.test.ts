@@ -46,7 +46,7 @@ test("the file in effect would change nothing", async () => {
   expect(prices.map(({ change }) => change)).toEqual(["same", "same", "same", "same", "same"]);
 });
 
-test("other rules show every price now and then, with its margin; nothing changes and nothing is asked", async () => {
+test("other rules show the current and new price and margin of every term, without any change or call", async () => {
   const calls = service.calls();
   const before = await service.ask("/v1/prices");
   const { prices, sections } = await preview(RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
@@ -64,7 +64,7 @@ test("other rules show every price now and then, with its margin; nothing change
   expect(service.calls()).toBe(calls);
 });
 
-test("what would be added or removed says so; an unknown wholesale price is a warning, not a call", async () => {
+test("added and removed terms are marked; an unknown wholesale price is a warning, not a call", async () => {
   const calls = service.calls();
   const { prices, warnings } = await preview(
     RETAIL.replace("renewal: [1], transfer: [1]", "renewal: [1, 3]"),
@@ -80,7 +80,7 @@ test("what would be added or removed says so; an unknown wholesale price is a wa
     }),
     expect.objectContaining({ action: "transfer", change: "removed", then: null }),
   ]);
-  expect(warnings).toContainEqual(expect.stringContaining("1 of 5 wholesale prices aren't known yet"));
+  expect(warnings).toContainEqual(expect.stringContaining("1 of 5 wholesale prices are unknown"));
   expect(service.calls()).toBe(calls);
 });
 
@@ -90,7 +90,7 @@ test("the warnings are those that the prices would have, and name promotions of 
   );
   expect(warnings).toEqual([
     expect.stringMatching(/same multiple of wholesale in all 5 prices/),
-    "Promotion nowruz begins at 2027-03-20T00:00:00.000Z; these prices are without it.",
+    "Promotion nowruz starts at 2027-03-20T00:00:00.000Z and isn't included in these prices.",
   ]);
 });
 

@@ -272,7 +272,7 @@ describe("staff", () => {
     const purge = async (body: unknown) =>
       service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
 
-    test("availability forgets the names, and the next visitor's question is asked anew", async () => {
+    test("availability clears the names, and the next visitor's request makes a call", async () => {
       await purge({ what: "availability" });
       await service.ask("/v1/availability?domain=kabul.af");
       const answer = await purge({ what: "availability" });
@@ -291,7 +291,7 @@ describe("staff", () => {
       expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
     });
 
-    test("everything tells each count, and prices come back by themselves", async () => {
+    test("everything returns each count, and prices are refreshed automatically", async () => {
       expect((await purge({ what: "all" })).body).toEqual({
         purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
       });

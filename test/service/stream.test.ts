@@ -66,7 +66,7 @@ describe("with quota to spare", () => {
     return service.calls(CHECK) - before;
   }
 
-  test("every TLD is told as in JSON, each with an id, and then that this is all", async () => {
+  test("every TLD is sent as in JSON, each with an id, followed by `done`", async () => {
     const stream = await openTo(service, "q=kabul");
     expect(stream.status).toBe(200);
     expect(stream.headers).toMatchObject({
@@ -95,7 +95,7 @@ describe("with quota to spare", () => {
     expect(results.map(({ data }) => faultsOf(validate, data))).toEqual(results.map(() => []));
   });
 
-  test("what is known before the exact name comes before it", async () => {
+  test("a name known before the exact name is sent before it", async () => {
     await service.ask("/v1/search?q=order&tlds=.net.af,.org.af");
     service.sandbox.control.setBehaviour({ beforeMs: 200 });
     const events = await (await openTo(service, "q=order&tlds=.af,.net.af,.org.af")).whole();
@@ -104,7 +104,7 @@ describe("with quota to spare", () => {
     expect(domains.map(([domain]) => domain)).toEqual(["order.net.af", "order.org.af", "order.af"]);
   });
 
-  test("of what is known already the exact name comes first", async () => {
+  test("among names in memory the exact name comes first", async () => {
     await service.ask("/v1/search?q=post");
     const events = await (await openTo(service, "q=post.com.af")).whole();
     expect(told(events).slice(0, 2)).toEqual([
@@ -113,7 +113,7 @@ describe("with quota to spare", () => {
     ]);
   });
 
-  test("a client that comes back is not told again what it was told, and that is not asked again", async () => {
+  test("a client that reconnects gets only the missing names, and only these are looked up", async () => {
     const first = await openTo(service, "q=herat");
     const events = await first.whole();
     const all = told(events);
@@ -139,7 +139,7 @@ describe("with quota to spare", () => {
     expect(await (await openTo(service, "q=kabul", { "Last-Event-ID": id })).whole()).toHaveLength(5);
   });
 
-  test("an id from another question is ignored", async () => {
+  test("an id of another search is ignored", async () => {
     const id = lastIdOf(await (await openTo(service, "q=kabul")).whole());
     for (const query of ["q=khyber", "q=kabul&years=2", "q=kabul&tlds=.com.af,.af"]) {
       const fresh = await (await openTo(service, query)).whole();
@@ -148,7 +148,7 @@ describe("with quota to spare", () => {
     }
   });
 
-  test("a HEAD says what would come and asks nobody", async () => {
+  test("HEAD returns the content type and makes no call", async () => {
     const checks = await checksOf(async () => {
       const answer = await service.ask("/v1/search?q=head-only", {
         method: "HEAD",
@@ -185,7 +185,7 @@ describe("with quota to spare", () => {
     );
   });
 
-  test("no other route speaks in events", async () => {
+  test("no other route sends events", async () => {
     const headers = { Accept: "text/event-stream" };
     const answer = await service.ask("/v1/availability?domain=kabul.af", { headers });
     expect(problemOf(answer).code).toBe("not_acceptable");
@@ -199,14 +199,14 @@ describe("with quota to spare", () => {
     },
   );
 
-  test("the log does not tell what was searched for, nor what was suggested", async () => {
+  test("the log contains neither the searched nor the suggested names", async () => {
     await (await openTo(service, "q=google", { "Last-Event-ID": "zanzibar" })).whole();
     await until(() => service.log.some((line) => line.includes("/v1/search")));
     expect(service.log.filter((line) => /google|kabul|zanzibar/.test(line))).toEqual([]);
   });
 
   describe("suggestions", () => {
-    test("come after the exact name, when it is taken, and before the end", async () => {
+    test("follow the exact name if it is taken, before the end", async () => {
       const events = await (await openTo(service, "q=bank")).whole();
       const results = told(events);
       const suggested = results.filter(([, status]) => status.startsWith("suggested"));
@@ -217,16 +217,16 @@ describe("with quota to spare", () => {
       expect(events.at(-1)).toEqual(done(true));
     });
 
-    test("do not come when it is free", async () => {
+    test("aren't sent if it is available", async () => {
       expect(told(await (await openTo(service, "q=kabul")).whole())).toHaveLength(4);
     });
 
-    test("do not come in JSON", async () => {
+    test("aren't part of the JSON answer", async () => {
       const { body } = await service.ask("/v1/search?q=bank");
       expect(z.object({ results: z.array(z.unknown()) }).parse(body).results).toHaveLength(4);
     });
 
-    test("do not come twice to a client that comes back, and the others still do", async () => {
+    test("aren't repeated to a client that reconnects, and the missing ones still follow", async () => {
       const events = await (await openTo(service, "q=news")).whole();
       const isSuggested = ({ data }: ReadEvent) => resultShape.safeParse(data).data?.suggested === true;
       const first = events.findIndex(isSuggested);
@@ -318,7 +318,7 @@ async function short(
 const UNASKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
 
 describe("with little quota", () => {
-  test("the exact name is told first, the others as soon as quota is free again", () =>
+  test("the exact name is sent first, the others as soon as quota is available again", () =>
     short(20_000, async ({ clock, open }) => {
       const stream = await open();
       await stream.atLeast(1);
@@ -336,7 +336,7 @@ describe("with little quota", () => {
       expect(events.at(-1)).toEqual(done(true));
     }));
 
-  test("what quota cannot serve within the patience is told as unknown, with a true retryAfter", () =>
+  test("names that quota can't serve in time are sent as unknown, with a true retryAfter", () =>
     short(60_000, async ({ service, clock, open }) => {
       const events = await (await open()).whole();
       expect(toldByName(events)).toEqual([
@@ -364,7 +364,7 @@ describe("with little quota", () => {
       expect(stream.ended()).toBe(false);
     }));
 
-  test("a client that hangs up gives its places in the queue back, and no call is made for it", () =>
+  test("a client that disconnects leaves the queue, and no call is made for it", () =>
     short(5_000, async ({ service, clock, open, queued }) => {
       const stream = await open();
       await stream.atLeast(1);
@@ -376,7 +376,7 @@ describe("with little quota", () => {
       expect(service.calls(CHECK)).toBe(before);
     }));
 
-  test("a client that hangs up while it waits to ask again does not ask again", () =>
+  test("a client that disconnects while it waits for a retry makes no retry", () =>
     short(20_000, async ({ service, clock, open }) => {
       const stream = await open();
       await stream.atLeast(1);
@@ -387,7 +387,7 @@ describe("with little quota", () => {
       expect(service.calls(CHECK)).toBe(before);
     }));
 
-  test("a service that drains ends its streams at once, and another goes on where they ended", () =>
+  test("a draining service ends its streams immediately, and another one resumes them", () =>
     short(5_000, async ({ service, open, queued }) => {
       const stream = await open();
       await stream.atLeast(1);
@@ -434,7 +434,7 @@ describe("with little quota", () => {
     }),
   );
 
-  test("nothing is suggested that would cost a call, until there are calls to spare", () =>
+  test("suggestions that need a call aren't made until there are calls to spare", () =>
     short(
       20_000,
       async ({ service, clock, open }) => {
@@ -447,7 +447,7 @@ describe("with little quota", () => {
       { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }`, env: { UPSTREAM_RATE_LIMIT: "14" } },
     ));
 
-  test("a client that asks for too many new names while others wait is told so in its stream", () =>
+  test("a client that searches too many new names while others wait gets them as unknown in its stream", () =>
     short(
       5_000,
       async ({ service, clock, queued, open }) => {
@@ -469,7 +469,7 @@ describe("with little quota", () => {
     ));
 });
 
-test("SIGTERM ends an open stream, and the process does not wait for it", async () => {
+test("SIGTERM ends an open stream, and the process doesn't wait for it", async () => {
   const service = spawnService({
     UPSTREAM_RATE_LIMIT: "5",
     UPSTREAM_RATE_WINDOW_MS: "20000",

@@ -72,7 +72,7 @@ describe("the tier", () => {
     await until(() => service.calls(TIER) === 1);
   }
 
-  test("is asked for once in its freshness, and prices that nothing speaks against stay", async () => {
+  test("is requested once per freshness period, and uncontradicted prices stay", async () => {
     await firstLook();
     for (const calls of [2, 3]) {
       await clock.advance(295_000);
@@ -83,7 +83,7 @@ describe("the tier", () => {
     expect([service.calls(PRICING), told(service, "account.tier.changed")]).toEqual([SOLD, 0]);
   });
 
-  test("when it changes, has all prices asked for anew at once, and each change told", async () => {
+  test("when it changes, all prices are refreshed immediately, and each change is reported", async () => {
     await firstLook();
     service.sandbox.control.setTier("demo", "Gold");
     await clock.advance(301_000);
@@ -94,11 +94,11 @@ describe("the tier", () => {
       wholesale: usd("18.92"),
       changed: { from: usd("20.21"), by: usd("-1.29"), at: expect.stringMatching(/^2026-03-20T00:05:0[56]/) },
     });
-    expect(warnings).toEqual(["3 of 3 wholesale prices changed within the last day."]);
+    expect(warnings).toEqual(["3 of 3 wholesale prices changed in the last 24 hours."]);
     expect(JSON.stringify(service.log)).not.toContain("Gold");
   });
 
-  test("that staff happened to ask for counts as well, without another call", async () => {
+  test("that staff happened to request counts as well, without another call", async () => {
     await firstLook();
     service.sandbox.control.setTier("demo", "Gold");
     await service.ask("/v1/staff/cache/purge", {
@@ -111,7 +111,7 @@ describe("the tier", () => {
     expect(service.calls(TIER)).toBe(2);
   });
 
-  test("is a warning of /health for a day, in words that tell no business", async () => {
+  test("is a warning in /health for a day, without business figures", async () => {
     await firstLook();
     expect(await healthOf(service)).toEqual({ status: "pass" });
     service.sandbox.control.setTier("demo", "Gold");
@@ -146,8 +146,8 @@ describe("the tier", () => {
   });
 });
 
-describe("what is wrong with prices", () => {
-  test("is told to staff in sentences, and to everybody as a state", async () => {
+describe("a problem with prices", () => {
+  test("is reported to staff in sentences, and to everyone as a state", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, world, retail: retail("0") });
     try {
@@ -165,9 +165,9 @@ describe("what is wrong with prices", () => {
         body: { what: "prices" },
       });
       const why =
-        "The registry service's answer was not understood (a price in a currency that is not expected).";
+        "The registry service's answer wasn't understood (a price in a currency that is not expected).";
       await until(
-        async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices could not be renewed: ${why}`,
+        async () => (await pricesOf(service)).warnings[1] === `3 of 3 prices couldn't be refreshed: ${why}`,
         "the second warning",
       );
 
@@ -206,7 +206,7 @@ account: ${pool}
 ${tier}
 `;
 
-  test("ask for the tier as if they were one, and a change has each price asked for once more", async () => {
+  test("request the tier once together, and after a change each price once more", async () => {
     const { key, secret } = sandbox.credential();
     const env = {
       REDIS_URL: redis.url,

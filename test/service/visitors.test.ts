@@ -89,7 +89,7 @@ describe("a visitor", () => {
   }
 
   describe("asking for a name", () => {
-    test("that is free is told so with the retail price of the shortest term", async () => {
+    test("that is available gets the retail price of the shortest term", async () => {
       const answer = await service.ask("/v1/availability?domain=kabul.af");
       expect(answer.status).toBe(200);
       expect(answer.body).toEqual({ ...free("kabul.af"), years: 1, price: usd("26.99") });
@@ -99,12 +99,12 @@ describe("a visitor", () => {
       });
     });
 
-    test("for two years is told the price of two years, which is not twice that of one", async () => {
+    test("for two years gets the price of two years, which isn't twice that of one", async () => {
       const { body } = await service.ask("/v1/availability?domain=kabul.af&years=2");
       expect(body).toEqual({ ...free("kabul.af"), years: 2, price: usd("48.99") });
     });
 
-    test("that is taken is told so with a 200 and no price", async () => {
+    test("that is taken gets a 200 without a price", async () => {
       const answer = await service.ask("/v1/availability?domain=google.af");
       expect(answer.status).toBe(200);
       expect(answer.body).toEqual({ ...named("google.af"), ...TAKEN });
@@ -119,7 +119,7 @@ describe("a visitor", () => {
       expect(checks).toBe(0);
     });
 
-    test("that is premium is told its own price", async () => {
+    test("that is premium gets its own price", async () => {
       const one = await service.ask("/v1/availability?domain=gold.af");
       expect(one.body).toEqual({
         ...named("gold.af"),
@@ -133,7 +133,7 @@ describe("a visitor", () => {
       expect(two.body).toMatchObject({ premium: true, years: 2, price: usd("1689.56") });
     });
 
-    test("of the reseller's own is told that it is taken, without a call", async () => {
+    test("of the reseller's own is taken, without a call", async () => {
       const checks = await checksOf(async () => {
         const { body } = await service.ask("/v1/availability?domain=khyber.af");
         expect(body).toEqual({ ...named("khyber.af"), ...TAKEN });
@@ -141,7 +141,7 @@ describe("a visitor", () => {
       expect(checks).toBe(0);
     });
 
-    test("in Unicode is told both spellings", async () => {
+    test("in Unicode gets both spellings", async () => {
       const { body } = await service.ask(`/v1/availability?domain=${encodeURIComponent("München.af")}`);
       expect(body).toMatchObject({ domain: "xn--mnchen-3ya.af", unicodeName: "münchen.af", tld: ".af" });
     });
@@ -163,7 +163,7 @@ describe("a visitor", () => {
       expect(checks).toBe(0);
     });
 
-    test("cannot tell from the headers whether somebody asked for it before", async () => {
+    test("doesn't reveal in the headers whether somebody searched for it before", async () => {
       const told = async () => {
         const { headers } = await service.ask("/v1/availability?domain=confidential-idea.af");
         const { "x-request-id": _id, date: _date, ratelimit: _limit, ...rest } = headers;
@@ -172,7 +172,7 @@ describe("a visitor", () => {
       expect(await told()).toEqual(await told());
     });
 
-    test("and sending Cache-Control: no-cache does not make the upstream be asked again", async () => {
+    test("with Cache-Control: no-cache causes no further upstream call", async () => {
       await service.ask("/v1/availability?domain=kabul.af");
       const headers = { "Cache-Control": "no-cache", Pragma: "no-cache" };
       expect(await checksOf(() => service.ask("/v1/availability?domain=kabul.af", { headers }))).toBe(0);
@@ -214,7 +214,7 @@ describe("a visitor", () => {
   });
 
   describe("searching", () => {
-    test("for a label is told of every TLD sold, in the order of the catalogue", async () => {
+    test("for a label returns every TLD sold, in the order of the catalogue", async () => {
       const { status, headers, body } = await service.ask("/v1/search?q=Kabul");
       expect([status, headers["cache-control"]]).toEqual([200, "no-store"]);
       expect(body).toEqual({
@@ -230,7 +230,7 @@ describe("a visitor", () => {
       });
     });
 
-    test("for a whole name is told of it first", async () => {
+    test("for a full name returns it first", async () => {
       const { body } = await service.ask("/v1/search?q=https%3A%2F%2Fwww.kabul.net.af%2F");
       const { results } = searchShape.parse(body);
       expect(results.map(({ domain }) => domain)).toEqual([
@@ -241,7 +241,7 @@ describe("a visitor", () => {
       ]);
     });
 
-    test("under chosen TLDs is told of those alone, each once, in the order asked for", async () => {
+    test("under chosen TLDs returns only these, each once, in the requested order", async () => {
       const { body } = await service.ask("/v1/search?q=kabul&tlds=.org.af,.AF,.org.af");
       expect(searchShape.parse(body).results.map(({ domain }) => domain)).toEqual([
         "kabul.org.af",
@@ -342,7 +342,7 @@ describe("a visitor", () => {
   });
 
   describe("asking for the quote of a term", () => {
-    test("is told its price and since when", async () => {
+    test("returns its price and age", async () => {
       const before = service.calls();
       const answer = await service.ask("/v1/quotes?tld=.af&action=renewal&years=2");
       expect(answer.body).toEqual({
@@ -357,7 +357,7 @@ describe("a visitor", () => {
       expect(service.calls()).toBe(before);
     });
 
-    test("without years is told of the shortest term", async () => {
+    test("without years uses the shortest term", async () => {
       const { body } = await service.ask("/v1/quotes?tld=.af&action=transfer");
       expect(body).toMatchObject({ years: 1 });
     });
@@ -381,7 +381,7 @@ describe("a visitor", () => {
   describe("sending a cart", () => {
     const post = (body: unknown) => service.ask("/v1/quotes", { method: "POST", body });
 
-    test("is told each price, what is free and what was not checked, and the sum", async () => {
+    test("returns each price and status, and the total", async () => {
       const answer = await post({
         items: [
           { domain: "KABUL.af", action: "registration", years: 1 },
@@ -412,12 +412,12 @@ describe("a visitor", () => {
       });
     });
 
-    test("with nothing that can be bought has no sum", async () => {
+    test("with nothing that can be bought has no total", async () => {
       const { body } = await post({ items: [{ domain: "google.af", action: "registration", years: 1 }] });
       expect(body).toMatchObject({ total: [], promise: null, validUntil: null });
     });
 
-    test("of twenty is served, of none or twenty-one is not", async () => {
+    test("with 20 lines is served, with none or 21 it isn't", async () => {
       const items = (count: number) => ({
         items: Array.from({ length: count }, (_, n) => ({
           domain: `cart-${n}.af`,
@@ -430,7 +430,7 @@ describe("a visitor", () => {
       expect(problemOf(await post(items(21))).errors?.[0]?.field).toBe("items");
     });
 
-    test("with the same name twice, in whatever spelling, is refused", async () => {
+    test("with the same name twice, in any spelling, is rejected", async () => {
       const problem = problemOf(
         await post({
           items: [
@@ -442,7 +442,7 @@ describe("a visitor", () => {
       expect(problem.errors?.map(({ field }) => field)).toEqual(["items[1].domain"]);
     });
 
-    test("with several faults is told all of them, without a call", async () => {
+    test("with several faults reports all of them, without a call", async () => {
       const checks = await checksOf(async () => {
         const problem = problemOf(
           await post({
@@ -489,7 +489,7 @@ describe("a visitor", () => {
       },
     );
 
-    test("does not take parameters in the address", async () => {
+    test("accepts no query parameters", async () => {
       const body = { items: [{ domain: "kabul.af", action: "renewal", years: 1 }] };
       const answer = await service.ask("/v1/quotes?tld=.af", { method: "POST", body });
       expect(problemOf(answer).errors?.map(({ field }) => field)).toEqual(["tld"]);
@@ -498,7 +498,7 @@ describe("a visitor", () => {
 });
 
 describe("what is to be registered", () => {
-  test("is checked anew for a cart, however fresh the answer to a search is, but not for a double click", async () => {
+  test("is checked again for a cart, however fresh the search result is, but not for a double click", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock });
     try {
@@ -629,7 +629,7 @@ describe("when quota is short", () => {
     }
   });
 
-  test("a search tells what it could have, the exact name before the others, and when to ask for the rest", async () => {
+  test("a search returns what it could get, the exact name first, and when to retry the rest", async () => {
     const clock = new FakeClock();
     const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
     const service = await startService({ clock, retail: FOUR_TLDS, env });
@@ -669,7 +669,7 @@ describe("when quota is short", () => {
     }
   });
 
-  test("a search that could have nothing is still a 200 that says so", async () => {
+  test("a search without any answer is still a 200", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM, env: small });
     try {
@@ -687,7 +687,7 @@ describe("when quota is short", () => {
     }
   });
 
-  test("whoever can be served within QUOTA_MAX_WAIT_MS waits and is answered", async () => {
+  test("a request that can be served within QUOTA_MAX_WAIT_MS waits and is answered", async () => {
     const clock = new FakeClock();
     const env = { ...small, QUOTA_MAX_WAIT_MS: "120000" };
     const service = await startService({ clock, retail: ONE_TERM, env });
@@ -708,7 +708,7 @@ describe("when quota is short", () => {
     }
   });
 
-  test("a pause that the upstream asks for is kept, and told as a true Retry-After", async () => {
+  test("a pause requested by the upstream is respected, and visitors get a true Retry-After", async () => {
     const clock = new FakeClock();
     let limited = false;
     const service = await startService({
@@ -745,7 +745,7 @@ const queuedShape = z.object({
   quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }),
 });
 
-describe("when this client asks too much", () => {
+describe("when this client sends too many requests", () => {
   test("it is refused with a Retry-After at which it is served, and other clients are not", async () => {
     // express-rate-limit works the seconds out itself, from the wall clock of the machine.
     const clock = new FakeClock(Date.now());
@@ -776,7 +776,7 @@ describe("when this client asks too much", () => {
     }
   });
 
-  test("it cannot choose its address when no proxy is trusted", async () => {
+  test("it can't choose its address when no proxy is trusted", async () => {
     const service = await startService({
       clock: new FakeClock(),
       retail: ONE_TERM,
@@ -792,7 +792,7 @@ describe("when this client asks too much", () => {
     }
   });
 
-  test("for names that nobody knows yet, it is refused for these alone while others want calls, with a true Retry-After", async () => {
+  test("for unknown names, only these are refused while others want calls, with a true Retry-After", async () => {
     const clock = new FakeClock();
     const service = await startService({
       clock,
@@ -920,7 +920,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
     }
   });
 
-  test("a cart is never made of stale answers", async () => {
+  test("a cart is never based on stale answers", async () => {
     const { clock, upstream, service } = await failingService();
     try {
       await service.ask("/v1/availability?domain=kabul.af");
@@ -935,7 +935,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
     }
   });
 
-  test("it is asked once for many who ask, and again after the moment for which failures are remembered", async () => {
+  test("many simultaneous requests make one call, and another follows only when the failure is forgotten", async () => {
     const { clock, upstream, service } = await failingService();
     try {
       upstream.answer = DOWN;
@@ -990,7 +990,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
     }
   });
 
-  test("by being too slow, that is a 504 once its deadline has passed", async () => {
+  test("by being too slow, the answer is a 504 after the deadline", async () => {
     const { clock, service } = await failingService();
     try {
       service.sandbox.control.setBehaviour({ afterMs: 600_000 });
@@ -1011,7 +1011,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
     }
   });
 
-  test("by not being there, a search says unknown, prices stay, and health warns", async () => {
+  test("by being unreachable, a search returns unknown, prices stay, and health warns", async () => {
     const { clock, service } = await failingService();
     try {
       await service.sandbox.close();

@@ -1,9 +1,9 @@
-/** A patient search tells every name, whatever becomes of the others. */
+/** A search with retries reports every name, even if others fail. */
 import { expect, test } from "@jest/globals";
 import { nameOf } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
 import type { AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
-import { type SearchedName, searchPatiently } from "../../src/storefront/search.js";
+import { type SearchedName, searchWithRetries } from "../../src/storefront/search.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 const names = ["a", "b", "c"].flatMap((label): SearchedName[] => {
@@ -11,13 +11,13 @@ const names = ["a", "b", "c"].flatMap((label): SearchedName[] => {
   return name === null ? [] : [{ name, years: 1 }];
 });
 
-/** Searches at a desk that knows every name but `b`, for which it does as told. */
+/** Searches for three names, of which `a` and `c` are known and `b` answers as given. */
 function searching(b: (ask: VisitorAsk) => Promise<never>) {
   const clock = new FakeClock();
   const stop = new AbortController();
-  const told: [string, string, number?][] = [];
+  const results: [string, string, number?][] = [];
   const asks: VisitorAsk[] = [];
-  const desk: Pick<AvailabilityService, "lookUp"> = {
+  const availability: Pick<AvailabilityService, "lookUp"> = {
     async lookUp(ask, name, years) {
       asks.push(ask);
       if (name.label === "b") return b(ask);
@@ -40,18 +40,18 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
     signal: stop.signal,
     spend: () => undefined,
   };
-  const over = searchPatiently(
+  const over = searchWithRetries(
     names,
-    { desk, askFor: () => ask, patienceMs: 30_000, signal: stop.signal, clock },
+    { availability, askFor: () => ask, retryForMs: 30_000, signal: stop.signal, clock },
     ({ name }, result) => {
-      told.push(
+      results.push(
         result.status === "unknown"
           ? [name.label, result.status, result.retryAfterMs]
           : [name.label, result.status],
       );
     },
   );
-  return { clock, stop, told, asks, over };
+  return { clock, stop, results, asks, over };
 }
 
 const OTHERS = [
@@ -59,39 +59,39 @@ const OTHERS = [
   ["c", "taken"],
 ];
 
-test("our own fault at one name leaves it unknown, and is told when all the others are", async () => {
+test("an internal error leaves its name unknown, and rejects once every other name is reported", async () => {
   const fault = new TypeError("a slip of ours");
-  const { told, over } = searching(() => Promise.reject(fault));
+  const { results, over } = searching(() => Promise.reject(fault));
   await expect(over).rejects.toBe(fault);
-  expect(told).toEqual(expect.arrayContaining([...OTHERS, ["b", "unknown", expect.any(Number)]]));
-  expect(told).toHaveLength(3);
+  expect(results).toEqual(expect.arrayContaining([...OTHERS, ["b", "unknown", expect.any(Number)]]));
+  expect(results).toHaveLength(3);
 });
 
-test("what the upstream fails to tell is unknown at once", async () => {
-  const { told, over } = searching(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
+test("a name that the upstream fails to answer is unknown immediately", async () => {
+  const { results, over } = searching(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
   await over;
-  expect(told).toContainEqual(["b", "unknown", 5_000]);
+  expect(results).toContainEqual(["b", "unknown", 5_000]);
 });
 
-test("who is refused asks again at the told second, and never waits past the patience", async () => {
+test("a refused name is retried at the given second, and never after the time for retries", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 12_345 });
-  const { clock, told, asks, over } = searching(() => Promise.reject(refusal));
+  const { clock, results, asks, over } = searching(() => Promise.reject(refusal));
   const waits = () => asks.slice(3).map(({ maxWaitMs }) => maxWaitMs);
   await clock.advance(12_999);
-  expect([told, waits()]).toEqual([OTHERS, []]);
+  expect([results, waits()]).toEqual([OTHERS, []]);
   await clock.advance(1);
   expect(waits()).toEqual([8_000]);
   await clock.advance(13_000);
   await over;
   expect(waits()).toEqual([8_000, 4_000]);
-  expect(told[2]).toEqual(["b", "unknown", 12_345]);
+  expect(results[2]).toEqual(["b", "unknown", 12_345]);
 });
 
-test("what waits when it has to end is told with what is left of the wait", async () => {
+test("a name still waiting when the search is aborted is reported with the rest of its wait", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 20_000 });
-  const { clock, stop, told, over } = searching(() => Promise.reject(refusal));
+  const { clock, stop, results, over } = searching(() => Promise.reject(refusal));
   await clock.advance(5_000);
   stop.abort();
   await over;
-  expect([told[2], clock.pending]).toEqual([["b", "unknown", 15_000], 0]);
+  expect([results[2], clock.pending]).toEqual([["b", "unknown", 15_000], 0]);
 });

@@ -1,11 +1,11 @@
-/** What is suggested for a taken name is always a name, never the taken one, and never costs a call that somebody else could want. */
+/** Suggestions for a taken name are valid names, never the taken one, and never cost a call that a visitor could use. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type DomainName, nameOf, parseDomainName } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
 import type { Affixes } from "../../src/retail/retail-config.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
-import { createSuggestionDesk, SUGGESTING_MS, variantsOf } from "../../src/storefront/suggestions.js";
+import { createSuggestions, SUGGESTING_MS, variantsOf } from "../../src/storefront/suggestions.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
 
@@ -22,7 +22,7 @@ function variants(text: string, affixes: Partial<Affixes>): string[] {
 }
 
 describe("the variants of a name", () => {
-  test("are under its own TLD, prefixes and suffixes in turn, as many as are wanted", () => {
+  test("are under its own TLD, alternate prefixes and suffixes, and are at most as many as configured", () => {
     const affixes = { prefixes: ["my", "get", "zama"], suffixes: ["-af", "online"] };
     expect(variants("kabul.com.af", affixes)).toEqual([
       "mykabul.com.af",
@@ -44,15 +44,15 @@ describe("the variants of a name", () => {
     expect(variants("kabul.af", affixes)).toEqual(["mykabul.af"]);
   });
 
-  test("leave out what is too long, reserved or there already", () => {
+  test("skip names that are too long, reserved or duplicates", () => {
     expect(variants(`${"k".repeat(62)}.af`, { suffixes: ["ab", "c"] })).toEqual([`${"k".repeat(62)}c.af`]);
     expect(variants("om.af", { prefixes: ["c"] })).toEqual([]);
     expect(variants("aa.af", { prefixes: ["a"], suffixes: ["a"] })).toEqual(["aaa.af"]);
-    // An invisible character that UTS 46 takes away.
+    // UTS 46 removes this invisible character.
     expect(variants("kabul.af", { prefixes: ["\u00AD"] })).toEqual([]);
   });
 
-  test("are valid names, whatever the name and whatever is put around it", () => {
+  test("are valid names for any name and any affixes", () => {
     const of = (letters: string) =>
       fc.string({ unit: fc.constantFrom(...letters.split("")), minLength: 1, maxLength: 8 });
     const oneScript = fc.oneof(of("abzé9"), of("اکبآ"), of("中文字"));
@@ -92,7 +92,7 @@ describe("suggesting", () => {
   const signal = new AbortController().signal;
   const taken = { name: named("kabul.af"), years: 1 };
 
-  /** Suggests from a desk that does as told, and tells what was suggested and in which lane it was asked for. */
+  /** Suggests names while look-ups answer as given, and records the suggestions and the asks. */
   function suggesting(
     lookUp: (ask: VisitorAsk, label: string) => Promise<Availability["status"]>,
     hasSpare = true,
@@ -100,16 +100,16 @@ describe("suggesting", () => {
     const clock = new FakeClock();
     const asks: VisitorAsk[] = [];
     const suggested: string[] = [];
-    const desk: Pick<AvailabilityService, "lookUp"> = {
+    const availability: Pick<AvailabilityService, "lookUp"> = {
       async lookUp(ask, name, years) {
         asks.push(ask);
         const status = await lookUp(ask, name.label);
         return { name, years, status, premium: false, price: null, renewal: null, asOfMs: 0, stale: false };
       },
     };
-    const suggestions = createSuggestionDesk({
+    const suggestions = createSuggestions({
       affixes,
-      desk,
+      availability,
       hasSpare: () => hasSpare,
       clock,
       log: recordingLog([]),
@@ -130,7 +130,7 @@ describe("suggesting", () => {
     return { clock, asks, suggested, over, charged: () => charged };
   }
 
-  test("tells of what is available, and asks behind everybody else, for nobody in particular", async () => {
+  test("reports available names, and asks in the last lane on behalf of no visitor", async () => {
     const { asks, suggested, over, charged } = suggesting(async (ask, label) => {
       ask.spend();
       return label === "bkabul" ? "taken" : "available";
@@ -143,7 +143,7 @@ describe("suggesting", () => {
     expect(charged()).toBe(4);
   });
 
-  test("tells of what is in memory alone when the quota has nothing to spare", async () => {
+  test("reports only names in memory while the quota has no call to spare", async () => {
     const { suggested, over, charged } = suggesting(async (ask, label) => {
       if (label !== "ckabul") ask.spend();
       return "available";
@@ -152,13 +152,13 @@ describe("suggesting", () => {
     expect([suggested, charged()]).toEqual([["ckabul"], 0]);
   });
 
-  test("ends with the first failure", async () => {
+  test("ends at the first failure", async () => {
     const { asks, over } = suggesting(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
     await over;
     expect(asks).toHaveLength(1);
   });
 
-  test("ends after three seconds, and gives its place back", async () => {
+  test("ends after three seconds and aborts its call", async () => {
     const { clock, asks, suggested, over } = suggesting(
       ({ signal }) =>
         new Promise((_, failed) => {

@@ -247,7 +247,7 @@ describe("a credential that is revoked", () => {
       active: {
         key: {
           current: (how) => {
-            if (how?.afresh === true) seen = written;
+            if (how?.reread === true) seen = written;
             return seen;
           },
         },

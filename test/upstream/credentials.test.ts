@@ -14,7 +14,7 @@ function source(key: string, secret = `${key}-secret`): CredentialSource {
   return { key: fixedSecret(key), secret: fixedSecret(secret) };
 }
 
-/** A source whose value the test changes, as a changed file does: it is seen only later, unless it is read afresh. */
+/** A source whose value the test changes, as a changed file does: it is seen only later, unless `reread` is set. */
 function changing(first: string): {
   source: CredentialSource;
   change(key: string, secret: string): void;
@@ -23,8 +23,8 @@ function changing(first: string): {
   let written = { key: first, secret: `${first}-secret` };
   let seen = written;
   const reading = (of: "key" | "secret") => ({
-    current: (how?: { readonly afresh: boolean }) => {
-      if (how?.afresh === true) seen = written;
+    current: (how?: { readonly reread: boolean }) => {
+      if (how?.reread === true) seen = written;
       return seen[of];
     },
   });

@@ -290,7 +290,7 @@ describe("a body that misbehaves", () => {
     ["UTF-16", answer(200, Buffer.from(whole, "utf16le"))],
     ["a string of JSON", json(whole)],
     ["two documents", answer(200, whole + whole)],
-    ["a field that stands twice", answer(200, whole.replace('"amount"', '"amount":"0.01","amount"'))],
+    ["a field that appears twice", answer(200, whole.replace('"amount"', '"amount":"0.01","amount"'))],
     ["100,000 open brackets", answer(200, "[".repeat(100_000))],
     ["100,000 nested arrays", answer(200, "[".repeat(100_000) + "]".repeat(100_000))],
     ["an unknown coding", answer(200, whole, { "Content-Encoding": "marrow" })],
@@ -346,7 +346,7 @@ describe("a body that misbehaves", () => {
   test("JSONTestSuite: valid documents are parsed, invalid ones are rejected, and nothing crashes", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     const documents = jsonSuite();
-    const misread = "The registry service's answer was not understood (its body).";
+    const misread = "The registry service's answer wasn't understood (its body).";
     const wrong: string[] = [];
     for (const { name, bytes } of documents) {
       stub.next(answer(200, bytes));

@@ -50,17 +50,17 @@ describe("a secret", () => {
     expect(secret.current()).toBe("third");
   });
 
-  test("is read at once by whoever asks for it afresh", () => {
+  test("is read immediately with `reread`", () => {
     writeFileSync(path, "first");
     const secret = fileSecret(path, clock);
     writeFileSync(path, "second");
-    expect([secret.current(), secret.current({ afresh: true }), secret.current()]).toEqual([
+    expect([secret.current(), secret.current({ reread: true }), secret.current()]).toEqual([
       "first",
       "second",
       "second",
     ]);
     unlinkSync(path);
-    expect(secret.current({ afresh: true })).toBe("second");
+    expect(secret.current({ reread: true })).toBe("second");
   });
 
   test("behind a symbolic link follows the link's swap", async () => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 
-/** A request that has not passed Express, of which it has the address behind the trusted proxies. */
+/** A request in front of Express, with Express's getter for the address behind the trusted proxies. */
 export type Arrived = IncomingMessage & Pick<Request, "ip">;

@@ -1,6 +1,6 @@
 /**
- * One client connection: it has a bounded number of requests outstanding and a bounded number of bytes queued, beyond which neither the
- * socket nor what has been read of it is parsed. However it ends, the answers that are ready leave first, in order.
+ * One client connection. Outstanding requests and queued bytes are bounded; beyond the bounds no further input is parsed. However the
+ * connection ends, answers that are ready are sent first, in order.
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -8,25 +8,28 @@ import type { ServiceError } from "../../errors.js";
 import type { Arrived } from "./arrived.js";
 import { inTurns } from "./turns.js";
 
-/** Requests that have been parsed and whose answers have not left. Node alone would parse a whole packet: 1,900 small requests. */
-const MOST_OUTSTANDING = 32;
-/** How long a connection that has ended is read on, so that the client sees its last answer (RFC 9112, section 9.6), and a flooding one may take. */
+/** Parsed requests whose answers haven't been sent. Node by itself would parse a whole packet: 1,900 small requests. */
+const MAX_OUTSTANDING = 32;
+/**
+ * How long an ended connection is still read, so that the client sees its last answer (RFC 9112, section 9.6), and how long a flooding
+ * client may stay connected.
+ */
 const LINGER_MS = 5_000;
 
 export interface ConnectionRules {
-  /** Whether the client of this request is so far past its limit that it is not worth reading on. */
+  /** Whether the client of this request is so far over its limit that its connection should be closed. */
   readonly isFlooding: (request: Arrived) => boolean;
-  /** Answers a request whose body turned out to be malformed. */
+  /** Answers a request with a malformed body. */
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
-  /** Parses what has been read, and then what comes. */
+  /** Parses the bytes already read, and then the socket. */
   readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
-  /** The whole answer, as bytes, to what was not a request. */
+  /** Renders the complete answer to bytes that aren't an HTTP request. */
   readonly unreadable: (problem: ServiceError) => string;
 }
 
-/** Connections that were full and are parsed on. */
-const MOST_PER_TURN = 2;
-const goOnInTurn = inTurns(MOST_PER_TURN);
+/** Connections resumed per turn of the event loop. */
+const MAX_PER_TURN = 2;
+const resumeInTurn = inTurns(MAX_PER_TURN);
 
 interface Exchange {
   readonly request: Arrived;
@@ -39,31 +42,31 @@ export class Connection {
   /** In the order of their requests. */
   #outstanding: ServerResponse[] = [];
   #last: Exchange | null = null;
-  /** What has been read and is not to be parsed yet. */
+  /** Bytes that were read but aren't to be parsed yet. */
   #rest: readonly Buffer[] | null = null;
-  /** Set when no further request will be answered: what to do once all that is owed has left. */
+  /** Set once no further request will be answered; called when all outstanding answers have been sent. */
   #ending: (() => void) | null = null;
   #hasEnded = false;
-  #goesOn = false;
+  #isResuming = false;
 
   constructor(socket: Socket, rules: ConnectionRules) {
     this.#socket = socket;
     this.#rules = rules;
-    // Node's own listeners are gone while parsing is stopped.
+    // Node removes its own listeners while parsing is stopped.
     socket.on("error", () => socket.destroy());
     socket.on("timeout", () => socket.destroy());
-    socket.on("drain", this.#goOnSoon);
-    // What is ready in this turn of the event loop is written at its end.
-    socket.on("end", () => setImmediate(this.#clientHasFinished));
+    socket.on("drain", this.#resumeSoon);
+    // Answers that are ready in this turn of the event loop are written at its end.
+    socket.on("end", () => setImmediate(this.#clientEnded));
     socket.on("close", this.#closed);
   }
 
   /** Whether the next request must wait until others have been answered. */
   get isFull(): boolean {
-    return this.#outstanding.length >= MOST_OUTSTANDING || this.#socket.writableNeedDrain;
+    return this.#outstanding.length >= MAX_OUTSTANDING || this.#socket.writableNeedDrain;
   }
 
-  /** Takes in a request; false when the connection is ending and it must not be answered. */
+  /** Registers a request; returns false if the connection is ending and it must not be answered. */
   arrived(request: Arrived, response: ServerResponse): boolean {
     if (this.#ending !== null) return false;
     this.#last = { request, response };
@@ -71,14 +74,14 @@ export class Connection {
     return true;
   }
 
-  /** The answer to the oldest request has left. */
+  /** Called when the answer to the oldest request has been sent. */
   answered(): void {
     this.#outstanding.shift();
-    this.#goOnSoon();
+    this.#resumeSoon();
     if (this.#ending !== null) setImmediate(this.#endWhenDone);
   }
 
-  /** Parsing has stopped before this request, which is parsed again when all others have been answered; `rest` is what came behind its head. */
+  /** Holds back a request until all others have been answered, and then parses it again; `rest` is the input after its head. */
   hold(request: Arrived, rest: Buffer): void {
     if (this.#ending !== null) return;
     if (this.isFull && this.#rules.isFlooding(request)) {
@@ -88,12 +91,12 @@ export class Connection {
     }
     this.#rest = [headOf(request), rest];
     this.#stayPaused();
-    // Node resumes what it has paused itself, though nobody would hear the data.
+    // Node resumes sockets that it has paused itself, although nothing would receive the data.
     this.#socket.on("resume", this.#stayPaused);
-    this.#goOnSoon();
+    this.#resumeSoon();
   }
 
-  /** What came next cannot be read, or is not served: all that is owed is answered, then this, and the connection ends. */
+  /** Refuses input that is unreadable or not served: sends all outstanding answers, then this problem, and ends the connection. */
   refuse(problem: ServiceError): void {
     if (this.#ending !== null) return;
     const unfinished = this.#unfinished();
@@ -103,7 +106,7 @@ export class Connection {
       });
     } else {
       const { request, response } = unfinished;
-      // It has come no further than its limit in this turn, and may have been refused by it.
+      // Its client limit may still refuse the request in this turn.
       setImmediate(() => {
         if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
       });
@@ -111,13 +114,13 @@ export class Connection {
     }
   }
 
-  /** The client has finished in the middle of a request. */
+  /** Called when the client has ended its side in the middle of a request. */
   cutOff(problem: ServiceError): void {
     if (this.#unfinished() === null) this.refuse(problem);
     else if (this.#ending === null) this.#endWith(() => this.#socket.end());
   }
 
-  /** The request whose body is still to come. */
+  /** The request whose body is incomplete. */
   #unfinished(): Exchange | null {
     return this.#last === null || this.#last.request.complete ? null : this.#last;
   }
@@ -147,8 +150,8 @@ export class Connection {
     if (this.#rest !== null) this.#socket.pause();
   };
 
-  readonly #goOn = (): void => {
-    this.#goesOn = false;
+  readonly #resume = (): void => {
+    this.#isResuming = false;
     const rest = this.#rest;
     if (rest === null || !this.#isEmpty || this.#ending !== null || this.#socket.destroyed) return;
     this.#rest = null;
@@ -156,39 +159,39 @@ export class Connection {
     if (this.#rest === null) this.#socket.resume();
   };
 
-  readonly #goOnSoon = (): void => {
-    if (this.#rest === null || !this.#isEmpty || this.#goesOn) return;
-    this.#goesOn = true;
-    goOnInTurn(this.#goOn);
+  readonly #resumeSoon = (): void => {
+    if (this.#rest === null || !this.#isEmpty || this.#isResuming) return;
+    this.#isResuming = true;
+    resumeInTurn(this.#resume);
   };
 
   get #isEmpty(): boolean {
     return this.#outstanding.length === 0 && !this.#socket.writableNeedDrain;
   }
 
-  /** Most who send no more have gone, so those who wait are given up; what is ready still leaves. */
-  readonly #clientHasFinished = (): void => {
+  /** Most clients that stop sending have gone, so unfinished answers are abandoned; finished ones are still sent. */
+  readonly #clientEnded = (): void => {
     const waiting = this.#outstanding.findIndex(({ writableEnded }) => !writableEnded);
     if (waiting === -1) return;
-    for (const response of this.#outstanding.splice(waiting)) giveUp(response);
+    for (const response of this.#outstanding.splice(waiting)) abandon(response);
     if (this.#ending === null) this.#endWith(() => this.#socket.destroy());
     else this.#endWhenDone();
   };
 
-  /** Node tells it to the answer that was being written, not to those behind it. */
+  /** Node reports the close only to the answer being written, not to those queued behind it. */
   readonly #closed = (): void => {
     this.#rest = null;
-    for (const response of this.#outstanding.splice(0)) if (response.socket === null) giveUp(response);
+    for (const response of this.#outstanding.splice(0)) if (response.socket === null) abandon(response);
   };
 }
 
-function giveUp(response: ServerResponse): void {
+function abandon(response: ServerResponse): void {
   if (response.destroyed) return;
   response.destroyed = true;
   response.emit("close");
 }
 
-/** The bytes of a request up to its body. There is nothing to upgrade to, so the field that asks for it is ignored (RFC 9110, section 7.8). */
+/** The bytes of a request up to its body. Nothing can be upgraded to, so the Upgrade field is ignored (RFC 9110, section 7.8). */
 function headOf({ method = "", url = "", httpVersion, rawHeaders }: Arrived): Buffer {
   const fields = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 && name.toLowerCase() !== "upgrade" ? [`${name}: ${rawHeaders[at + 1]}`] : [],

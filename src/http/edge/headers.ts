@@ -1,4 +1,4 @@
-/** Header fields that every request is checked for and every answer carries: Host, Expect, security headers, CORS. */
+/** The request header fields that every request is checked for (Host, Expect), and the fields of every answer (security, CORS). */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import cors from "cors";
@@ -7,7 +7,7 @@ import helmet from "helmet";
 import { ServiceError } from "../../errors.js";
 import { type HeaderList, setHeaders } from "../rendered.js";
 
-/** An API needs no resources of its own, so its policy allows none; pages bring their own. */
+/** API answers load no resources, so the policy allows none; pages set their own. */
 const security = helmet({
   contentSecurityPolicy: {
     useDefaults: false,
@@ -16,7 +16,7 @@ const security = helmet({
   crossOriginResourcePolicy: { policy: "cross-origin" },
 });
 
-/** What a middleware sets on the answer to a GET, read off once instead of being worked out for every request. */
+/** The headers that a middleware sets on the answer to a GET, computed once instead of per request. */
 function headersBy(middleware: Middleware, origin?: string): HeaderList {
   const request = new IncomingMessage(new Socket());
   request.method = "GET";
@@ -35,7 +35,7 @@ export const securityHeaders: RequestHandler = (_request, response, next) => {
   next();
 };
 
-/** RFC 9112, section 3.2: HTTP/1.1 has exactly one Host field. Node hides a second one, which a proxy may have believed. */
+/** Requires exactly one Host field in HTTP/1.1 (RFC 9112, section 3.2). Node hides a second one, which a proxy may have used. */
 export function hasRightHost({
   rawHeaders,
   httpVersion,
@@ -54,16 +54,16 @@ export const rightHost: RequestHandler = (request, _response, next) => {
   next();
 };
 
-/** 100-continue is the only expectation there is (RFC 9110, section 10.1.1); HTTP/1.0 has none. */
+/** Rejects every expectation but 100-continue, the only one defined (RFC 9110, section 10.1.1); HTTP/1.0 has none. */
 export const knownExpectation: RequestHandler = ({ headers: { expect }, httpVersion }, _response, next) => {
   if (expect !== undefined && httpVersion !== "1.0" && expect.toLowerCase() !== "100-continue")
-    throw new ServiceError("expectation_failed", "The only expectation that can be met is 100-continue.");
+    throw new ServiceError("expectation_failed", "The only supported expectation is 100-continue.");
   next();
 };
 
 export type HeadersFor = (origin: string | undefined) => HeaderList;
 
-/** What lets the website's pages read an answer, by the origin that asks. */
+/** The CORS headers of an answer, by the request's origin. */
 function websiteHeaders(origins: readonly string[]): HeadersFor {
   const listed = (origin?: string): HeaderList => headersBy(preflight(origins), origin);
   const others = listed();
@@ -71,12 +71,12 @@ function websiteHeaders(origins: readonly string[]): HeadersFor {
   return (origin) => (origin === undefined ? others : (known.get(origin) ?? others));
 }
 
-/** Whether pages of the website may read what is under this path: all for visitors, the promise's keys and the document. */
+/** Whether pages of the website may read this path: visitor and customer routes, the promise keys and the OpenAPI document. */
 export function isForWebsite(path: string): boolean {
   return /^\/(?:v1(?!\/staff\/)|\.well-known\/jwks\.json|openapi\.json)(?:\/|$)/.test(path);
 }
 
-/** All that stands on an answer for the website before its own headers. */
+/** The security and CORS headers of an answer for the website. */
 export function headersOfAnswers(origins: readonly string[]): HeadersFor {
   const website = websiteHeaders(origins);
   const whole = new Map<HeaderList, HeaderList>();
@@ -88,7 +88,7 @@ export function headersOfAnswers(origins: readonly string[]): HeadersFor {
   };
 }
 
-/** Lets the website's pages read answers, and ask for what needs a preflight. */
+/** Allows the website's pages to read answers, and answers their preflight requests. */
 export function websiteOrigins(origins: readonly string[]): RequestHandler {
   const headersFor = websiteHeaders(origins);
   const answerPreflight = preflight(origins);

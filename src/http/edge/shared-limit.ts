@@ -1,6 +1,6 @@
 /**
- * One limit per client over all replicas. A client's share of it (limit / replicas) is admitted without asking anybody; who uses that up is
- * counted in Redis from then on, by every replica. While Redis is gone each admits the share alone.
+ * One limit per client across all replicas. Each replica admits a client's share (limit / replicas) without Redis; a client that exceeds
+ * its share is counted in Redis by every replica from then on. While Redis is unreachable, each replica admits only the share.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -9,17 +9,17 @@ import { type RedisLink, redisScript } from "../../redis.js";
 import type { ClientWindow, ClientWindows } from "../client-windows.js";
 
 export interface SharedLimit {
-  /** Whether the client's next request has to be asked of Redis. */
+  /** Whether the client's next request must be counted in Redis. */
   mustAsk(window: ClientWindow): boolean;
-  /** Counts the request and admits it, unless all replicas together have admitted the limit. Takes at most a few deadlines of Redis. */
+  /** Counts the request; returns whether it is within the limit of all replicas. Takes at most a few Redis deadlines. */
   take(window: ClientWindow): Promise<boolean>;
-  /** How many more requests are admitted, by what is known here. */
+  /** How many more requests will be admitted, as far as this replica knows. */
   left(window: ClientWindow): number;
 }
 
-export interface SharedLimitSettings {
+interface SharedLimitSettings {
   readonly link: RedisLink;
-  /** Tells the limits of one service apart. */
+  /** Distinguishes several limits of one service. */
   readonly name: string;
   readonly limit: number;
   readonly replicasMax: number;
@@ -27,15 +27,16 @@ export interface SharedLimitSettings {
   readonly clock: Clock;
 }
 
-/** How long a request waits for what the other replicas have admitted; beyond that they count as having admitted their shares. */
-const PATIENCE_MS = 50;
-const ASK_AGAIN_MS = 5;
+/** How long a request waits for the counts of other replicas; after that they count as having admitted their shares. */
+const MAX_WAIT_MS = 50;
+const POLL_EVERY_MS = 5;
 
 /**
- * The first that asks calls all replicas (`heard` of them), who add what they have admitted without asking. Until they have, their shares
- * count as admitted. Arguments: replica, admitted there, 1 to admit one more, limit, share, ms to the end of the minute, channel, client.
+ * The first call for a client notifies all replicas (`heard` of them), which then add what they admitted without Redis. Until they have,
+ * their shares count as admitted. Arguments: replica, admitted there, 1 to admit one more, limit, share, ms to the end of the minute,
+ * channel, client.
  */
-const ASK = redisScript(`
+const COUNT = redisScript(`
 local me, limit, share = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local raw = redis.call('GET', KEYS[1])
 local minute = raw and cjson.decode(raw)
@@ -63,14 +64,14 @@ export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
   const share = Math.floor(limit / replicasMax);
   const channel = `af-storefront:limit:${name}`;
 
-  async function ask(window: ClientWindow, wanted: 0 | 1) {
+  async function count(window: ClientWindow, wanted: 0 | 1) {
     const { client } = window;
     const admitted = (window.admittedHere ??= window.count);
     const sentAtMs = clock.monotonic();
     const untilResetMs = Math.max(1, Math.ceil(windows.untilResetMs(window)));
     const args = [me, admitted, wanted, limit, share, untilResetMs, channel, client];
-    const reply = replySchema.parse(await link.run(ASK, `${channel}:${client}`, args));
-    // Ends before it does in Redis, so that what was counted in this minute is never added to the next.
+    const reply = replySchema.parse(await link.run(COUNT, `${channel}:${client}`, args));
+    // Ends no later than in Redis, so that requests of this minute are never added to the next.
     window.resetAtMs = sentAtMs + reply.leftMs;
     window.admittedHere = (window.admittedHere ?? 0) + reply.granted;
     window.count = Math.max(window.count, reply.total);
@@ -89,7 +90,7 @@ export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
     channel,
     (message) => {
       const [replica, client = ""] = message.split(" ");
-      if (replica !== me && client !== "") ask(windows.of(client), 0).catch(() => undefined);
+      if (replica !== me && client !== "") count(windows.of(client), 0).catch(() => undefined);
     },
     () => {},
   );
@@ -97,14 +98,14 @@ export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
   return {
     mustAsk: ({ admittedHere, count }) => admittedHere !== null || count >= share,
     async take(window) {
-      const patientUntilMs = clock.monotonic() + PATIENCE_MS;
+      const waitUntilMs = clock.monotonic() + MAX_WAIT_MS;
       try {
         for (;;) {
-          const { granted, total, missing } = await ask(window, 1);
+          const { granted, total, missing } = await count(window, 1);
           if (granted === 1) return true;
           if (total >= limit) window.count += 1;
-          if (total >= limit || missing === 0 || clock.monotonic() >= patientUntilMs) return false;
-          await pause(clock, ASK_AGAIN_MS, new AbortController().signal);
+          if (total >= limit || missing === 0 || clock.monotonic() >= waitUntilMs) return false;
+          await pause(clock, POLL_EVERY_MS, new AbortController().signal);
         }
       } catch {
         return takeAlone(window);

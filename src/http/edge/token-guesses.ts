@@ -1,4 +1,4 @@
-/** Wrong tokens, staff's and customers': each leaves a line in the log, and after a few in a minute the client's tokens are not looked at. */
+/** Slows down token guessing: every wrong token is logged, and a client that sends too many in a minute is rate-limited. */
 import type { Request } from "express";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
@@ -7,15 +7,15 @@ import { ClientWindows } from "../client-windows.js";
 import { contextOf } from "../context.js";
 import { markOf } from "./client.js";
 
-/** More than people mistype, and nothing for those who guess. */
+/** More than people mistype, and useless to attackers. */
 const WRONG_PER_MINUTE = 30;
 
 export interface TokenGuesses {
-  /** Throws `rate_limited` when the client has sent too many wrong tokens, before its next one is compared. */
+  /** Throws `rate_limited` if the client has sent too many wrong tokens; call it before comparing the next one. */
   admit(request: Request): void;
-  /** Counts a wrong token and writes an audit line with the client, hashed, and the route. */
+  /** Counts a wrong token and logs it with the hashed client and the route. */
   wrong(request: Request, kind: "staff" | "customer"): void;
-  /** Writes an audit line about a good token that lacks a scope. */
+  /** Logs that a valid token lacks a scope. */
   lacksScope(request: Request, name: string, scope: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** The whole answer, as bytes, to what is not an HTTP request: a problem like any other, with its id and its line in the access log. */
+/** Answers bytes that aren't an HTTP request: a problem like any other, with a request id and a line in the access log. */
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Clock } from "../../clock.js";
@@ -7,13 +7,13 @@ import type { AccessLog } from "../context.js";
 import { renderProblem } from "../problems.js";
 import { SECURITY_HEADERS } from "./headers.js";
 
-export interface UnreadableParts {
+interface UnreadableParts {
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
   readonly clock: Clock;
 }
 
-/** Renders the answer for a connection that ends with it, and logs it. */
+/** Returns a function that logs the problem and renders it as the last answer of a connection. */
 export function unreadableRequests({ accessLog, onProblem, clock }: UnreadableParts) {
   return (problem: ServiceError): string => {
     const id = randomUUID();

@@ -4,7 +4,7 @@ import { NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.j
 import { problemRefs, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
-export interface OperationFacts {
+interface OperationFacts {
   readonly id: string;
   readonly tag: "visitors" | "customers" | "staff" | "service";
   readonly summary: string;
@@ -56,7 +56,7 @@ export interface Content {
   readonly example?: unknown;
 }
 
-export interface AnswerFacts {
+interface AnswerFacts {
   readonly description: string;
   /** Omitted for an answer without a body; several if the client chooses by `Accept`. */
   readonly content?: Content | readonly Content[];
@@ -115,7 +115,7 @@ export function query(
 export const IF_NONE_MATCH: JsonObject = {
   name: "If-None-Match",
   in: "header",
-  description: "The ETag of an answer already held.",
+  description: "The ETag of a stored answer.",
   schema: { type: "string" },
 };
 

@@ -1,4 +1,4 @@
-/** The shapes of what operators do: previews of prices and the audit. */
+/** The shapes of price previews and the audit log. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
 import { z } from "zod";
 import { signedMoneyShape } from "./staff-shapes.js";
@@ -20,18 +20,18 @@ export const previewedPriceShape = z
     action,
     years,
     change: z.enum(["same", "changed", "added", "removed"]),
-    wholesale: z.union([moneyShape, z.null()]).meta({ description: "Null: not known yet." }),
-    now: previewSide.meta({ description: "Null: not sold now." }),
-    then: previewSide.meta({ description: "Null: would not be sold." }),
+    wholesale: z.union([moneyShape, z.null()]).meta({ description: "Null if unknown." }),
+    now: previewSide.meta({ description: "Null if it isn't sold now." }),
+    then: previewSide.meta({ description: "Null if it wouldn't be sold." }),
   })
-  .meta({ description: "One term now, and as the new file would price it." });
+  .meta({ description: "One term with the current price and the price by the new file." });
 
 export const pricePreviewShape = z
   .strictObject({
     faults: z.array(z.string()).meta({
-      description: "Everything that is wrong with the file; empty if it would take effect.",
+      description: "Every fault of the file; empty if it would take effect.",
     }),
-    sections: z.array(z.string()).meta({ description: "The sections that differ from those in effect." }),
+    sections: z.array(z.string()).meta({ description: "The sections that differ from the file in effect." }),
     prices: z.array(previewedPriceShape).meta({ description: "Empty for a file with faults." }),
     warnings: z.array(z.string()),
   })
@@ -47,10 +47,10 @@ export const actShape = z
     what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
     subject: z.string().nullable().meta({
       description:
-        "What was purged, the `jti` looked up, the route that was refused, the file's fingerprint.",
+        "What was purged, the `jti` that was looked up, the refused route, or the file's fingerprint.",
     }),
     outcome: z.string().meta({ description: "`done`, `applied`, or the code of the error." }),
-    times: count.meta({ description: "How often a token was refused in this way within an hour." }),
+    times: count.meta({ description: "How often this refusal occurred within an hour." }),
   })
   .meta({ description: "An act of staff." });
 

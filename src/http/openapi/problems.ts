@@ -3,7 +3,7 @@ import { type ErrorCode, PROBLEMS } from "../../errors.js";
 import * as fields from "./headers.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
-/** What a code means, and what its reader can do. */
+/** What each code means, and what a client can do about it. */
 export const PROBLEM_MEANINGS = {
   invalid_request:
     "A parameter, name, TLD or term is malformed or unknown. `errors` lists each invalid field. Change the request before a retry.",

@@ -18,7 +18,7 @@ const HEALTH = {
 };
 
 const NOT_MODIFIED = answer({
-  description: "What is already held is still the same.",
+  description: "The stored answer is still valid.",
   headers: { ETag: ETAG },
 });
 

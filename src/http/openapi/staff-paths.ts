@@ -146,7 +146,7 @@ interface Reading {
   readonly example: unknown;
   readonly problems: readonly ProblemResponse[];
   readonly parameters?: readonly JsonObject[];
-  /** The first lines of the same as CSV. */
+  /** The first lines of the CSV version. */
   readonly csv?: string;
 }
 
@@ -189,10 +189,10 @@ const purge = operation({
 const preview = operation({
   id: "previewPrices",
   tag: "staff",
-  summary: "What another RETAIL_CONFIG would change.",
+  summary: "Preview a changed RETAIL_CONFIG.",
   description:
-    "Every term now and as the file in the body would price it, with margins and warnings, or everything that is wrong with the file. " +
-    "Costs no upstream call and changes nothing.",
+    "Returns the current and the new price of every term, with margins and warnings, or every fault of the file. " +
+    "Makes no upstream call and changes nothing.",
   scope: "operate",
   body: {
     type: "application/yaml",
@@ -202,7 +202,7 @@ const preview = operation({
   },
   answers: {
     200: countedAnswer({
-      description: "What would change, also for a file with faults.",
+      description: "The changes, or the faults of the file.",
       content: {
         schema: schemaRef("PricePreview"),
         example: {
@@ -276,7 +276,7 @@ export const STAFF_PATHS: JsonObject = {
     example: {
       asOf: AS_OF,
       prices: [PRICE],
-      warnings: ["1 of 28 wholesale prices changed within the last day."],
+      warnings: ["1 of 28 wholesale prices changed in the last 24 hours."],
     },
     csv: csvOf({ columns: PRICE_COLUMNS, rows: [PRICE] }),
     problems: [...LOCAL, "ShuttingDown"],
@@ -284,8 +284,9 @@ export const STAFF_PATHS: JsonObject = {
   "/v1/staff/prices/preview": { post: preview },
   "/v1/staff/promises/{id}": reading({
     id: "getPromise",
-    summary: "A signed cart: what its lines cost when it was signed, and what they cost now.",
-    description: "Known to the process that signed it, for the last 2000 signed carts that are still valid.",
+    summary: "A signed cart, with the wholesale prices of its lines when it was signed and now.",
+    description:
+      "With Redis, every replica knows all valid signed carts. Without it, a process knows the last 2,000 that it has signed.",
     schema: "StaffPromise",
     example: {
       id: "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",

@@ -13,9 +13,9 @@ import {
 
 export const learned = {
   asOf: dateTime,
-  source: z
-    .enum(["upstream", "cache", "stale"])
-    .meta({ description: "Whether the data was just fetched, cached, or is past its freshness." }),
+  source: z.enum(["upstream", "cache", "stale"]).meta({
+    description: "Whether the data was just fetched, comes from the cache, or is past its freshness.",
+  }),
 };
 export const record = {
   domain: z.string(),
@@ -37,7 +37,7 @@ export const domainRecordShape = z.strictObject(record).meta({
 
 export const staffDomainShape = z
   .strictObject({ ...record, ...learned })
-  .meta({ description: "One managed domain, and when it was known." });
+  .meta({ description: "One managed domain, with the age and source of the record." });
 
 export const staffDomainsShape = z
   .strictObject({
@@ -82,7 +82,8 @@ export const staffPriceShape = z
     promotion: promotionShape.optional(),
     asOf: dateTime,
     doubtful: z.literal(true).optional().meta({
-      description: "Evidence contradicts it: shown as stale, and not signed until it has been asked again.",
+      description:
+        "Evidence contradicts the price. It is shown as stale and not signed until it has been refreshed.",
     }),
     changed: z
       .strictObject({
@@ -93,10 +94,10 @@ export const staffPriceShape = z
         }),
       })
       .optional()
-      .meta({ description: "The last change of the wholesale price, if it was within the last day." }),
+      .meta({ description: "The last change of the wholesale price, if it was in the last 24 hours." }),
     warning: z.string().optional(),
   })
-  .meta({ description: "What one term costs the reseller, and what it costs the visitor." });
+  .meta({ description: "The wholesale and retail price of one term." });
 
 export const staffPricesShape = z
   .strictObject({ asOf: dateTime, prices: z.array(staffPriceShape), warnings: z.array(z.string()) })
@@ -114,11 +115,11 @@ export const staffPromiseLineShape = z
     margin: z.union([signedMoneyShape, z.null()]),
     wholesaleToday: z
       .union([moneyShape, z.null()])
-      .meta({ description: "The wholesale price now, as far as known; null for premium names." }),
+      .meta({ description: "The current wholesale price; null if unknown and for premium names." }),
     marginToday: z.union([signedMoneyShape, z.null()]),
     marginLost: z
       .union([moneyShape, z.null()])
-      .meta({ description: "By how much the promised price is below the floor now; null when it isn't." }),
+      .meta({ description: "How far the signed price is below the current floor; null if it isn't." }),
   })
   .meta({ description: "One line of a signed cart." });
 
@@ -147,24 +148,26 @@ export const laneShape = z
 
 const waitsShape = z
   .strictObject({
-    told: z
-      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
-      .meta({ description: "What refused visitors were told to wait, over the last ten to twenty windows." }),
+    told: z.strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count }).meta({
+      description: "The `Retry-After` values of refused visitors over the last ten to twenty windows.",
+    }),
     reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({
       description:
-        "Since the start: given to refused visitors, come back to in time, served, never come back to.",
+        "Reservations of refused visitors since startup: made, claimed in time, served, never claimed.",
     }),
     refused: z.strictObject({ reserved: count, busy: count, early: count, late: count, fault: count }).meta({
       description:
-        "Since the start: with a reservation, without one, back too early, after a wait in vain, for a fault of the ledger.",
+        "Refusals since startup: with a reservation, without one, for a retry that was too early, after the longest wait, because of a ledger fault.",
     }),
     idleCalls: z
       .number()
       .min(0)
-      .meta({ description: "Calls that were due while somebody waited and were not made." }),
-    refusedAgoMs: z.number().min(0).nullable().meta({ description: "Since the last refusal." }),
+      .meta({ description: "Calls that were possible while requests waited but weren't made." }),
+    refusedAgoMs: z.number().min(0).nullable().meta({ description: "Time since the last refusal, in ms." }),
   })
-  .meta({ description: "Who was refused, what they were told, and whether it held." });
+  .meta({
+    description: "Refused requests, their `Retry-After` values, and whether reservations were honored.",
+  });
 
 export const cachePoolShape = z
   .strictObject({
@@ -177,14 +180,14 @@ export const cachePoolShape = z
       miss: count,
       stale: count,
       failed: count,
-      shared: count.meta({ description: "Answered with a fact from another replica." }),
+      shared: count.meta({ description: "Answers from a fact of another replica." }),
     }),
   })
   .meta({ description: "One pool of the cache." });
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
 
-export const endedEpochShape = z
+const endedEpochShape = z
   .strictObject({
     at: dateTime,
     evidence: z.enum(["tier", "quote", "purge", "replica"]),
@@ -195,8 +198,7 @@ export const endedEpochShape = z
     to: z.union([moneyShape, z.string()]).optional(),
   })
   .meta({
-    description:
-      "What ended a price epoch: another tier, another quote, a purge, or word of another replica.",
+    description: "What ended a price epoch: a changed tier, a changed quote, a purge, or another replica.",
   });
 
 const fleetFiguresShape = z
@@ -211,7 +213,9 @@ const fleetFiguresShape = z
     shared: count,
     refusedLocally: count,
   })
-  .meta({ description: "Lanes, signed promises and avoided calls since the start, as far as they add up." });
+  .meta({
+    description: "Lanes, signed promises and avoided calls since startup, as far as they can be added up.",
+  });
 
 export const overviewShape = z
   .strictObject({
@@ -235,7 +239,7 @@ export const overviewShape = z
     }),
     rateLimited: z.strictObject({ requests: count, cold: count }).meta({
       description:
-        "Refused since the start: requests beyond a client's limit, and beyond what it may spend while others want quota.",
+        "Requests refused since startup: by the client limit, and by the cold limit, which applies while others want quota.",
     }),
     redis: z.enum(["shared", "refusing", "gone", "none"]).meta({
       description:
@@ -288,9 +292,9 @@ export const overviewShape = z
       .strictObject({
         sold: count,
         known: count,
-        doubtful: count.meta({ description: "Contradicted by evidence, not signed until asked again." }),
+        doubtful: count.meta({ description: "Contradicted by evidence, and not signed until refreshed." }),
         epochsEnded: z.array(endedEpochShape).meta({
-          description: "What showed within the last day that prices had changed, newest first.",
+          description: "The evidence of changed prices in the last 24 hours, newest first.",
         }),
         config: z
           .strictObject({ fingerprint: z.string(), since: dateTime, faults: z.array(z.string()) })
@@ -299,14 +303,14 @@ export const overviewShape = z
               "The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect.",
           }),
       })
-      .meta({ description: "How far the price list can be relied on." }),
+      .meta({ description: "The state of the price list." }),
     promises: z
       .strictObject({
         inForce: count,
         belowFloor: count,
         marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
       })
-      .meta({ description: "Price promises that still hold." }),
+      .meta({ description: "Valid price promises." }),
     saved: z
       .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
       .meta({ description: "Upstream calls that were avoided." }),
@@ -323,7 +327,7 @@ export const overviewShape = z
         }),
       )
       .min(1)
-      .meta({ description: "The replicas that share this Redis, the one that answers first." }),
+      .meta({ description: "The replicas that share this Redis, starting with the one that answers." }),
     fleetTotal: fleetFiguresShape,
   })
   .meta({ description: "The state of quota, lanes, caches, upstream and credentials." });

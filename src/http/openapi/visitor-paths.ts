@@ -1,4 +1,4 @@
-/** What everyone may ask: availability, search, prices and quotes (contract section 4). */
+/** The visitor paths: availability, search, prices and quotes (contract section 4). */
 import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, IF_NONE_MATCH, operation, query, sharedAnswer } from "./operation.js";
@@ -44,10 +44,12 @@ const PROMOTED = {
 const TLD: JsonObject = { type: "string" };
 const YEARS: JsonObject = { type: "integer", minimum: 1, maximum: 10 };
 const ACTION: JsonObject = { type: "string", enum: ACTIONS };
-const yearsWanted = query("years", "The term. The shortest one sold, unless given.", YEARS, { example: 1 });
+const yearsWanted = query("years", "The term in years. Default: the shortest one sold.", YEARS, {
+  example: 1,
+});
 const onlyKnown = query(
   "only",
-  "`known`: answer from memory alone. This is free and immediate; a name that is not in memory is `unknown`.",
+  "`known`: answer from memory only, which is free and immediate. A name that isn't in memory is `unknown`.",
   { type: "string", enum: ["known"] },
 );
 const required = { required: true };
@@ -58,9 +60,9 @@ const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as
 const availability = operation({
   id: "getAvailability",
   tag: "visitors",
-  summary: "Can this name be registered, and for how much?",
+  summary: "Whether a name can be registered, and for how much.",
   description:
-    "A taken name is a success. The name may be written as people paste it: any case, Unicode, a whole URL.",
+    "A taken name is a success. The name can be written as people paste it: in any case, in Unicode, as a URL.",
   parameters: [
     query("domain", "The name.", { type: "string", minLength: 1 }, { ...required, example: "kabul.af" }),
     yearsWanted,
@@ -68,7 +70,7 @@ const availability = operation({
   ],
   answers: {
     200: countedAnswer({
-      description: "What is known of the name.",
+      description: "The availability and price of the name.",
       content: { schema: schemaRef("Availability"), example: AVAILABLE },
       cache: cacheControl("private, max-age=5"),
     }),
@@ -77,10 +79,10 @@ const availability = operation({
 });
 
 const STREAM = [
-  "An event stream (WHATWG HTML). Each `result` is an Availability in the order in which they become known, with an `id`; then `done` is",
-  '`{"complete": true}`, or false where a status stayed unknown. A name that has to wait for the upstream is waited for, for half of a',
-  "minute. With `only=known` the stream has the results in memory alone and ends at once. When the exact name is taken, other names that",
-  "are available may follow it, with `suggested`. Lines that begin with a colon keep the connection open. Close it at `done`.",
+  "Server-sent events (WHATWG HTML). Each `result` event is an Availability with an `id`, sent as soon as it is known. The last event, `done`,",
+  'is `{"complete": true}`, or false if a status is still unknown. The stream waits up to 30 seconds for names that need the upstream. With',
+  "`only=known` it contains only results from memory and ends immediately. If the exact name is taken, available alternatives can follow,",
+  "marked with `suggested`. Lines that start with a colon keep the connection open. Close the connection after `done`.",
 ].join(" ");
 const STREAMED = [
   `id: Zk3vQ0a9x1bT7cLw.01000`,
@@ -95,18 +97,18 @@ const STREAMED = [
 const search = operation({
   id: "search",
   tag: "visitors",
-  summary: "Look for a name under several TLDs.",
-  description: "What cannot be had in time is told as unknown, with the seconds after which to ask again.",
+  summary: "Search for a name under several TLDs.",
+  description: "A name without an answer in time is `unknown`, with the seconds to wait before a retry.",
   parameters: [
     query(
       "q",
-      "A label, or a whole name.",
+      "A label or a full name.",
       { type: "string", minLength: 1 },
       { ...required, example: "kabul" },
     ),
     query(
       "tlds",
-      "Where to look; everything sold, unless given.",
+      "The TLDs to search. Default: all TLDs sold.",
       { type: "array", items: TLD, minItems: 1 },
       { style: "form", explode: false, example: [".af", ".com.af"] },
     ),
@@ -115,14 +117,15 @@ const search = operation({
     {
       name: "Last-Event-ID",
       in: "header",
-      description: "Where a broken event stream ended: what it told is neither told nor asked for again.",
+      description:
+        "The id of the last event received. Resumes an interrupted stream without repeating its results.",
       schema: { type: "string" },
     },
   ],
   answers: {
     200: countedAnswer({
       description:
-        "One result for each TLD, the exact name first; or, as an event stream, as they become known.",
+        "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
       content: [
         {
           schema: schemaRef("Search"),
@@ -145,7 +148,7 @@ const pricesCache = cacheControl("public, max-age=300, stale-while-revalidate=36
 const prices = operation({
   id: "listPrices",
   tag: "visitors",
-  summary: "The price of everything sold.",
+  summary: "The prices of everything sold.",
   parameters: [
     query("tld", "Only this TLD.", TLD, { example: ".af" }),
     query("action", "Only this action.", ACTION, { example: "registration" }),
@@ -160,7 +163,7 @@ const prices = operation({
       headers: { ETag: ETAG },
     }),
     304: sharedAnswer({
-      description: "The list already held is still the right one.",
+      description: "The list hasn't changed.",
       cache: pricesCache,
       headers: { ETag: ETAG },
     }),
@@ -174,7 +177,7 @@ const quote = operation({
   summary: "The price of one action.",
   parameters: [
     query("tld", "The TLD.", TLD, { ...required, example: ".af" }),
-    query("action", "What is to be done.", ACTION, { ...required, example: "renewal" }),
+    query("action", "The action.", ACTION, { ...required, example: "renewal" }),
     { ...yearsWanted, example: 2 },
   ],
   answers: {
@@ -189,16 +192,16 @@ const quote = operation({
 const quotes = operation({
   id: "quoteBasket",
   tag: "visitors",
-  summary: "Price a cart, and check again what is to be registered.",
+  summary: "Price and sign a cart.",
   description:
-    "A line that cannot be priced has a problem of its own; the others are priced and signed. Only when no line at all could be answered is the whole a problem.",
+    "Names to be registered are checked again if necessary. A line that can't be priced has its own problem; the others are priced and signed. The request fails only if no line could be answered.",
   body: {
     schema: "QuoteRequest",
     example: { items: [{ domain: "kabul.af", action: "registration", years: 1 }] },
   },
   answers: {
     200: countedAnswer({
-      description: "The priced cart, line by line in the order asked.",
+      description: "The priced cart, with its lines in the order of the request.",
       content: {
         schema: schemaRef("Quotes"),
         example: {
@@ -225,7 +228,7 @@ const quotes = operation({
               problem: {
                 code: "upstream_contract",
                 detail:
-                  "This is a premium name, and the registry service names no price for this action on it.",
+                  "This is a premium name, and the registry service has no price for this action on it.",
               },
             },
           ],

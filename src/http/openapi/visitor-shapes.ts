@@ -1,4 +1,4 @@
-/** The shapes of what visitors ask and are told (contract section 4). Closed: a field that is not here is a fault. */
+/** The shapes of visitors' requests and answers (contract section 4). Any other field is an error. */
 import { z } from "zod";
 import { ACTIONS } from "../../upstream/contract.js";
 
@@ -16,7 +16,7 @@ export const moneyShape = z
 
 export const promotionShape = z
   .strictObject({ id: z.string(), regular: moneyShape, until: dateTime })
-  .meta({ description: "A lower price for a while: the regular price, and when it returns." });
+  .meta({ description: "A temporarily lower price, with the regular price and the end of the promotion." });
 
 export const availabilityShape = z
   .strictObject({
@@ -27,23 +27,23 @@ export const availabilityShape = z
     available: z.boolean(),
     premium: z.boolean(),
     years,
-    price: z.union([moneyShape, z.null()]).meta({ description: "For registration; null unless available." }),
+    price: z
+      .union([moneyShape, z.null()])
+      .meta({ description: "The registration price; null unless available." }),
     renewal: z.union([moneyShape, z.null()]).meta({
       description:
-        "What the shortest renewal of an available ordinary name costs; null where unknown or premium.",
+        "The price of the shortest renewal if the name is available and not premium; null if unknown.",
     }),
     asOf: minute
       .nullable()
-      .meta({ description: "The minute in which this was asked; null only when unknown." }),
+      .meta({ description: "The minute in which the registry was asked; null only for unknown." }),
     stale: z.boolean().meta({
       description:
-        "Past its freshness and shown because no newer answer can be had, or at a price that is doubtful.",
+        "The answer is past its freshness and no newer one is available, or its price is doubtful.",
     }),
-    retryAfter: z
-      .int()
-      .min(1)
-      .optional()
-      .meta({ description: "In a search, for unknown: whole seconds. Absent with `only=known`." }),
+    retryAfter: z.int().min(1).optional().meta({
+      description: "In a search, for unknown: seconds to wait before a retry. Absent with `only=known`.",
+    }),
     kept: z.boolean().optional().meta({
       description:
         "In a search, for unknown: whether a call is reserved, so that a retry at that second succeeds.",
@@ -51,18 +51,18 @@ export const availabilityShape = z
     suggested: z
       .literal(true)
       .optional()
-      .meta({ description: "In an event stream: another name, because the one searched for is taken." }),
+      .meta({ description: "In an event stream: an alternative to the name searched for, which is taken." }),
   })
-  .meta({ description: "Whether one name can be registered, and for how much." });
+  .meta({ description: "Whether a name can be registered, and for how much." });
 
 export const searchShape = z
   .strictObject({
     query: z.string(),
     label: z.string(),
     results: z.array(availabilityShape).meta({ description: "The exact name first." }),
-    complete: z.boolean().meta({ description: "False while any status is unknown." }),
+    complete: z.boolean().meta({ description: "False if any status is unknown." }),
   })
-  .meta({ description: "One label under every TLD asked for." });
+  .meta({ description: "The results for one label under the requested TLDs." });
 
 const term = { tld, action, years };
 
@@ -72,7 +72,7 @@ export const priceShape = z
 
 export const priceListShape = z
   .strictObject({ asOf: minute, prices: z.array(priceShape) })
-  .meta({ description: "The price of everything sold." });
+  .meta({ description: "The prices of everything sold." });
 
 export const quoteShape = z
   .strictObject({
@@ -80,7 +80,9 @@ export const quoteShape = z
     price: moneyShape,
     promotion: promotionShape.optional(),
     asOf: minute,
-    stale: z.boolean().meta({ description: "Past its freshness, or doubtful: it is being asked again." }),
+    stale: z
+      .boolean()
+      .meta({ description: "The price is past its freshness or doubtful, and is being refreshed." }),
   })
   .meta({ description: "The price of one action for one term, with its age." });
 
@@ -91,7 +93,7 @@ export const quoteRequestShape = z
       .min(1)
       .max(20),
   })
-  .meta({ description: "What a visitor means to buy. Without years, the shortest term sold." });
+  .meta({ description: "A cart. Without `years`, a line has the shortest term sold." });
 
 export const quoteLineShape = z
   .strictObject({
@@ -100,15 +102,18 @@ export const quoteLineShape = z
     price: z.union([moneyShape, z.null()]),
     status: z
       .enum(["available", "taken", "not_checked"])
-      .meta({ description: "Only what is to be registered is checked." }),
+      .meta({ description: "`not_checked` for every action but registration." }),
     premium: z.boolean(),
     asOf: minute.meta({
-      description: "When the oldest fact behind the line was asked, or the line itself if it has a problem.",
+      description:
+        "When the oldest fact behind the line was requested, or the line itself if it has a problem.",
     }),
     problem: z
       .strictObject({ code: z.string(), detail: z.string(), retryAfter: z.int().min(1).optional() })
       .optional()
-      .meta({ description: "Why the line has no price, unless the name is taken; `code` as in problems." }),
+      .meta({
+        description: "Why the line has no price, unless the name is taken. `code` is a problem code.",
+      }),
   })
   .meta({ description: "One line of a cart." });
 
@@ -122,8 +127,10 @@ export const quotesShape = z
       .nullable()
       .meta({
         description:
-          "The lines that have a price, signed: a compact JWS, verified with /.well-known/jwks.json. Null when no line has one, or the service has no key.",
+          "The signed priced lines: a compact JWS, verified with /.well-known/jwks.json. Null if no line has a price or the service has no signing key.",
       }),
-    validUntil: dateTime.nullable().meta({ description: "Until when the promise holds; null without one." }),
+    validUntil: dateTime
+      .nullable()
+      .meta({ description: "When the promise expires; null without a promise." }),
   })
   .meta({ description: "A priced cart." });
