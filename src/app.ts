@@ -1,6 +1,7 @@
 /** The composition root: every part is built here by hand, every middleware and route is listed in its order. */
 import { createHash, randomUUID } from "node:crypto";
 import type { Server } from "node:http";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import express from "express";
 import { type AccountFact, createAccount, decodeKeptFact, decodeKeptTier } from "./account/account.js";
@@ -32,6 +33,7 @@ import {
 import { serve } from "./http/edge/server.js";
 import { createTokenGuesses } from "./http/edge/token-guesses.js";
 import { unreadableRequests } from "./http/edge/unreadable.js";
+import { createSharedCounts, type SharedCounts } from "./http/edge/shared-counts.js";
 import { createSharedLimit } from "./http/edge/shared-limit.js";
 import { fastPath } from "./http/fast-path.js";
 import { createEventStreams } from "./http/event-stream.js";
@@ -158,6 +160,7 @@ export function createApp(settings: AppSettings): App {
   const quotas = createQuotas({
     ...config.quota,
     longestCallMs: config.upstreamTimeoutMs,
+    ...(config.listen.port > 0 && { place: `${hostname()} ${config.listen.host} ${config.listen.port}` }),
     home: settings.mode === "sandbox" ? "memory" : redis ? { redis } : { directory: config.stateDir },
     clock,
     onFault: (what, error) => {
@@ -334,12 +337,19 @@ export function createApp(settings: AppSettings): App {
   const onProblem = (code: ErrorCode): void => {
     if (PROBLEMS[code].status < 429) refusedLocally += 1;
   };
+  const { maxWaitMs, replicasMax } = config.quota;
+  const sharedCounts =
+    (name: string) =>
+    (onCounted: (client: string, count: number) => void): SharedCounts | null =>
+      redis === null || replicasMax === 1
+        ? null
+        : createSharedCounts({ link: redis, name, replicasMax, clock, onCounted });
   const cold = createColdLimit({
     perMinute: config.clientColdPerMinute,
     isContested: (asker) => quotaInUse()?.isContested(asker) ?? false,
     clock,
+    share: sharedCounts("cold"),
   });
-  const { maxWaitMs } = config.quota;
   const ask = asks(cold, maxWaitMs);
   // Who got the last call of a patient search is given the time that a call may take.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
@@ -425,7 +435,6 @@ export function createApp(settings: AppSettings): App {
   app.set("trust proxy", config.trustProxyHops);
 
   const accessLog = createAccessLog(log, metrics, clock);
-  const { replicasMax } = config.quota;
   const limit = createClientLimit(config.clientPerMinute, clock, (windows) =>
     redis === null || replicasMax === 1
       ? null
@@ -438,7 +447,7 @@ export function createApp(settings: AppSettings): App {
           clock,
         }),
   );
-  const guesses = createTokenGuesses(clock, log);
+  const guesses = createTokenGuesses(clock, log, sharedCounts("wrong-tokens"));
   const questions = visitorQuestions({
     shop,
     prices,

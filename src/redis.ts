@@ -1,5 +1,5 @@
 /**
- * The connection to Redis, judged by what it does: every command ends within 100 ms, nothing is queued while Redis is gone or refuses to
+ * The connection to Redis, judged by what it does: every command ends within 100 ms, or a few round trips where Redis is far away, nothing is queued while Redis is gone or refuses to
  * serve, and any answer may be missing, so every caller has a way to go on without it.
  */
 import type { Clock } from "./clock.js";
@@ -60,6 +60,9 @@ export interface RedisSettings {
 }
 
 const COMMAND_TIMEOUT_MS = 100;
+/** Where Redis is far away: so many round trips, and never longer than this. */
+const ROUND_TRIPS = 3;
+const LONGEST_TIMEOUT_MS = 400;
 const LOOK_EVERY_MS = 250;
 /** After a command was refused, Redis must refuse nothing for so long, because the probe may be allowed what that command is not. */
 const QUIET_MS = 1000;
@@ -80,6 +83,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const listeners: (() => void)[] = [];
   const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
   const connections: RedisConnection[] = [];
+  /** What a command and its answer take of late. Real time even in tests, as the deadline. */
+  let roundTripMs = 0;
   let connected = false;
   /** Whether a probe has succeeded since the connection began and since the last refusal that concerns them all. */
   let serves = false;
@@ -106,7 +111,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   /** A cluster or a sentinel answers like a Redis and then serves nothing. */
   async function arrived(client: RedisClient): Promise<void> {
+    const askedAtMs = performance.now();
     const mode = await modeOf(client);
+    roundTripMs = performance.now() - askedAtMs;
     if (closed || client !== main.client() || client.status !== "ready") return;
     if (mode === "standalone") {
       connected = true;
@@ -157,8 +164,11 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   ): Promise<T> {
     if (!connected || !(serves || isProbe)) throw new RedisGoneError("Redis is gone");
     const client = main.client();
+    const askedAtMs = performance.now();
     try {
-      return await inTime(command(client));
+      const answer = await inTime(command(client), deadlineMs());
+      roundTripMs += (performance.now() - askedAtMs - roundTripMs) / 8;
+      return answer;
     } catch (error) {
       if (isReply(error)) {
         refused(error, isProbe);
@@ -170,6 +180,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       throw new RedisGoneError("Redis did not answer");
     }
   }
+
+  const deadlineMs = (): number =>
+    Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), LONGEST_TIMEOUT_MS);
 
   /** So that what becomes of Redis is noticed while nobody asks. */
   function look(): void {
@@ -234,7 +247,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
  * Rejects when there is no answer within the deadline. A process that was busy for as long finds its timers due before it has read what
  * has arrived, so the socket is read once more first. Real time even in tests: this waits for the network.
  */
-function inTime<T>(answer: Promise<T>): Promise<T> {
+function inTime<T>(answer: Promise<T>, withinMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       setImmediate(() => {
@@ -242,7 +255,7 @@ function inTime<T>(answer: Promise<T>): Promise<T> {
           reject(new Error("no answer in time"));
         });
       });
-    }, COMMAND_TIMEOUT_MS);
+    }, withinMs);
     answer
       .finally(() => {
         clearTimeout(timer);

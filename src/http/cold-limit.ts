@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
+import type { SharedCounts } from "./edge/shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients that are remembered: some 3 MB. When full, the client that spent longest ago is forgotten. */
@@ -23,6 +24,8 @@ export interface ColdLimitSettings {
   /** Whether a call for this asker would be at the expense of another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
+  /** Counts for all replicas together. */
+  readonly share?: (onCounted: (client: string, count: number) => void) => SharedCounts | null;
 }
 
 interface Spender {
@@ -32,18 +35,34 @@ interface Spender {
   toldAt: number;
 }
 
-export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSettings): ColdLimit {
+export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
+  const { perMinute, isContested, clock } = settings;
   const everyMs = MINUTE_MS / perMinute;
   /** Latest last. */
   const spenders = new Map<string, Spender>();
   let refused = 0;
+  const shared = settings.share?.(count) ?? null;
+
+  function count(client: string, times = 1): void {
+    const now = clock.monotonic();
+    const { freeAt, toldAt } = spenders.get(client) ?? { freeAt: now, toldAt: -Infinity };
+    spenders.delete(client);
+    // What was spent while nobody else wanted it is not held against the client for longer than a minute.
+    spenders.set(client, {
+      freeAt: Math.min(Math.max(freeAt, now) + times * everyMs, now + MINUTE_MS),
+      toldAt,
+    });
+    if (spenders.size <= MOST_CLIENTS) return;
+    const [oldest] = spenders.keys();
+    if (oldest !== undefined) spenders.delete(oldest);
+  }
 
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const spender = spenders.get(client);
-      if (spender === undefined) return null;
-      const nextAt = spender.freeAt - MINUTE_MS + everyMs;
+      const untold = shared?.untold(client) ?? 0;
+      const spender = spenders.get(client) ?? { freeAt: now, toldAt: -Infinity };
+      const nextAt = Math.max(spender.freeAt, now) + untold * everyMs - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
       refused += 1;
       // People behind one address are told one time each, so that they do not all come back together.
@@ -54,14 +73,8 @@ export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSett
       });
     },
     count(client) {
-      const now = clock.monotonic();
-      const { freeAt, toldAt } = spenders.get(client) ?? { freeAt: now, toldAt: -Infinity };
-      spenders.delete(client);
-      // What was spent while nobody else wanted it is not held against the client for longer than a minute.
-      spenders.set(client, { freeAt: Math.min(Math.max(freeAt, now) + everyMs, now + MINUTE_MS), toldAt });
-      if (spenders.size <= MOST_CLIENTS) return;
-      const [oldest] = spenders.keys();
-      if (oldest !== undefined) spenders.delete(oldest);
+      if (shared === null) count(client);
+      else shared.add(client);
     },
     refused: () => refused,
   };
