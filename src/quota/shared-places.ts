@@ -35,7 +35,7 @@ local changed = math.abs(now - (s.members[q.me] or 0)) > 1000
 s.members[q.me] = now
 for _, one in ipairs(q.changes) do
   s.n = s.n + 1
-  s.places[one.key] = { n = s.n, by = q.me, at = now + one.inMs, over = one.over, client = one.client, asked = now - one.askedAgoMs, early = one.earlyAsks }
+  s.places[one.key] = { n = s.n, by = q.me, at = now + one.inMs, over = one.over, client = one.client, asked = now - one.askedAgoMs, wait = one.maxWaitMs, early = one.earlyAsks }
   changed = true
 end
 local others, members = {}, 0
@@ -45,7 +45,7 @@ end
 for key, one in pairs(s.places) do
   if one.at < now - 3000 then s.places[key] = nil
   elseif one.by ~= q.me and (s.table ~= q.table or one.n > q.after) then
-    others[#others + 1] = { key, one.over and 1 or 0, one.client, one.at - now, now - one.asked, one.early }
+    others[#others + 1] = { key, one.over and 1 or 0, one.client, one.at - now, now - one.asked, one.wait, one.early }
   end
 end
 if changed then redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 600000) end
@@ -55,7 +55,7 @@ const replySchema = z.tuple([
   z.string(),
   z.number(),
   z.number(),
-  z.array(z.tuple([z.string(), z.number(), z.string(), z.number(), z.number(), z.number()])),
+  z.array(z.tuple([z.string(), z.number(), z.string(), z.number(), z.number(), z.number(), z.number()])),
 ]);
 
 export function sharePlaces(settings: SharePlacesSettings, own: OwnPlaces): SharedPlaces {
@@ -83,6 +83,7 @@ export function sharePlaces(settings: SharePlacesSettings, own: OwnPlaces): Shar
         client: place?.client ?? "",
         inMs: Math.round((place?.dueAt ?? sentAt) - sentAt),
         askedAgoMs: Math.round(sentAt - (place?.askedAt ?? sentAt)),
+        maxWaitMs: place?.maxWaitMs ?? 0,
         earlyAsks: place?.earlyAsks ?? 0,
       })),
     };
@@ -95,9 +96,9 @@ export function sharePlaces(settings: SharePlacesSettings, own: OwnPlaces): Shar
     table = newTable;
     after = last;
     members = count;
-    for (const [key, isOver, client, inMs, askedAgoMs, earlyAsks] of others) {
+    for (const [key, isOver, client, inMs, askedAgoMs, maxWaitMs, earlyAsks] of others) {
       if (untold.has(key)) continue;
-      const place = { key, client, dueAt: now + inMs, askedAt: now - askedAgoMs, earlyAsks };
+      const place = { key, client, dueAt: now + inMs, askedAt: now - askedAgoMs, maxWaitMs, earlyAsks };
       own.learn(key, isOver === 1 ? null : place);
     }
   }

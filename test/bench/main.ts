@@ -1,11 +1,12 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start`; `--only` is for `floods`.
- * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
+ * but `truth` and `fleet`. Rounds and seconds are for `http` and, the rounds alone, for `start` and `fleet`; `--only` is for `floods`.
+ * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` one hour.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchFleet } from "./fleet.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
@@ -32,7 +33,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   memory: benchMemory,
   floods: benchFloods,
 };
-const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth };
+const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,

@@ -1,6 +1,6 @@
 /** The network between a replica and Redis: slow, cut off in silence, or reset, as a test says. */
 import { connect, createServer, type Socket } from "node:net";
-import type { RedisServer } from "./redis.js";
+import type { RedisServer } from "./redis-server.js";
 
 export interface LinkProxy {
   /** For REDIS_URL. */

@@ -38,6 +38,8 @@ export interface Ticket {
   readonly isReserved: boolean;
   /** When its holder first asked, or last asked too early: earlier goes first. */
   readonly askedAt: number;
+  /** How long its holder waits at a time. */
+  readonly maxWaitMs: number;
   readonly refusedAt: number;
   readonly earlyAsks: number;
   /** Its holder came back when told. */
@@ -47,7 +49,7 @@ export interface Ticket {
 }
 
 /** What replicas tell each other of a reservation. */
-export type Place = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | "earlyAsks">;
+export type Place = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | "maxWaitMs" | "earlyAsks">;
 
 export interface SharedPlaces {
   /** Tells the others of a reservation, or that it is over: soon, and again until they have heard. */
@@ -99,7 +101,7 @@ export class Reservations {
   readonly #returningIn = new Map<number, number>();
   #firstSecond = 0;
   #overflow = 0;
-  #patienceMs = Infinity;
+  #patienceMs = 0;
   #fullUntil = -Infinity;
   #lapsed = 0;
   #elsewhere = 0;
@@ -167,15 +169,13 @@ export class Reservations {
       dueAt,
       isReserved: reservedIn !== null,
       askedAt,
+      maxWaitMs,
       refusedAt: now,
       earlyAsks: 0,
       isForgiven: false,
       isElsewhere: false,
     };
-    if (ticket.isReserved) {
-      this.#patienceMs = maxWaitMs;
-      this.#shared?.changed(key, ticket);
-    }
+    if (ticket.isReserved) this.#shared?.changed(key, ticket);
     this.#keep(ticket);
     return ticket;
   }
@@ -307,6 +307,7 @@ export class Reservations {
       return;
     }
     this.#reserved.set(key, ticket);
+    this.#patienceMs = ticket.maxWaitMs;
     if (isElsewhere) this.#elsewhere += 1;
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second) ?? new Set();
