@@ -10,8 +10,10 @@ import { benchFleet } from "./fleet.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
+import { benchPlaces } from "./places.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
+import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
@@ -27,6 +29,8 @@ const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, repl
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
   waits: benchWaits,
+  places: benchPlaces,
+  regions: benchRegions,
   service: benchService,
   http: benchHttp,
   start: benchStart,

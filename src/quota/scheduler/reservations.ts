@@ -224,8 +224,8 @@ export class Reservations {
   }
 
   /**
-   * Null when somebody without a reservation may have the next call: those after it still serve every reservation in time. Else when
-   * that may change.
+   * Null when somebody without a reservation may have the next call: those after it, of all replicas together, still serve every
+   * reservation in time. Else when that may change.
    */
   heldUntil(now: number, callsUntil: (at: number) => number): number | null {
     this.#expire(now);
@@ -236,7 +236,7 @@ export class Reservations {
       due += (this.#dueIn.get(second)?.size ?? 0) * part;
       if (due === 0) continue;
       const lastAt = Math.max(now, second * SECOND_MS) + (3 / 4) * this.#patienceMs;
-      if (due > callsUntil(lastAt) - 1) return this.firstDueAt(now) + SECOND_MS + LATE_MS;
+      if (due > callsUntil(lastAt) - part) return this.firstDueAt(now) + SECOND_MS + LATE_MS;
     }
     return null;
   }

@@ -66,11 +66,9 @@ export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCro
   }
   async function visit(client: string, isObedient: boolean): Promise<void> {
     let isKept = false;
-    let t0 = 0;
     while (!over.signal.aborted) {
       try {
         if (isKept) seen.kept.came += 1;
-        t0 = performance.now();
         await next().run(ask({ client, question: client, maxWaitMs: (windowMs * 8) / 60 }), call);
         if (isKept) seen.kept.served += 1;
         return;
@@ -79,7 +77,6 @@ export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCro
           if (isKept) seen.kept.came -= 1;
           return;
         }
-        if (isKept) console.error("BROKEN after", performance.now() - t0, error.kept, error.retryAfterMs);
         if (!isObedient) return;
         isKept = error.kept === true;
         await pass(Math.ceil((error.retryAfterMs ?? 0) / 1000) * 1000 + Math.random() * 200);
