@@ -166,15 +166,16 @@ local function retire(name, aliveUntil)
   end
   s.members[name] = nil
 end
--- Silence alone proves nothing, since whoever is cut off goes on alone: a replica is dead when another one runs in its place, or has been
--- silent for very long.
+-- Silence alone proves nothing, since whoever is cut off goes on alone: a replica is dead when another one began in its place after its last
+-- word, or when it has been silent for very long.
 local names = {}
 for name in pairs(s.members) do names[#names + 1] = name end
 for _, name in ipairs(names) do
   local member = s.members[name]
   local silentMs = now - member.seen
   if name ~= q.me and now > (s.trustedFrom or 0) then
-    if member.place == q.place and silentMs > q.evictMs then retire(name, math.max(member.seen, now - q.openForMs))
+    local began = now - q.openForMs
+    if member.place == q.place and began > member.seen and silentMs > q.evictMs then retire(name, began)
     elseif silentMs > q.deadMs then retire(name, now) end
   end
 end
