@@ -178,7 +178,7 @@ describeWithRedis("replicas of one budget", () => {
     "use it in spite of %s, and never more",
     async (_name, disturb) => {
       disturb();
-      const [limit, windowMs] = [180, 6000];
+      const [limit, windowMs] = [60, 6000];
       for (let count = 0; count < 2; count += 1) await replica(link(proxy.url), { limit, windowMs });
       await pass(1.5 * windowMs);
       // A busy machine takes some of it, so one window must show it sooner or later.

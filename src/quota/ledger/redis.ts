@@ -38,8 +38,8 @@ const GRANT_VALID_MS = 500;
 /** How long a spare slot is kept, and over how long the takes are counted that tell how many are needed. */
 const SPARE_MS = 200;
 const RATE_OVER_MS = 1000;
-/** Slots that are granted at once, at most. */
-const MOST_AT_ONCE = 8;
+/** Slots that are granted at once, at most. More than one was seen to pass the budget at a round trip of 100 ms, so there are no spares yet. */
+const MOST_AT_ONCE = 1;
 /** How soon a take is tried again that was lost with its connection. */
 const TRY_AGAIN_MS = 50;
 /** The most that Redis's clock and ours are taken to disagree over one outage. */
@@ -167,7 +167,7 @@ class RedisLedger implements Ledger {
   readonly #share: number;
   readonly #homes = new Map<number, Home>();
   readonly #calls = new Map<SlotId, Call>();
-  /** Takes that Redis may be about to grant. */
+  /** Takes that Redis may be about to grant, and calls that have ended without its knowing. */
   readonly #asked = new Set<string>();
   #spares: readonly Spare[] = [];
   /** When slots were taken of late, and how long Redis takes to answer. */
@@ -255,7 +255,11 @@ class RedisLedger implements Ledger {
     if (home !== undefined) home.at = at;
     if (this.#settings.redis.reachable()) {
       const { grant, slot: id } = call;
-      if ((await this.#request({ op: "settle", grant, id, ending, graceMs })) !== null) return;
+      // Else a request that overtakes this one would say that the call was never made.
+      this.#asked.add(grant);
+      const reply = await this.#request({ op: "settle", grant, id, ending, graceMs });
+      this.#asked.delete(grant);
+      if (reply !== null) return;
     }
     if (call.slot > 0) this.#reports.set(call.slot, { grant: call.grant, at });
   }
@@ -368,7 +372,10 @@ class RedisLedger implements Ledger {
       }
       return [];
     } finally {
-      for (const grant of grants) this.#asked.delete(grant);
+      // Not before those that were granted are known as calls or spares.
+      setImmediate(() => {
+        for (const grant of grants) this.#asked.delete(grant);
+      });
     }
   }
 
