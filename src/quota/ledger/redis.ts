@@ -4,9 +4,6 @@
  *
  * Each replica has slots of its own, recorded in Redis with every use; those it alone may use, so it goes on with them while Redis is
  * gone, once its last word there is old enough (`localAfterMs`). The rest of the budget is used through Redis alone.
- *
- * Where Redis is so far away that one take after another would limit the calls, a few slots are granted at once. What is not used soon is
- * given back; with its replica it dies, and counts as spent.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
