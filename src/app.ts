@@ -9,7 +9,9 @@ import { asks, createAccessLog } from "./http/context.js";
 import { addressOf, clientOf } from "./http/edge/client.js";
 import { headersOfAnswers } from "./http/edge/headers.js";
 import { serve } from "./http/edge/server.js";
+import { createSharedCounts, type SharedCounts } from "./http/edge/shared-counts.js";
 import { createSharedLimit } from "./http/edge/shared-limit.js";
+import { createTokenGuesses } from "./http/edge/token-guesses.js";
 import { unreadableRequests } from "./http/edge/unreadable.js";
 import { createEventStreams } from "./http/event-stream.js";
 import { fastPath } from "./http/fast-path.js";
@@ -51,10 +53,12 @@ export function createApp(settings: AppSettings): App {
     if (PROBLEMS[code].status < 429) refusedLocally += 1;
   };
   const limit = clientLimit(settings, engine.redis);
+  const sharedCounts = countsOf(settings, engine.redis);
   const cold = createColdLimit({
     perMinute: config.clientColdPerMinute,
     isContested: (asker) => engine.quota()?.isContested(asker) ?? false,
     clock,
+    share: sharedCounts("cold"),
   });
   const monitoring = createMonitoring({
     ...settings,
@@ -89,6 +93,7 @@ export function createApp(settings: AppSettings): App {
     monitoring,
     metrics,
     ask,
+    guesses: createTokenGuesses(clock, log, sharedCounts("wrong-tokens")),
     phase: () => phase,
   });
 
@@ -129,4 +134,14 @@ function clientLimit({ config, clock }: AppSettings, redis: RedisLink | null): C
       ? null
       : createSharedLimit({ link: redis, name: "requests", limit, replicasMax, windows, clock }),
   );
+}
+
+/** Makes counts by client, kept by all replicas together; null where there is one. */
+function countsOf({ config, clock }: AppSettings, redis: RedisLink | null) {
+  const { replicasMax } = config.quota;
+  return (name: string) =>
+    (onCounted: (client: string, count: number) => void): SharedCounts | null =>
+      redis === null || replicasMax === 1
+        ? null
+        : createSharedCounts({ link: redis, name, replicasMax, clock, onCounted });
 }

@@ -1,5 +1,6 @@
 /** Everything that the service knows and does, without HTTP: quota, upstream, cache, retail prices, storefront, account. */
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { type Account, createAccount } from "./account/account.js";
 import { createActFile, createSharedActs } from "./audit/act-stores.js";
@@ -92,6 +93,7 @@ export function createEngine({ config, mode, clock, log, ...settings }: EngineSe
   const quotas = createQuotas({
     ...config.quota,
     longestCallMs: config.upstreamTimeoutMs,
+    ...(config.listen.port > 0 && { place: `${hostname()} ${config.listen.host} ${config.listen.port}` }),
     home: isSandbox ? "memory" : redis ? { redis } : { directory: config.stateDir },
     clock,
     onFault: (what, error) => {

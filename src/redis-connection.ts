@@ -19,7 +19,9 @@ export function redisScript(text: string): RedisScript {
 
 /** For connecting and the first commands of a connection. */
 const CONNECT_TIMEOUT_MS = 1000;
-const RECONNECT_AFTER_MS = 250;
+/** After a connection that worked at once, else less and less often. */
+const RECONNECT_AFTER_MS = 10;
+const RECONNECT_AT_LEAST_EVERY_MS = 250;
 const DISCONNECT_TIMEOUT_MS = 100;
 
 /** A connection that follows changes of the address. */
@@ -73,7 +75,7 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
           ...(password !== null && { sentinelPassword: password }),
           ...(secured && { sentinelTLS: secured, enableTLSForSentinelMode: true }),
           sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-          sentinelRetryStrategy: () => RECONNECT_AFTER_MS,
+          sentinelRetryStrategy: () => RECONNECT_AT_LEAST_EVERY_MS,
         }
       : at),
     ...(username !== null && { username }),
@@ -90,7 +92,8 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
-    retryStrategy: () => RECONNECT_AFTER_MS,
+    retryStrategy: (attempt: number) =>
+      Math.min(RECONNECT_AFTER_MS * 2 ** (attempt - 1), RECONNECT_AT_LEAST_EVERY_MS),
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     protocol: 2,
   } satisfies RedisOptions;

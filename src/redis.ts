@@ -1,6 +1,6 @@
 /**
- * The connection to Redis. Every command ends within 100 ms, and commands are rejected instead of queued while Redis is unreachable or
- * refuses commands. Any command can be rejected, so every caller must be able to continue without Redis.
+ * The connection to Redis. Every command ends within 100 ms, or within a few round trips if Redis is far away. Commands are rejected instead
+ * of queued while Redis is unreachable or refuses commands. Any command can be rejected, so every caller must be able to continue without Redis.
  */
 import type { Clock } from "./clock.js";
 import type { Log } from "./logger.js";
@@ -60,6 +60,9 @@ interface RedisSettings {
 }
 
 const COMMAND_TIMEOUT_MS = 100;
+/** The deadline of a command in round trips, if Redis is far away, and its maximum. */
+const ROUND_TRIPS = 3;
+const MAX_TIMEOUT_MS = 400;
 const PROBE_EVERY_MS = 250;
 /** How long after a refused command probes don't count, because the probe may be allowed while that command isn't. */
 const QUIET_MS = 1000;
@@ -80,6 +83,8 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const listeners: (() => void)[] = [];
   const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
   const connections: RedisConnection[] = [];
+  /** What a command and its answer take of late. Real time even in tests, as the deadline. */
+  let roundTripMs = 0;
   let connected = false;
   /** Whether a probe has succeeded since the connection was opened and since the last refusal that concerns all commands. */
   let serves = false;
@@ -106,7 +111,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   /** Checks the mode, because a cluster or a sentinel answers like a Redis but can't be used. */
   async function arrived(client: RedisClient): Promise<void> {
+    const askedAtMs = performance.now();
     const mode = await modeOf(client);
+    roundTripMs = performance.now() - askedAtMs;
     if (closed || client !== main.client() || client.status !== "ready") return;
     if (mode === "standalone") {
       connected = true;
@@ -157,8 +164,11 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   ): Promise<T> {
     if (!connected || !(serves || isProbe)) throw new RedisGoneError("Redis is gone");
     const client = main.client();
+    const askedAtMs = performance.now();
     try {
-      return await inTime(command(client));
+      const answer = await inTime(command(client), deadlineMs());
+      roundTripMs += (performance.now() - askedAtMs - roundTripMs) / 8;
+      return answer;
     } catch (error) {
       if (isReply(error)) {
         refused(error, isProbe);
@@ -170,6 +180,9 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       throw new RedisGoneError("Redis didn't answer");
     }
   }
+
+  const deadlineMs = (): number =>
+    Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
 
   /** Notices changes even while no commands are sent. */
   function poll(): void {
@@ -234,7 +247,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
  * Rejects if there is no answer within the deadline. After a busy period, Node runs due timers before it reads the socket, so the socket
  * gets one more turn first. Uses real time even in tests, because it waits for the network.
  */
-function inTime<T>(answer: Promise<T>): Promise<T> {
+function inTime<T>(answer: Promise<T>, withinMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       setImmediate(() => {
@@ -242,7 +255,7 @@ function inTime<T>(answer: Promise<T>): Promise<T> {
           reject(new Error("no answer in time"));
         });
       });
-    }, COMMAND_TIMEOUT_MS);
+    }, withinMs);
     answer
       .finally(() => {
         clearTimeout(timer);

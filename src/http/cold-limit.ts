@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
+import type { SharedCounts } from "./edge/shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */
@@ -23,6 +24,8 @@ interface ColdLimitSettings {
   /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
+  /** Counts for all replicas together. */
+  readonly share?: (onCounted: (client: string, count: number) => void) => SharedCounts | null;
 }
 
 interface Spender {
@@ -32,18 +35,34 @@ interface Spender {
   retryAt: number;
 }
 
-export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSettings): ColdLimit {
+export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
+  const { perMinute, isContested, clock } = settings;
   const everyMs = MINUTE_MS / perMinute;
   /** The most recent spender is last. */
   const spenders = new Map<string, Spender>();
   let refused = 0;
+  const shared = settings.share?.(count) ?? null;
+
+  function count(client: string, times = 1): void {
+    const now = clock.monotonic();
+    const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
+    spenders.delete(client);
+    // Quota spent while nobody else wanted it counts against the client for at most a minute.
+    spenders.set(client, {
+      refilledAt: Math.min(Math.max(refilledAt, now) + times * everyMs, now + MINUTE_MS),
+      retryAt,
+    });
+    if (spenders.size <= MAX_CLIENTS) return;
+    const [oldest] = spenders.keys();
+    if (oldest !== undefined) spenders.delete(oldest);
+  }
 
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const spender = spenders.get(client);
-      if (spender === undefined) return null;
-      const nextAt = spender.refilledAt - MINUTE_MS + everyMs;
+      const untold = shared?.untold(client) ?? 0;
+      const spender = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
+      const nextAt = Math.max(spender.refilledAt, now) + untold * everyMs - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
       refused += 1;
       // People behind one address get different retry times, so that they don't all retry together.
@@ -54,17 +73,8 @@ export function createColdLimit({ perMinute, isContested, clock }: ColdLimitSett
       });
     },
     count(client) {
-      const now = clock.monotonic();
-      const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
-      spenders.delete(client);
-      // Quota spent while nobody else wanted it counts against the client for at most a minute.
-      spenders.set(client, {
-        refilledAt: Math.min(Math.max(refilledAt, now) + everyMs, now + MINUTE_MS),
-        retryAt,
-      });
-      if (spenders.size <= MAX_CLIENTS) return;
-      const [oldest] = spenders.keys();
-      if (oldest !== undefined) spenders.delete(oldest);
+      if (shared === null) count(client);
+      else shared.add(client);
     },
     refused: () => refused,
   };

@@ -15,7 +15,7 @@ import { type AccessLog, type asks, requestContext } from "./context.js";
 import { customerRoutes } from "./customers.js";
 import { docsRouter } from "./docs.js";
 import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
-import { createTokenGuesses } from "./edge/token-guesses.js";
+import type { TokenGuesses } from "./edge/token-guesses.js";
 import { HEALTH_PATHS, healthRoutes } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
 import { openApiDocument } from "./openapi.js";
@@ -41,6 +41,7 @@ export interface RouterParts {
   readonly monitoring: Monitoring;
   readonly metrics: Metrics;
   readonly limit: ClientLimit;
+  readonly guesses: TokenGuesses;
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly ask: ReturnType<typeof asks>;
   readonly phase: () => Phase;
@@ -51,10 +52,10 @@ export interface RouterParts {
 }
 
 export function createRouter(parts: RouterParts): Express {
-  const { config, version, mode, engine, monitoring, metrics, limit, questions, ask, clock, log } = parts;
+  const { config, version, mode, engine, monitoring, metrics, limit, guesses, questions, ask, clock, log } =
+    parts;
   const { shop, account, policies, prices, promises, audit } = engine;
   const now = (): number => clock.now();
-  const guesses = createTokenGuesses(clock, log);
   const checks = [rightHost, knownExpectation];
 
   const app = express();

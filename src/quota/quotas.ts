@@ -8,6 +8,7 @@ import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
 import { openRedisLedger } from "./ledger/redis.js";
 import { createQuota } from "./scheduler/scheduler.js";
+import { sharePlaces } from "./shared-places.js";
 import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
@@ -20,6 +21,8 @@ export interface QuotasSettings {
   readonly replicasMax: number;
   /** The total deadline of one call. */
   readonly longestCallMs: number;
+  /** Where this process runs, as no other can before it has ended. */
+  readonly place?: string;
   /** Where the ledgers live: in memory for an upstream that starts together with us. */
   readonly home: { readonly redis: RedisLink } | { readonly directory: string } | "memory";
   readonly clock: Clock;
@@ -55,7 +58,14 @@ export function createQuotas(settings: QuotasSettings): Quotas {
 
   async function create(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
     const ledger = await ledgerOf(fingerprint, coldStart);
-    const quota = createQuota({ ledger, clock, onFault });
+    const quota = createQuota({
+      ledger,
+      clock,
+      onFault,
+      ...(typeof home === "object" && "redis" in home && replicasMax > 1
+        ? { share: (own) => sharePlaces({ redis: home.redis, fingerprint, clock }, own) }
+        : {}),
+    });
     open.set(fingerprint, quota);
     return quota;
   }

@@ -1,17 +1,20 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`. Rounds and seconds are for `http` and, the rounds alone, for `start` and `pages`; `--only` is for `floods` and `waits`.
- * `truth [--histories N] [--seed S] [--history JSON]` takes half an hour.
+ * but `truth` and `fleet`. Rounds and seconds are for `http` and, the rounds alone, for `start`, `pages` and `fleet`; `--only` is for
+ * `floods` and `waits`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` one hour.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchFleet } from "./fleet.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchPages } from "./pages.js";
+import { benchPlaces } from "./places.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
+import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
@@ -27,6 +30,8 @@ const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, repl
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
   waits: benchWaits,
+  places: benchPlaces,
+  regions: benchRegions,
   service: benchService,
   http: benchHttp,
   start: benchStart,
@@ -34,7 +39,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   floods: benchFloods,
   pages: benchPages,
 };
-const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth };
+const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,

@@ -157,35 +157,35 @@ describeWithRedis("the shared ledger", () => {
 
   describe("after a kill", () => {
     test("who takes the place goes on with what Redis recorded, calls in flight counted as still arriving", async () => {
-      const killed = await replica({ replicasMax: 1 });
+      const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
       const [first] = await drain(killed.ledger, "open").then((slots) => [slots.length]);
       expect(first).toBe(BUDGET);
       killed.kill();
-      const { ledger } = await replica({ replicasMax: 1 });
+      const { ledger } = await replica({ replicasMax: 1, place: "here" });
       await pass(WINDOW_MS - 200);
       expect(await drain(ledger)).toHaveLength(0);
       await takeSoon(ledger);
     });
 
     test("an unused budget is passed on at once", async () => {
-      const killed = await replica({ replicasMax: 1 });
+      const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(killed.ledger);
       killed.kill();
-      const { ledger } = await replica({ replicasMax: 1 });
+      const { ledger } = await replica({ replicasMax: 1, place: "here" });
       await takeSoon(ledger);
       expect((await drain(ledger)).length).toBeGreaterThanOrEqual(BUDGET - 3);
     });
 
     test("what it may have used on its own counts as used, when it was silent for long enough to do so", async () => {
-      const cutOff = await replica({ replicasMax: 1 });
+      const cutOff = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(cutOff.ledger);
       cutOff.kill();
       await pass(ALONE_AFTER_MS + 100);
       expect(await drain(cutOff.ledger)).toHaveLength(BUDGET - 1);
-      const { ledger } = await replica({ replicasMax: 1 });
+      const { ledger } = await replica({ replicasMax: 1, place: "here" });
       await pass(ALONE_AFTER_MS);
       expect(await drain(ledger)).toHaveLength(0);
     });

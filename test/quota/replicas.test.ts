@@ -21,7 +21,7 @@ const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(don
 describeWithRedis("four replicas", () => {
   let server: RedisServer;
   const arrivals: number[] = [];
-  const living: { stop(): void }[] = [];
+  const living: { readonly place: string; stop(): void }[] = [];
 
   beforeEach(async () => {
     server = await startRedis();
@@ -42,10 +42,11 @@ describeWithRedis("four replicas", () => {
   }
 
   /** A replica that always has more asks than slots, until it is stopped as by kill -9: nothing more is sent, and Redis hears no more. */
-  async function start(): Promise<void> {
+  async function start(place: string): Promise<void> {
     const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
     const death = new AbortController();
     const replica = {
+      place,
       stop() {
         death.abort();
         redis.close();
@@ -61,6 +62,7 @@ describeWithRedis("four replicas", () => {
       coldStart: "assume-spent",
       replicasMax: REPLICAS,
       longestCallMs: LONGEST_CALL_MS,
+      place,
       clock: systemClock,
     });
     const quota = createQuota({ ledger, clock: systemClock, onFault: () => {} });
@@ -83,7 +85,7 @@ describeWithRedis("four replicas", () => {
     arrivals.filter((at) => at >= from && at < to).length / (((to - from) / WINDOW_MS) * BUDGET);
 
   test("never pass the budget together and use nearly all of it", async () => {
-    await Promise.all(Array.from({ length: REPLICAS }, start));
+    await Promise.all(Array.from({ length: REPLICAS }, (_, n) => start(`place ${n}`)));
     await pass(3 * WINDOW_MS);
     // The bench prints the exact share. A busy machine takes some of it, so four windows in a row must show it sooner or later.
     await until(() => used(performance.now() - 4 * WINDOW_MS, performance.now()) > 0.8, "a share of 0.8");
@@ -91,10 +93,11 @@ describeWithRedis("four replicas", () => {
   });
 
   test("never pass the budget together while any of them, or Redis, is killed, hung, emptied or started again", async () => {
-    await Promise.all(Array.from({ length: REPLICAS }, start));
+    await Promise.all(Array.from({ length: REPLICAS }, (_, n) => start(`place ${n}`)));
     const restart = async (): Promise<void> => {
-      living.splice(Math.floor(Math.random() * living.length), 1)[0]?.stop();
-      await start();
+      const [killed] = living.splice(Math.floor(Math.random() * living.length), 1);
+      killed?.stop();
+      await start(killed?.place ?? "");
     };
     const faults: readonly (() => Promise<void>)[] = [
       restart,

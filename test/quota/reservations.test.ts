@@ -232,3 +232,62 @@ describe("a call", () => {
     expect(reservations.heldUntil(5800, () => 1)).toBeNull();
   });
 });
+
+describe("a reservation that another replica has made", () => {
+  const place = {
+    key: "elsewhere",
+    client: "b",
+    dueAt: 10_000,
+    askedAt: -1000,
+    maxWaitMs: 8000,
+    earlyAsks: 0,
+  };
+
+  test("is honoured here, until that one says that it is over", () => {
+    reservations.learn(place.key, place, 0);
+    expect(reservations.standing(place.key, 5000).kind).toBe("early");
+    expect(reservations.standing(place.key, 10_000).kind).toBe("reserved");
+    expect(reservations.isDue("b", 10_000)).toBe(true);
+    reservations.learn(place.key, null, 10_000);
+    expect(reservations.standing(place.key, 10_000).kind).toBe("newcomer");
+  });
+
+  test("takes nothing from what can be promised here, and does not count as unclaimed here", () => {
+    const alone = Array.from({ length: 18 }, () => seconds(refuse(0), 0));
+    reservations = new Reservations();
+    for (let n = 0; n < 50; n += 1)
+      reservations.learn(`elsewhere ${n}`, { ...place, key: `elsewhere ${n}` }, 0);
+    expect(Array.from({ length: 18 }, () => seconds(refuse(0), 0))).toEqual(alone);
+    expect(reservations.places()).toHaveLength(18);
+    expect(reservations.lapsed(12_600)).toBe(alone.filter((dueIn) => dueIn <= 10).length);
+  });
+
+  test("holds calls here as far as it is likely to be claimed here", () => {
+    const changes: (string | null)[] = [];
+    const changed = (key: string): number => changes.push(key);
+    for (const replicas of [1, 4]) {
+      const shared = new Reservations({ replicas: () => replicas, changed });
+      shared.learn(place.key, place, 0);
+      shared.learn("another", { ...place, key: "another" }, 0);
+      expect(shared.heldUntil(9500, () => 2)).toBe(replicas === 1 ? 12_500 : null);
+      expect(shared.dueWithin(8000, 9500)).toBe(replicas === 1 ? 2 : 1);
+    }
+    expect(changes).toEqual([]);
+  });
+
+  test("is told of when it is made, when it is claimed, and not when it lapses", () => {
+    const changes: [string, boolean][] = [];
+    reservations = new Reservations({
+      replicas: () => 2,
+      changed: (key, made) => changes.push([key, made !== null]),
+    });
+    const [first, second] = [refuse(0), refuse(0)];
+    reservations.forget(first.key);
+    reservations.standing(second.key, 30_000);
+    expect(changes).toEqual([
+      [first.key, true],
+      [second.key, true],
+      [first.key, false],
+    ]);
+  });
+});

@@ -68,4 +68,20 @@ describeWithRedis("a client in front of four replicas", () => {
     fleet.redis.wake();
     await until(() => isAdmitted("203.0.113.2", 0), "another request");
   }, 60_000);
+
+  test("that guesses tokens is stopped as soon at all of them as at one", async () => {
+    const statuses: number[] = [];
+    for (let guess = 0; guess < 160; guess += 1) {
+      const answer = await fleet.replicas[guess % REPLICAS]?.ask("/v1/staff/overview", {
+        headers: {
+          "X-Forwarded-For": `2001:db8::${(guess % 16).toString(16)}`,
+          Authorization: "Bearer wrong",
+        },
+      });
+      statuses.push(answer?.status ?? 0);
+    }
+    const compared = statuses.filter((status) => status === 401).length;
+    expect(compared).toBeLessThanOrEqual(33);
+    expect(compared).toBeGreaterThanOrEqual(27);
+  }, 60_000);
 });

@@ -161,6 +161,8 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
     }));
   const result = readConfig(
     {
+      // Several run in this process, so none has a place of its own.
+      PORT: "0",
       STATE_DIR: join(folder.path, "state"),
       STAFF_TOKENS: tokens.join(","),
       UPSTREAM_RATE_LIMIT: "1000",

@@ -124,6 +124,8 @@ class Player {
 
   async #restart(downMs: number): Promise<void> {
     this.#visitors.cutOff();
+    // A question that nobody waits for any more is given up: its answer is not evidence, because it reaches nobody.
+    await this.#service.clock.advance(0);
     this.#releaseAll();
     await this.#service.stop();
     // What was known of names is gone; prices were saved, and the tier with them.

@@ -6,6 +6,7 @@ import type { Log } from "../../logger.js";
 import { ClientWindows } from "../client-windows.js";
 import { contextOf } from "../context.js";
 import { markOf } from "./client.js";
+import type { SharedCounts } from "./shared-counts.js";
 
 /** More than people mistype, and useless to attackers. */
 const WRONG_PER_MINUTE = 30;
@@ -19,19 +20,29 @@ export interface TokenGuesses {
   lacksScope(request: Request, name: string, scope: string): void;
 }
 
-export function createTokenGuesses(clock: Clock, log: Log): TokenGuesses {
+/** Counts wrong tokens per client; with `share`, for all replicas together. */
+export function createTokenGuesses(
+  clock: Clock,
+  log: Log,
+  share: (onCounted: (client: string, count: number) => void) => SharedCounts | null = () => null,
+): TokenGuesses {
   const windows = new ClientWindows(clock);
+  const count = (client: string, times = 1): void => {
+    windows.of(client).count += times;
+  };
+  const shared = share(count);
   return {
     admit(request) {
       const window = windows.of(contextOf(request).client);
-      if (window.count < WRONG_PER_MINUTE) return;
+      if (window.count + (shared?.untold(window.client) ?? 0) < WRONG_PER_MINUTE) return;
       throw new ServiceError("rate_limited", "Too many wrong tokens from this client within a minute.", {
         retryAfterMs: windows.untilResetMs(window),
       });
     },
     wrong(request, kind) {
       const { id, client, route } = contextOf(request);
-      windows.of(client).count += 1;
+      if (shared === null) count(client);
+      else shared.add(client);
       log.warn("auth.token.wrong", { requestId: id, kind, route, client: markOf(client) });
     },
     lacksScope(request, name, scope) {

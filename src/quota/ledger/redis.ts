@@ -23,11 +23,22 @@ export interface RedisLedgerSettings extends BudgetSettings {
   readonly replicasMax: number;
   /** The longest that one call can take. */
   readonly longestCallMs: number;
+  /** Where this process runs: no other can run there before it has ended. Default: nobody can tell. */
+  readonly place?: string;
   readonly clock: Clock;
 }
 
 /** For how long a command that Redis has not run yet may still be run. */
 const COMMAND_VALID_MS = 300;
+/** A slot that was granted longer ago than this is not used: the process may have been stopped meanwhile. */
+const GRANT_VALID_MS = 500;
+/** How long a spare slot is kept, and over how long the takes are counted that tell how many are needed. */
+const SPARE_MS = 200;
+const RATE_OVER_MS = 1000;
+/** Slots that are granted at once, at most. More than one was seen to pass the budget at a round trip of 100 ms, so there are no spares yet. */
+const MOST_AT_ONCE = 1;
+/** How soon a take is tried again that was lost with its connection. */
+const TRY_AGAIN_MS = 50;
 /** The most that Redis's clock and ours are taken to disagree over one outage. */
 const CLOCKS_MS = 1000;
 const FIRST_CONTACT_MS = 1000;
@@ -36,18 +47,21 @@ const LONG_AGO_MS = 1e9;
 /** Times of the protocol; the same on every replica, because they follow from the window. */
 function timesOf(windowMs: number, longestCallMs: number) {
   const localAfterMs = Math.min(3000, Math.max(1000, windowMs / 20));
+  /** By how much the time that commands take to reach Redis may vary before it counts as a step of its clock. */
+  const unevenMs = Math.ceil(Math.min(100, windowMs / 50));
   return {
+    unevenMs,
     /** How long after its last word in Redis a replica begins to use its slots on its own. */
     localAfterMs,
     beatMs: localAfterMs / 6,
-    /** A replica silent for this long gives way to one that starts in its place. */
+    /** A replica silent for this long gives way to one that runs in its place. */
     evictMs: localAfterMs / 2,
     /** Silent for less than this it cannot have used anything that is not recorded. */
     exactMs: localAfterMs * 0.8,
     /** Silent for longer, it is taken to be gone for good. */
     deadMs: Math.max(60_000, 10 * windowMs),
-    longestMs: Math.ceil(longestCallMs + graceMsOf(windowMs)),
-    occupiedMs: occupiedMsOf(windowMs),
+    longestMs: Math.ceil(GRANT_VALID_MS + longestCallMs + graceMsOf(windowMs)),
+    occupiedMs: occupiedMsOf(windowMs) + unevenMs,
     graceMs: Math.ceil(graceMsOf(windowMs)),
   };
 }
@@ -58,7 +72,7 @@ const replySchema = z
     z.number(),
     z.string(),
     z.number(),
-    z.number(),
+    numbers,
     z.number(),
     z.number(),
     z.number(),
@@ -103,7 +117,8 @@ type Reply = z.infer<typeof replySchema>;
 /** What every request says; the script reads exactly these names. */
 interface Request {
   readonly op: "sync" | "take" | "settle" | "leave";
-  /** The call that a take or a settle is about. */
+  /** The calls that a take is for, and the one that a settle is about. */
+  readonly grants?: readonly string[];
   readonly grant?: string;
   readonly id?: number;
   readonly ending?: Ending;
@@ -121,6 +136,14 @@ interface Call {
   readonly grant: string;
   readonly slot: number;
   readonly takenAt: number;
+}
+
+/** A slot that was granted beyond what was asked for. */
+interface Spare {
+  readonly call: SlotId;
+  readonly grant: string;
+  readonly slot: number;
+  readonly goodUntil: number;
 }
 
 /** What Redis has not heard yet of a slot. */
@@ -141,8 +164,12 @@ class RedisLedger implements Ledger {
   readonly #share: number;
   readonly #homes = new Map<number, Home>();
   readonly #calls = new Map<SlotId, Call>();
-  /** Takes that Redis may be about to grant. */
+  /** Takes that Redis may be about to grant, and calls that have ended without its knowing. */
   readonly #asked = new Set<string>();
+  #spares: readonly Spare[] = [];
+  /** When slots were taken of late, and how long Redis takes to answer. */
+  #takenAt: number[] = [];
+  #roundTripMs = 0;
   readonly #reports = new Map<number, Report>();
   #pool: readonly { readonly id: number; readonly at: number }[] = [];
   /** The table that Redis told of last; empty before the first. */
@@ -150,6 +177,7 @@ class RedisLedger implements Ledger {
   #revision = 0;
   /** When the last request that Redis answered was sent. */
   #contactAt: number;
+  readonly #openedAt: number;
   /** Redis's clock less ours, at least; unknown until it has answered. */
   #redisAheadMs = -Infinity;
   #pausedUntil = -Infinity;
@@ -176,6 +204,7 @@ class RedisLedger implements Ledger {
     this.#key = `af-storefront:quota:${fingerprint}`;
     this.#share = Math.floor(this.budget / replicasMax);
     this.#contactAt = clock.monotonic();
+    this.#openedAt = this.#contactAt;
   }
 
   /** Resolves when Redis has told what this replica may use, or after a moment without it. */
@@ -197,18 +226,20 @@ class RedisLedger implements Ledger {
     if (this.#closed) throw new Error("the quota ledger is closed");
     const { clock, redis } = this.#settings;
     this.#waitedAt = clock.monotonic();
+    const spare = this.#spare(this.#waitedAt);
+    if (spare !== undefined) return this.#begin(spare.call, spare, this.#waitedAt);
     this.#grants += 1;
     const slot = this.#grants;
-    const grant = `${this.#me}:${slot}`;
     if (redis.reachable()) {
-      const reply = await this.#askFor(grant);
-      if (reply !== null) {
-        if (reply.taken < 0) return { retryInMs: this.#retryInMs() };
-        this.#calls.set(slot, { grant, slot: reply.taken, takenAt: clock.monotonic() });
-        return { slot };
+      const granted = await this.#askFor(slot);
+      if (granted !== null) {
+        const [first, ...more] = granted;
+        if (first === undefined) return { retryInMs: this.#retryInMs() };
+        if (more.length > 0) this.#keepSpares(more);
+        return this.#begin(first.call, first, clock.monotonic());
       }
     }
-    return this.#takeAlone(slot, grant);
+    return this.#takeAlone(slot, this.#grantOf(slot));
   }
 
   async settle(slot: SlotId, ending: Ending): Promise<void> {
@@ -221,7 +252,11 @@ class RedisLedger implements Ledger {
     if (home !== undefined) home.at = at;
     if (this.#settings.redis.reachable()) {
       const { grant, slot: id } = call;
-      if ((await this.#request({ op: "settle", grant, id, ending, graceMs })) !== null) return;
+      // Else a request that overtakes this one would say that the call was never made.
+      this.#asked.add(grant);
+      const reply = await this.#request({ op: "settle", grant, id, ending, graceMs });
+      this.#asked.delete(grant);
+      if (reply !== null) return;
     }
     if (call.slot > 0) this.#reports.set(call.slot, { grant: call.grant, at });
   }
@@ -237,12 +272,12 @@ class RedisLedger implements Ledger {
     const now = this.#settings.clock.monotonic();
     const { occupiedMs } = this.#times;
     const calls = [...this.#calls.values()];
-    const flying = new Set(calls.map(({ slot }) => slot));
+    const taken = new Set([...calls, ...this.#spares].map(({ slot }) => slot));
     const others = this.#alone(now) ? this.#restOfShare() : this.#pool;
-    const usableInMs = [...this.#homes.values(), ...others]
-      .filter(({ id }) => !flying.has(id))
-      .map(({ at }) => Math.max(0, at + occupiedMs - now))
-      .sort((a, b) => a - b);
+    const resting = [...this.#homes.values(), ...others]
+      .filter(({ id }) => !taken.has(id))
+      .map(({ at }) => Math.max(0, at + occupiedMs - now));
+    const usableInMs = [...this.#spares.map(() => 0), ...resting].sort((a, b) => a - b);
     return {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
@@ -278,12 +313,66 @@ class RedisLedger implements Ledger {
     await this.#request({ op: "sync" });
   }
 
-  async #askFor(grant: string): Promise<Reply | null> {
-    this.#asked.add(grant);
+  #grantOf(call: SlotId): string {
+    return `${this.#me}:${call}`;
+  }
+
+  #begin(call: SlotId, { grant, slot }: Pick<Spare, "grant" | "slot">, now: number): Taken {
+    this.#calls.set(call, { grant, slot, takenAt: now });
+    this.#takenAt = [...this.#takenAt.filter((at) => at > now - RATE_OVER_MS), now];
+    return { slot: call };
+  }
+
+  #spare(now: number): Spare | undefined {
+    const [first, ...rest] = this.#spares;
+    if (first === undefined || first.goodUntil <= now) return undefined;
+    this.#spares = rest;
+    return first;
+  }
+
+  /** What is not used while it is good is given back. */
+  #keepSpares(spares: readonly Spare[]): void {
+    const { clock } = this.#settings;
+    this.#spares = [...this.#spares, ...spares];
+    clock.after(SPARE_MS, () => {
+      for (const spare of spares) {
+        if (!this.#spares.includes(spare)) continue;
+        this.#spares = this.#spares.filter((one) => one !== spare);
+        this.#calls.set(spare.call, { ...spare, takenAt: clock.monotonic() });
+        void this.settle(spare.call, "unsent");
+      }
+    });
+  }
+
+  /** The slots that Redis grants: one, and as many more as are taken in two of its round trips. Null when it does not answer. */
+  async #askFor(first: SlotId): Promise<readonly Spare[] | null> {
+    const { clock } = this.#settings;
+    const sentAt = clock.monotonic();
+    const takes = this.#takenAt.filter((at) => at > sentAt - RATE_OVER_MS).length;
+    const count = Math.min(MOST_AT_ONCE, 1 + Math.round((2 * takes * this.#roundTripMs) / RATE_OVER_MS));
+    const calls = [first, ...Array.from({ length: count - 1 }, () => (this.#grants += 1))];
+    const grants = calls.map((call) => this.#grantOf(call));
+    for (const grant of grants) this.#asked.add(grant);
     try {
-      return await this.#request({ op: "take", grant });
+      const reply = await this.#request({ op: "take", grants });
+      const now = clock.monotonic();
+      const goodUntil = now + SPARE_MS;
+      if (reply === null) return null;
+      const granted = reply.taken.flatMap((slot, index) => {
+        const [call, grant] = [calls[index], grants[index]];
+        return call === undefined || grant === undefined ? [] : [{ call, grant, slot, goodUntil }];
+      });
+      if (granted.length === 0 || now - sentAt < GRANT_VALID_MS - SPARE_MS) return granted;
+      for (const { call, grant, slot } of granted) {
+        this.#calls.set(call, { grant, slot, takenAt: now });
+        void this.settle(call, "unsent");
+      }
+      return [];
     } finally {
-      this.#asked.delete(grant);
+      // Not before those that were granted are known as calls or spares.
+      setImmediate(() => {
+        for (const grant of grants) this.#asked.delete(grant);
+      });
     }
   }
 
@@ -319,6 +408,8 @@ class RedisLedger implements Ledger {
   }
 
   #retryInMs(): number {
+    const { redis, clock } = this.#settings;
+    if (!this.#alone(clock.monotonic()) && !redis.reachable()) return TRY_AGAIN_MS;
     const { resting, usableInMs, pausedForMs } = this.forecast();
     let soonestMs = this.#times.beatMs;
     for (let n = resting - 1; n >= 0 && usableInMs(n) > 0; n -= 1)
@@ -357,6 +448,7 @@ class RedisLedger implements Ledger {
     const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
     const request = {
       ...this.#times,
+      grants: [],
       grant: "",
       id: 0,
       ending: "",
@@ -366,7 +458,9 @@ class RedisLedger implements Ledger {
       nonce: randomUUID(),
       epoch: this.#epoch,
       revision: this.#revision,
-      sinceMs: sentAt - this.#contactAt,
+      place: this.#settings.place ?? this.#me,
+      at: Math.floor(sentAt),
+      openForMs: Math.ceil(sentAt - this.#openedAt),
       // After a silence our idea of its clock is too old to say how long the command may be run: it only asks for the time.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,
       budget: this.budget,
@@ -377,7 +471,7 @@ class RedisLedger implements Ledger {
       share: this.#share,
       waiting: sentAt - this.#waitedAt < this.windowMs / 4 ? 1 : 0,
       pauseMs: pausedForMs,
-      live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
+      live: [...[...this.#calls.values(), ...this.#spares].map(({ grant }) => grant), ...this.#asked],
       reports: reports.map(([id, { grant, at }]) => ({
         id,
         grant,
@@ -388,6 +482,7 @@ class RedisLedger implements Ledger {
       own: [...this.#homes.values()].map(({ at }) => agoOf(at)),
     };
     const reply = replySchema.parse(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
+    this.#roundTripMs += (clock.monotonic() - sentAt - this.#roundTripMs) / 8;
     this.#redisAheadMs = reply.now - clock.monotonic();
     this.#clockRead = reply.epoch === "";
     if (reply.revision < 0) {

@@ -1,6 +1,7 @@
 /**
  * What refused visitors were told. A ticket belongs to a client and its question, so people behind one address do not get in each other's
- * way. A reservation is a priority on return and not a slot set aside; at most a part of the calls up to any second is reserved.
+ * way. A reservation is a priority on return and not a slot set aside; at most a part of the calls up to any second is reserved. Replicas
+ * know each other's reservations, and honour them.
  */
 import { hash } from "node:crypto";
 import { graceMsOf } from "../ledger/slot-table.js";
@@ -40,10 +41,25 @@ export interface Ticket {
   readonly isReserved: boolean;
   /** When its holder first asked, or last asked too early: earlier goes first. */
   readonly askedAt: number;
+  /** How long its holder waits at a time. */
+  readonly maxWaitMs: number;
   readonly refusedAt: number;
   readonly earlyAsks: number;
   /** Its holder came back when told. */
   isForgiven: boolean;
+  /** Another replica has made the reservation. */
+  readonly isElsewhere: boolean;
+}
+
+/** What replicas tell each other of a reservation. */
+export type Place = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | "maxWaitMs" | "earlyAsks">;
+
+export interface SharedPlaces {
+  /** Tells the others of a reservation, or that it is over: soon, and again until they have heard. */
+  changed(key: string, place: Place | null): void;
+  /** How many replicas visitors may return to, as far as is known. */
+  replicas(): number;
+  close(): void;
 }
 
 /** `reserved` and `returner`: back when told; `early`: before that. */
@@ -78,6 +94,7 @@ export function ticketKey(client: string, question: string): string {
 }
 
 export class Reservations {
+  readonly #shared: Omit<SharedPlaces, "close"> | null;
   /** Oldest first. */
   readonly #tickets = new Map<string, Ticket>();
   readonly #reserved = new Map<string, Ticket>();
@@ -87,9 +104,14 @@ export class Reservations {
   readonly #returningIn = new Map<number, number>();
   #firstSecond = 0;
   #overflow = 0;
-  #patienceMs = Infinity;
+  #patienceMs = 0;
   #fullUntil = -Infinity;
   #lapsed = 0;
+  #elsewhere = 0;
+
+  constructor(shared: Omit<SharedPlaces, "close"> | null = null) {
+    this.#shared = shared;
+  }
 
   /** Reservations that can still be claimed. */
   get size(): number {
@@ -114,7 +136,24 @@ export class Reservations {
   forget(key: string): void {
     this.#tickets.delete(key);
     const ticket = this.#reserved.get(key);
-    if (ticket !== undefined) this.#release(ticket);
+    if (ticket === undefined) return;
+    this.#release(ticket);
+    this.#shared?.changed(key, null);
+  }
+
+  /** What another replica says of a reservation; `null`: it is over. */
+  learn(key: string, place: Place | null, now: number): void {
+    this.#expire(now);
+    const known = this.#reserved.get(key);
+    if (known !== undefined) this.#release(known);
+    if (place === null || secondOf(place.dueAt) < this.#firstSecond) return;
+    this.#tickets.delete(key);
+    this.#keep({ ...place, isReserved: true, refusedAt: now, isForgiven: true, isElsewhere: true });
+  }
+
+  /** The reservations that were made here. */
+  places(): readonly Place[] {
+    return [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
   }
 
   /** A new ticket: with the first second that can be promised, or without one and the whole window. */
@@ -133,11 +172,13 @@ export class Reservations {
       dueAt,
       isReserved: reservedIn !== null,
       askedAt,
+      maxWaitMs,
       refusedAt: now,
       earlyAsks: 0,
       isForgiven: false,
+      isElsewhere: false,
     };
-    if (ticket.isReserved) this.#patienceMs = maxWaitMs;
+    if (ticket.isReserved) this.#shared?.changed(key, ticket);
     this.#keep(ticket);
     return ticket;
   }
@@ -153,6 +194,7 @@ export class Reservations {
       ? { ...ticket, earlyAsks }
       : { ...ticket, earlyAsks, isReserved: false, askedAt: now, dueAt: now + inSeconds * SECOND_MS };
     this.#keep(again);
+    if (again.isReserved) this.#shared?.changed(again.key, again);
     return again;
   }
 
@@ -166,14 +208,14 @@ export class Reservations {
     return false;
   }
 
-  /** Reservations that are due within so many ms. */
+  /** Reservations that are due here within so many ms. */
   dueWithin(ms: number, now: number): number {
     this.#expire(now);
     if (this.#reserved.size === 0) return 0;
     let due = 0;
     for (let second = this.#firstSecond; second <= secondOf(now + ms); second += 1)
       due += this.#dueIn.get(second)?.size ?? 0;
-    return due;
+    return Math.round(due * this.#partHere());
   }
 
   /** When the next reservation is due, or its holder is overdue: monotonic, Infinity = there is none. */
@@ -185,25 +227,31 @@ export class Reservations {
   }
 
   /**
-   * Null when somebody without a reservation may have the next call: those after it still serve every reservation in time. Else when
-   * that may change.
+   * Null when somebody without a reservation may have the next call: those after it, of all replicas together, still serve every
+   * reservation in time. Else when that may change.
    */
   heldUntil(now: number, callsUntil: (at: number) => number): number | null {
     this.#expire(now);
     if (this.#reserved.size === 0) return null;
+    const part = this.#partHere();
     let due = 0;
     let first: number | undefined;
     const patienceMs = Math.max(this.#patienceMs, SECOND_MS);
     const awaitedMs = AWAITED * patienceMs;
     const lastSecond = secondOf(now + patienceMs);
     for (let second = secondOf(now - awaitedMs); second <= lastSecond; second += 1) {
-      due += this.#dueIn.get(second)?.size ?? 0;
+      due += (this.#dueIn.get(second)?.size ?? 0) * part;
       if (due === 0) continue;
       first ??= second;
       const lastAt = Math.max(now, second * SECOND_MS) + (3 / 4) * patienceMs;
-      if (due > callsUntil(lastAt) - 1) return (first + 1) * SECOND_MS + awaitedMs;
+      if (due > callsUntil(lastAt) - part) return (first + 1) * SECOND_MS + awaitedMs;
     }
     return null;
+  }
+
+  /** The part of all reservations whose holders will return to this replica: one as much as another. */
+  #partHere(): number {
+    return 1 / Math.max(1, this.#shared?.replicas() ?? 1);
   }
 
   /**
@@ -215,17 +263,24 @@ export class Reservations {
     if (now < this.#fullUntil || !Number.isFinite(refused.maxWaitMs)) return null;
     const slackMs = Math.min(refused.maxWaitMs / 2, SLACK_MS);
     const others = waiting - backAndWaiting;
-    let before = backAndWaiting + this.#reserved.size;
+    // Others promise what they can serve: as many come here for them as go there for us.
+    let before = backAndWaiting + this.#reserved.size - this.#elsewhere;
     let found: number | null = null;
     const soonest = Math.max(1, Math.ceil(outlook.pausedForMs / SECOND_MS));
     for (let inSeconds = seconds; inSeconds >= soonest; inSeconds -= 1) {
       const calls = callsUntil(now + inSeconds * SECOND_MS + slackMs);
       if (before >= refused.part * RESERVABLE * calls || before + others >= calls) break;
       found = inSeconds;
-      before -= this.#dueIn.get(secondOf(now + inSeconds * SECOND_MS))?.size ?? 0;
+      before -= this.#madeHereFor(secondOf(now + inSeconds * SECOND_MS));
     }
     if (found === null && refused.part === 1) this.#fullUntil = now + windowMs / 600;
     return found;
+  }
+
+  #madeHereFor(second: number): number {
+    const due = this.#dueIn.get(second) ?? new Set<string>();
+    if (this.#elsewhere === 0) return due.size;
+    return [...due].filter((key) => this.#reserved.get(key)?.isElsewhere === false).length;
   }
 
   /** The whole horizon, or in a crowd a little less, so that it does not return in one second. */
@@ -251,7 +306,7 @@ export class Reservations {
   }
 
   #keep(ticket: Ticket): void {
-    const { key, dueAt, isReserved } = ticket;
+    const { key, dueAt, isReserved, isElsewhere } = ticket;
     if (!isReserved) {
       this.#tickets.set(key, ticket);
       if (this.#tickets.size <= MOST_TICKETS) return;
@@ -260,13 +315,16 @@ export class Reservations {
       return;
     }
     this.#reserved.set(key, ticket);
+    this.#patienceMs = ticket.maxWaitMs;
+    if (isElsewhere) this.#elsewhere += 1;
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second) ?? new Set();
     this.#dueIn.set(second, due.add(key));
   }
 
-  #release({ key, dueAt }: Ticket): void {
+  #release({ key, dueAt, isElsewhere }: Ticket): void {
     this.#reserved.delete(key);
+    if (isElsewhere) this.#elsewhere -= 1;
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second);
     due?.delete(key);
@@ -291,7 +349,7 @@ export class Reservations {
     const ticket = this.#reserved.get(key);
     if (ticket === undefined) return;
     this.#release(ticket);
-    this.#lapsed += 1;
+    if (!ticket.isElsewhere) this.#lapsed += 1;
     this.#keep({ ...ticket, isReserved: false });
   }
 

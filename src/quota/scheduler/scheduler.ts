@@ -12,7 +12,7 @@ import { IdleCalls, LaneStats } from "./lane-stats.js";
 import { Pacer, type Plan, type Urgency } from "./pacer.js";
 import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
 import { GONE, Queue, type Waiter } from "./queue.js";
-import { Reservations } from "./reservations.js";
+import { type Place, Reservations, type SharedPlaces } from "./reservations.js";
 
 export interface SchedulerSettings {
   readonly ledger: Ledger;
@@ -22,6 +22,15 @@ export interface SchedulerSettings {
   /** Most requests that wait at a time, over all, and for one client while others wait too. */
   readonly maxQueued?: number;
   readonly maxQueuedPerClient?: number;
+  /** Makes the reservations known to other replicas, and theirs to this one. */
+  readonly share?: (own: OwnPlaces) => SharedPlaces;
+}
+
+export interface OwnPlaces {
+  /** Those that were made here. */
+  all(): readonly Place[];
+  /** Call with what another replica says. */
+  learn(key: string, place: Place | null): void;
 }
 
 /** The part of the budget that must be free before background work takes any. */
@@ -44,7 +53,8 @@ class Scheduler implements Quota {
   readonly #onFault: SchedulerSettings["onFault"];
   readonly #queue: Queue;
   readonly #admission: Admission;
-  readonly #reservations = new Reservations();
+  readonly #reservations: Reservations;
+  readonly #shared: SharedPlaces | null;
   readonly #stats: LaneStats;
   readonly #idle = new IdleCalls();
   readonly #pacer: Pacer;
@@ -65,6 +75,14 @@ class Scheduler implements Quota {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#onFault = settings.onFault;
+    this.#shared =
+      settings.share?.({
+        all: () => this.#reservations.places(),
+        learn: (key, place) => {
+          this.#reservations.learn(key, place, clock.monotonic());
+        },
+      }) ?? null;
+    this.#reservations = new Reservations(this.#shared);
     this.#stats = new LaneStats(ledger.windowMs);
     this.#pacer = new Pacer(ledger.budget, ledger.windowMs);
     this.#queue = new Queue({
@@ -141,6 +159,7 @@ class Scheduler implements Quota {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();
+    this.#shared?.close();
     for (const waiter of this.#queue.all()) waiter.fail(closing());
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
     await this.#ledger.close();

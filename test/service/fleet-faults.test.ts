@@ -1,0 +1,25 @@
+/** Four processes over one real Redis through a few faults, asked for more than the budget. `npm run bench -- fleet` plays hundreds of them. */
+import { expect, test } from "@jest/globals";
+import { FLEET_BUDGET, fleetThroughFaults } from "../bench/fleet.js";
+import { describeWithRedis } from "../support/redis.js";
+
+const FAULTS = [
+  "a replica is killed and started",
+  "a replica is cut off from Redis",
+  "a fifth replica comes and is killed",
+  "Redis is started with an old snapshot",
+];
+
+describeWithRedis("a fleet through faults", () => {
+  test("never passes the budget, is never refused, and is at work again after each", async () => {
+    const seen = await fleetThroughFaults({
+      faults: FAULTS.length,
+      only: (fault) => FAULTS.includes(fault),
+    });
+    expect(seen.faults.map(({ fault }) => fault).sort()).toEqual([...FAULTS].sort());
+    expect(seen.largestWindow).toBeLessThanOrEqual(FLEET_BUDGET);
+    expect(seen.rejections).toBe(0);
+    for (const { useAfter } of seen.faults) expect(useAfter).toBeGreaterThan(0.5);
+    expect(seen.hitsFailed).toBe(0);
+  }, 240_000);
+});
