@@ -269,7 +269,7 @@ describe("a reservation that another replica has made", () => {
       const shared = new Reservations({ replicas: () => replicas, changed });
       shared.learn(place.key, place, 0);
       shared.learn("another", { ...place, key: "another" }, 0);
-      expect(shared.heldUntil(9500, () => 2)).toBe(replicas === 1 ? 12_500 : null);
+      expect(shared.heldUntil(9500, () => 2)).toBe(replicas === 1 ? 11_800 : null);
       expect(shared.dueWithin(8000, 9500)).toBe(replicas === 1 ? 2 : 1);
     }
     expect(changes).toEqual([]);

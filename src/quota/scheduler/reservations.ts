@@ -16,6 +16,8 @@ const LATE_MS = 1500;
 
 /** After this part of its holder's patience no call is held for it any more: most who come back come on time, and many never do. */
 const AWAITED = 1 / 10;
+/** The same where there are several replicas: each has few calls, and none knows which of them a holder returns to. */
+const AWAITED_BY_MANY = 1;
 
 /** A holder who is this late is a newcomer again. */
 const FORGOTTEN_AFTER_MS = 60_000;
@@ -237,7 +239,7 @@ export class Reservations {
     let due = 0;
     let first: number | undefined;
     const patienceMs = Math.max(this.#patienceMs, SECOND_MS);
-    const awaitedMs = AWAITED * patienceMs;
+    const awaitedMs = (part < 1 ? AWAITED_BY_MANY : AWAITED) * patienceMs;
     const lastSecond = secondOf(now + patienceMs);
     for (let second = secondOf(now - awaitedMs); second <= lastSecond; second += 1) {
       due += (this.#dueIn.get(second)?.size ?? 0) * part;

@@ -27,6 +27,9 @@ export interface FleetCrowdSeen {
   readonly arrivals: number[];
 }
 
+/** As late as 200 ms in a window of a minute. */
+const LATEST_SHARE = 1 / 300;
+
 export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCrowdSeen> {
   const { redisUrl, replicas, budget, windowMs, load, windows, balance } = settings;
   const links: RedisLink[] = [];
@@ -79,7 +82,9 @@ export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCro
         }
         if (!isObedient) return;
         isKept = error.kept === true;
-        await pass(Math.ceil((error.retryAfterMs ?? 0) / 1000) * 1000 + Math.random() * 200);
+        await pass(
+          Math.ceil((error.retryAfterMs ?? 0) / 1000) * 1000 + Math.random() * LATEST_SHARE * windowMs,
+        );
       }
     }
   }
