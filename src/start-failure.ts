@@ -9,8 +9,12 @@ interface Explanation {
 
 const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
 
-/** One JSON line. The system's own words stay out of it: they name neither the setting nor the remedy. */
+/**
+ * One line: like other faults of settings where the error names the setting, else JSON. The system's own words stay out of it, because they
+ * name neither the setting nor the remedy.
+ */
 export function startFailure(error: unknown, config: Pick<Config, "listen" | "stateDir">): string {
+  if (error instanceof Error && /^[A-Z_]+: /.test(error.message)) return error.message;
   const explanation = explained(error, config);
   return JSON.stringify({
     time: new Date().toISOString(),
