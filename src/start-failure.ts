@@ -14,7 +14,7 @@ const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
  * name neither the setting nor the remedy.
  */
 export function startFailure(error: unknown, config: Pick<Config, "listen" | "stateDir">): string {
-  if (error instanceof Error && /^[A-Z_]+: /.test(error.message)) return error.message;
+  if (error instanceof Error && !("code" in error) && /^[A-Z_]+: /.test(error.message)) return error.message;
   const explanation = explained(error, config);
   return JSON.stringify({
     time: new Date().toISOString(),
