@@ -60,8 +60,11 @@ export function createClientLimit(
     return policy;
   }
 
-  function fields(window: ClientWindow): HeaderList {
-    const remaining = shared?.left(window) ?? Math.max(0, perMinute - window.count);
+  function remainingOf(window: ClientWindow): number {
+    return shared?.left(window) ?? Math.max(0, perMinute - window.count);
+  }
+
+  function fields(window: ClientWindow, remaining = remainingOf(window)): HeaderList {
     const resetSeconds = Math.ceil(windows.untilResetMs(window) / 1000);
     return ["RateLimit", `${name}; r=${remaining}; t=${resetSeconds}`, "RateLimit-Policy", policyOf(window)];
   }
@@ -110,8 +113,10 @@ export function createClientLimit(
         // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count.
         validate: { xForwardedForHeader: false, forwardedHeader: false },
         handler(request, response) {
-          writeFields(request, response);
-          throw refusal(windows.of(clientOf(request)));
+          const window = windows.of(clientOf(request));
+          // Redis may have been gone when it was asked and be back by now.
+          setHeaders(response, fields(window, 0));
+          throw refusal(window);
         },
       }),
       (request, response, next) => {
