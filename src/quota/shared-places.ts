@@ -16,7 +16,7 @@ export interface SharePlacesSettings {
   readonly clock: Clock;
 }
 
-/** Nobody is told to come back sooner than in a second. */
+/** The minimum wait of a refusal is one second. */
 const EXCHANGE_EVERY_MS = 150;
 
 /**

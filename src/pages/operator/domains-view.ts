@@ -115,7 +115,7 @@ export function domainsView(alarms: Alarms, csv: HTMLElement): DomainsView {
     };
   }
 
-  /** What is drawn anew keeps the focus where it was. */
+  /** Keeps the focus in place when the view is redrawn. */
   function draw(): void {
     if (shown === null) return;
     const focused = host.contains(document.activeElement) ? document.activeElement : null;

@@ -330,7 +330,7 @@ class RedisLedger implements Ledger {
     return first;
   }
 
-  /** What is not used while it is good is given back. */
+  /** Returns spare slots to Redis once they expire unused. */
   #keepSpares(spares: readonly Spare[]): void {
     const { clock } = this.#settings;
     this.#spares = [...this.#spares, ...spares];

@@ -166,7 +166,7 @@ local function retire(name, aliveUntil)
   end
   s.members[name] = nil
 end
--- Silence alone proves nothing, since whoever is cut off goes on alone: a replica is dead when another one began in its place after its last
+-- Silence alone proves nothing, because a replica that is cut off continues alone: a replica is dead when another one began in its place after its last
 -- word, or when it has been silent for very long.
 local names = {}
 for name in pairs(s.members) do names[#names + 1] = name end

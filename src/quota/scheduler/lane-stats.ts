@@ -1,7 +1,7 @@
 /** What each lane got, and what those were told who got nothing. */
 import { type Lane, type LaneFigures, type RefusalCause, type WaitFigures } from "../quota.js";
 
-/** What somebody refused was told: to come back in so many ms; `kept`: with a reservation. */
+/** A refusal: its cause, the wait in ms, and whether a call is reserved (`kept`). */
 export interface Told {
   readonly cause: RefusalCause;
   readonly inMs: number;
