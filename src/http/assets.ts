@@ -1,6 +1,6 @@
 /**
- * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. Every file is held in memory and
- * compressed once.
+ * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. Every file is read when the
+ * first is asked for, then held in memory and compressed once.
  */
 import { createHash } from "node:crypto";
 import type { IRouter } from "express";
@@ -30,22 +30,31 @@ interface AssetSettings {
 const FOR_GOOD = "public, max-age=31536000, immutable";
 const HASHED = /^(.+)\.([0-9a-f]{12})(\.\w+)$/;
 
+interface ServedFile {
+  readonly hash: string;
+  readonly kept: StaticFile;
+  readonly passing: StaticFile;
+}
+
+/** `files` is called once, when a file or an address with its hash is first needed. */
 export function createAssets(
-  files: ReadonlyMap<string, AssetFile>,
+  files: () => ReadonlyMap<string, AssetFile>,
   { prefix, otherwise }: AssetSettings,
 ): Assets {
-  const served = new Map(
-    [...files].map(([name, { type, content }]) => {
-      const hash = createHash("sha256").update(content).digest("hex").slice(0, 12);
-      const kept = staticFile(content, { type, cacheControl: FOR_GOOD });
-      return [name, { hash, kept, passing: staticFile(content, { type, cacheControl: otherwise }) }] as const;
-    }),
-  );
+  let prepared: ReadonlyMap<string, ServedFile> | null = null;
+  const served = (): ReadonlyMap<string, ServedFile> =>
+    (prepared ??= new Map(
+      [...files()].map(([name, { type, content }]) => {
+        const hash = createHash("sha256").update(content).digest("hex").slice(0, 12);
+        const kept = staticFile(content, { type, cacheControl: FOR_GOOD });
+        return [name, { hash, kept, passing: staticFile(content, { type, cacheControl: otherwise }) }];
+      }),
+    ));
 
   /** During an upgrade, the page of one release may be loaded with the assets of another. */
   function find(path: string): StaticFile | undefined {
     const [, stem, hash, extension] = HASHED.exec(path) ?? [];
-    const file = served.get(hash === undefined ? path : `${stem}${extension}`);
+    const file = served().get(hash === undefined ? path : `${stem}${extension}`);
     return hash === file?.hash ? file?.kept : file?.passing;
   }
 
@@ -60,7 +69,7 @@ export function createAssets(
       });
     },
     linkedIn: (page) =>
-      [...served].reduce(
+      [...served()].reduce(
         (text, [name, { hash }]) =>
           text.replaceAll(`"${prefix}${name}"`, `"${prefix}${name.replace(/\.\w+$/, `.${hash}$&`)}"`),
         page,

@@ -110,8 +110,9 @@ export function createClientLimit(
         legacyHeaders: false,
         keyGenerator: clientOf,
         store,
-        // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count.
-        validate: { xForwardedForHeader: false, forwardedHeader: false },
+        // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count. To see a store used twice, the
+        // package would keep each for good, and with it all that it reaches.
+        validate: { xForwardedForHeader: false, forwardedHeader: false, unsharedStore: false },
         handler(request, response) {
           const window = windows.of(clientOf(request));
           // Redis may have been gone when it was asked and be back by now.

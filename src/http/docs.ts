@@ -58,15 +58,11 @@ SwaggerUIBundle({
 });
 `;
 
-/** `describe` returns the document when it is first requested: making it takes longer than anything else at startup. */
+/** `describe` returns the document. Everything here is made when it is first requested: it takes longer than the rest of a start. */
 export function docsRouter(describe: () => object): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const assets = createAssets(assetFiles(), { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
-  const page = staticFile(assets.linkedIn(PAGE), {
-    type: "text/html; charset=utf-8",
-    cacheControl: "no-store",
-    headers: { "Content-Security-Policy": PAGE_POLICY },
-  });
+  const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
+  let page: StaticFile | null = null;
   let document: StaticFile | null = null;
 
   route(router, "/openapi.json", {
@@ -78,7 +74,16 @@ export function docsRouter(describe: () => object): Router {
       return document.send(request, response);
     },
   });
-  route(router, "/docs", { GET: (request, response) => page.send(request, response) });
+  route(router, "/docs", {
+    GET: (request, response) => {
+      page ??= staticFile(assets.linkedIn(PAGE), {
+        type: "text/html; charset=utf-8",
+        cacheControl: "no-store",
+        headers: { "Content-Security-Policy": PAGE_POLICY },
+      });
+      return page.send(request, response);
+    },
+  });
   assets.serve(router);
   return router;
 }

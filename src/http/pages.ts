@@ -73,7 +73,7 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
     !path.includes("/") || pages.some((page) => path.startsWith(`${page}/`));
   const files = readFiles(isShown);
   const isPage = (path: string): boolean => path.endsWith(".html");
-  const assets = createAssets(new Map([...files].filter(([path]) => !isPage(path))), {
+  const assets = createAssets(() => new Map([...files].filter(([path]) => !isPage(path))), {
     prefix: "/assets/",
     otherwise: "no-store",
   });

@@ -3,6 +3,7 @@ import { described, runCampaign } from "../truth/campaign.js";
 import { figure, table } from "./table.js";
 
 const HISTORIES = 100_000;
+const PROGRESS_EVERY = 5_000;
 
 export interface TruthOptions {
   readonly histories?: number;
@@ -15,6 +16,7 @@ export async function benchTruth({ seed = 1, history, ...options }: TruthOptions
   const histories = history === undefined ? (options.histories ?? HISTORIES) : 1;
   console.log(`Truth over time: ${histories} histories from seed ${seed} on.\n`);
   const startedMs = performance.now();
+  let played = 0;
   const { totals, trace } = await runCampaign({
     seed,
     histories,
@@ -22,6 +24,11 @@ export async function benchTruth({ seed = 1, history, ...options }: TruthOptions
     trace: history !== undefined,
     onFailure: (failure) => {
       console.log(`${described(failure)}\n`);
+    },
+    onProgress: (more) => {
+      played += more;
+      if (played % PROGRESS_EVERY === 0)
+        console.log(`${played} played, ${Math.round((performance.now() - startedMs) / 1000)} s`);
     },
   });
   for (const line of trace) console.log(line);

@@ -16,6 +16,8 @@ export interface Campaign {
   readonly twice?: boolean;
   readonly trace?: boolean;
   readonly onFailure?: (failure: Printed) => void;
+  /** Called now and then with how many more have been played. */
+  readonly onProgress?: (played: number) => void;
 }
 
 export interface Report {
@@ -43,6 +45,7 @@ const line = z.union([
   z.object({ failure: failureShape }),
   z.object({ totals: totalsShape }),
   z.object({ trace: z.array(z.string()) }),
+  z.object({ played: z.int() }),
 ]);
 
 /** Beside `src`, so that the service finds its pages and its configuration. */
@@ -103,6 +106,7 @@ async function runPart(campaign: Campaign, at: number, workers: number): Promise
     const told = line.parse(JSON.parse(text));
     if ("totals" in told) totals = told.totals;
     else if ("trace" in told) trace.push(...told.trace);
+    else if ("played" in told) campaign.onProgress?.(told.played);
     else {
       failures.push(told.failure);
       campaign.onFailure?.(told.failure);

@@ -27,6 +27,7 @@ export interface Totals {
 
 /** So many of each kind are shrunk; the others are only counted. */
 const SHRUNK_OF_A_KIND = 2;
+const PROGRESS_EVERY = 500;
 
 const { values } = parseArgs({
   options: {
@@ -46,7 +47,9 @@ let failed = 0;
 let calls = 0;
 let again = 0;
 
-function print(line: { failure: Failure } | { totals: Totals } | { trace: readonly string[] }): void {
+function print(
+  line: { failure: Failure } | { totals: Totals } | { trace: readonly string[] } | { played: number },
+): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -78,6 +81,9 @@ async function one(seed: number): Promise<void> {
 
 const first = Number(values.first);
 const count = Number(values.count);
-for (let at = 0; at < count; at += 1) await one(first + at * Number(values.every));
+for (let at = 0; at < count; at += 1) {
+  if (at > 0 && at % PROGRESS_EVERY === 0) print({ played: PROGRESS_EVERY });
+  await one(first + at * Number(values.every));
+}
 print({ totals: { histories: count, failed, calls, again, kinds: Object.fromEntries(kinds), differing } });
 simulator.close();
