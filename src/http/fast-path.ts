@@ -31,7 +31,7 @@ export interface FastPathParts {
   readonly clock: Clock;
 }
 
-/** Questions remembered by the spelling of their address: some 2 MB. Whoever fills it makes the others be read once more. */
+/** Addresses remembered with their questions: some 2 MB. Whoever fills it makes the others be read once more. */
 const MOST_SPELLINGS = 5_000;
 const LONGEST_SPELLING = 256;
 /** No fragment, no white space: what is left needs no more than a split at the question mark. */
@@ -39,40 +39,60 @@ const PLAIN_URL = /^\/[!-"$-~]*$/;
 /** What browsers' fetch, axios and apps send; Express weighs the others. */
 const PLAIN_ACCEPT = /^(?:\*\/\*|application\/json(?:, ?text\/plain)?(?:, ?\*\/\*)?)$/;
 
+interface Spelling {
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+  readonly question: Question | null;
+}
+
+/** Null unless the address is plain. */
+function spellingOf(url: string): Spelling | null {
+  if (!PLAIN_URL.test(url)) return null;
+  const queryAt = url.indexOf("?");
+  if (queryAt === -1) return { path: url, query: "", question: null };
+  return { path: url.slice(0, queryAt), query: url.slice(queryAt + 1), question: null };
+}
+
 /** Whether the request has been answered; false leaves it untouched. */
 export function fastPath(parts: FastPathParts): (request: Arrived, response: ServerResponse) => boolean {
   const { limit, clock } = parts;
   const atEndOfTurn = together();
-  const spellings = new Map<string, Question>();
+  /** Those whose questions had an answer. */
+  const spellings = new Map<string, Spelling>();
 
   /** The answer, or undefined where it has to be looked up; throws a refusal. */
   function known(
     request: Arrived,
-    url: string,
-    queryAt: number,
+    spelling: Spelling,
     read: ReadQuestion,
     address: string,
   ): Rendered | undefined {
-    const remembered = spellings.get(url);
-    const familiar = remembered?.shop === parts.shop() ? remembered : undefined;
-    const question = familiar ?? read(parseQuery(queryAt === -1 ? "" : url.slice(queryAt + 1)));
+    const familiar = spelling.question?.shop === parts.shop() ? spelling.question : null;
+    const question = familiar ?? read(parseQuery(spelling.query));
     const answer = question.known();
-    if (answer !== undefined && familiar === undefined && url.length <= LONGEST_SPELLING) {
-      if (spellings.size >= MOST_SPELLINGS) spellings.clear();
-      spellings.set(url, question);
+    if (answer !== undefined) {
+      if (familiar === null) remember(request, { ...spelling, question });
+      return answer;
     }
-    if (answer !== undefined) return answer;
     const refusal = question.refusal?.(address);
     if (refusal) throw refusal;
     handOn(request, question);
     return undefined;
   }
 
+  function remember({ url = "" }: Arrived, spelling: Spelling): void {
+    if (url.length > LONGEST_SPELLING) return;
+    if (spellings.size >= MOST_SPELLINGS) spellings.clear();
+    spellings.set(url, spelling);
+  }
+
   return (request, response) => {
     const { method = "", url = "" } = request;
-    if (!parts.isServing() || !PLAIN_URL.test(url)) return false;
-    const queryAt = url.indexOf("?");
-    const path = queryAt === -1 ? url : url.slice(0, queryAt);
+    if (!parts.isServing()) return false;
+    const spelling = spellings.get(url) ?? spellingOf(url);
+    if (spelling === null) return false;
+    const { path } = spelling;
     const kind = parts.questions.get(path);
     if (method === "OPTIONS" || (kind === undefined && parts.unlimited.has(path))) return false;
 
@@ -85,7 +105,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     if (!limit.isSpent(window)) {
       if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
-        answer = known(request, url, queryAt, kind.read, address);
+        answer = known(request, spelling, kind.read, address);
       } catch (error) {
         if (!(error instanceof ServiceError)) return false;
         refusal = error;
@@ -109,12 +129,12 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
       answer.headers,
       isSame ? [] : answer.entityHeaders,
     );
-    const { body, encoding } = answer;
+    const { body } = answer;
     const code = refusal?.code ?? null;
     const route = kind === undefined ? "none" : path;
     response.writeHead(status, headers);
     atEndOfTurn(() => {
-      response.end(isSame || method === "HEAD" ? undefined : body, encoding);
+      response.end(isSame || method === "HEAD" ? undefined : body, "latin1");
       onceSettled(response, (isSent) => {
         parts.accessLog({ id, startedAtMs, route, code, method }, isSent ? status : 499);
       });

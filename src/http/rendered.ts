@@ -7,9 +7,8 @@ export type HeaderList = readonly string[];
 
 export interface Rendered {
   readonly status: number;
+  /** The bytes; a string has one in each character, to be sent as Latin-1: Node then writes it at once with the header, unconverted. */
   readonly body: string | Buffer;
-  /** Node writes Latin-1 faster than UTF-8, and ASCII is the same in both. */
-  readonly encoding: "latin1" | "utf8";
   /** Whether shared caches may store the answer; it then carries no header about the client. */
   readonly isShared: boolean;
   /** Sent with or without the body. */
@@ -35,7 +34,7 @@ export function render(presented: object, options: RenderOptions): Rendered {
   return renderBody(JSON.stringify(presented), { ...rest, type: `${type}; charset=utf-8` });
 }
 
-/** Renders a complete body with exactly this content type. */
+/** Renders a complete body with exactly this content type; a string is encoded as UTF-8. */
 export function renderBody(
   body: string | Buffer,
   {
@@ -47,11 +46,9 @@ export function renderBody(
   }: RenderOptions & { readonly type: string },
 ): Rendered {
   const etag = tagged ? `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"` : null;
-  const bytes = Buffer.byteLength(body);
   return {
     status,
-    body,
-    encoding: bytes === body.length ? "latin1" : "utf8",
+    body: typeof body === "string" ? Buffer.from(body).toString("latin1") : body,
     isShared: cacheControl.startsWith("public"),
     headers: [
       "Cache-Control",
@@ -59,7 +56,7 @@ export function renderBody(
       ...(etag === null ? [] : ["ETag", etag]),
       ...Object.entries(headers).flat(),
     ],
-    entityHeaders: ["Content-Type", type, "Content-Length", String(bytes)],
+    entityHeaders: ["Content-Type", type, "Content-Length", String(Buffer.byteLength(body))],
     etag,
   };
 }
@@ -82,7 +79,7 @@ export function sendRendered(response: ServerResponse, rendered: Rendered): void
   if (rendered.isShared) for (const name of PER_CLIENT) response.removeHeader(name);
   setHeaders(response, rendered.headers);
   if (!isSame) setHeaders(response, rendered.entityHeaders);
-  response.end(isSame || method === "HEAD" ? undefined : rendered.body, rendered.encoding);
+  response.end(isSame || method === "HEAD" ? undefined : rendered.body, "latin1");
 }
 
 export function setHeaders(response: Pick<ServerResponse, "setHeader">, list: HeaderList): void {
