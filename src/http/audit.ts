@@ -1,6 +1,8 @@
 /** Records the actions of staff when their requests are answered. */
 import type { Request, RequestHandler, Response } from "express";
 import type { Act, Audit } from "../audit/audit.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { auditShape } from "../wire/operators.js";
 import { contextOf } from "./context.js";
 import { instant } from "./presenters.js";
 
@@ -37,7 +39,7 @@ export function audited(audit: Audit, what: Act["what"]): RequestHandler {
   };
 }
 
-export function presentAudit(acts: readonly Act[]) {
+export function presentAudit(acts: readonly Act[]): AnswerOf<typeof auditShape> {
   return {
     acts: acts.map(({ id, whenMs, who, what, subject, outcome, times }) => ({
       id,

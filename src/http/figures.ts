@@ -9,7 +9,7 @@ export interface FiguresSource {
     readonly used: number;
     readonly budget: number;
     readonly lanes: Readonly<Record<Lane, { readonly served: number; readonly waitedMsTotal: number }>>;
-  } | null;
+  };
   readonly caches: Readonly<
     Record<
       string,
@@ -56,8 +56,8 @@ export function figuresOf(now: FiguresSource, before: FiguresSource | null): Fig
   const calls = operations.reduce((sum, one) => sum + one.calls, 0);
   const total = operations.reduce((sum, one) => sum + one.calls * one.meanMs, 0);
   return {
-    used: now.quota?.used ?? 0,
-    budget: now.quota?.budget ?? 0,
+    used: now.quota.used,
+    budget: now.quota.budget,
     waitMs: {
       checkout: waitOf("checkout", now, before),
       exact: waitOf("exact", now, before),
@@ -75,8 +75,8 @@ export function figuresOf(now: FiguresSource, before: FiguresSource | null): Fig
 }
 
 function waitOf(lane: Lane, now: FiguresSource, before: FiguresSource | null): number {
-  const [later, earlier] = [now.quota?.lanes[lane], before?.quota?.lanes[lane]];
-  if (later === undefined) return 0;
+  const later = now.quota.lanes[lane];
+  const earlier = before?.quota.lanes[lane];
   const served = later.served - (earlier?.served ?? later.served);
   return served > 0 ? (later.waitedMsTotal - (earlier?.waitedMsTotal ?? 0)) / served : 0;
 }

@@ -1,5 +1,7 @@
 /** Liveness, readiness and health (contract section 7): coarse states without business figures. None of them contacts the upstream. */
 import { Router } from "express";
+import type { AnswerOf } from "../wire/answer.js";
+import type { healthShape } from "../wire/service.js";
 import { route } from "./routes.js";
 
 /** Not rate-limited, because orchestrators and monitors poll them. */
@@ -40,12 +42,22 @@ export function healthRoutes({ version, description, phase, checks }: HealthPart
     GET: (_request, response) => {
       const states = checks();
       const worst = worstOf(Object.values(states));
-      const listed = Object.fromEntries(Object.entries(states).map(([name, check]) => [name, [check]]));
+      const body: AnswerOf<typeof healthShape> = {
+        status: worst,
+        version,
+        description,
+        checks: {
+          upstream: [states.upstream],
+          quota: [states.quota],
+          redis: [states.redis],
+          prices: [states.prices],
+        },
+      };
       response
         .set("Cache-Control", "no-store")
         .status(worst === "fail" ? 503 : 200)
         .type("application/health+json")
-        .send(JSON.stringify({ status: worst, version, description, checks: listed }));
+        .send(JSON.stringify(body));
     },
   });
   return router;

@@ -1,13 +1,15 @@
 /** The figures of the last day, one row for each minute, kept in memory for the charts of the staff page. */
 import type { Clock } from "../clock.js";
-import { type Figures, figuresOf, type FiguresSource, LANES } from "./figures.js";
+import { type Figures, figuresOf, type FiguresSource, type Lane } from "./figures.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { historyShape } from "../wire/operators.js";
 import { instant } from "./presenters.js";
 
 export interface History {
   /** Starts noting; returns a function that stops it. */
   keep(): () => void;
   /** Columns of equal length, the oldest row first. */
-  present(): object;
+  present(): AnswerOf<typeof historyShape>;
 }
 
 const EVERY_MS = 60_000;
@@ -23,6 +25,8 @@ export function createHistory(source: () => FiguresSource, clock: Clock): Histor
     if (rows.length > MOST_ROWS) rows.shift();
     before = now;
   }
+
+  const waitsOf = (lane: Lane): number[] => rows.map(({ waitMs }) => Math.round(waitMs[lane]));
 
   return {
     keep() {
@@ -41,9 +45,14 @@ export function createHistory(source: () => FiguresSource, clock: Clock): Histor
       at: rows.map(({ atMs }) => instant(atMs)),
       used: rows.map(({ used }) => used),
       budget: rows.map(({ budget }) => budget),
-      waitMs: Object.fromEntries(
-        LANES.map((lane) => [lane, rows.map(({ waitMs }) => Math.round(waitMs[lane]))]),
-      ),
+      waitMs: {
+        checkout: waitsOf("checkout"),
+        exact: waitsOf("exact"),
+        search: waitsOf("search"),
+        account: waitsOf("account"),
+        refresh: waitsOf("refresh"),
+        suggestion: waitsOf("suggestion"),
+      },
       hitRate: rows.map(({ hitRate }) => (hitRate === null ? null : Math.round(hitRate * 1000) / 1000)),
       meanMs: rows.map(({ meanMs }) => (meanMs === null ? null : Math.round(meanMs))),
       p95Ms: rows.map(({ p95Ms }) => p95Ms),

@@ -4,11 +4,12 @@ import type { Config } from "../config/env.js";
 import type { Engine } from "../engine.js";
 import { createFleet } from "../fleet.js";
 import type { Clock } from "../clock.js";
+import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
 import type { HealthParts } from "./health.js";
-import { createHistory } from "./history.js";
+import { createHistory, type History } from "./history.js";
 import {
   fleetFigures,
   healthChecks,
@@ -36,7 +37,7 @@ export interface MonitoringSettings {
 export interface Monitoring {
   overview(): ReturnType<typeof presentOverview>;
   /** The figures of the last day, as staff see them. */
-  history(): object;
+  history(): ReturnType<History["present"]>;
   readonly checks: HealthParts["checks"];
   /** Starts to keep the figures of a day; returns a function that stops it. */
   keepHistory(): () => void;
@@ -94,13 +95,16 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
 
   function overview() {
     const { requests, cold } = refusals();
+    const now = quota();
+    if (now === null)
+      throw new ServiceError("quota_exhausted", "The service is starting.", { retryAfterMs: 1000 });
     return presentOverview({
       ...saved(),
       mode,
       credentials,
       upstream,
       recentCalls: engine.recentCalls,
-      quota: quota(),
+      quota: now,
       redis: redisState(),
       prices,
       epochs,

@@ -14,6 +14,8 @@ import type { Upstream } from "../upstream/operations.js";
 import type { Credentials } from "../upstream/credentials.js";
 import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { RecentCalls } from "../upstream/recent-calls.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { overviewShape } from "../wire/staff.js";
 import type { HealthCheck, HealthParts } from "./health.js";
 import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
 
@@ -25,7 +27,7 @@ interface OverviewParts {
   readonly credentials: Credentials;
   readonly upstream: Upstream;
   readonly recentCalls: Pick<RecentCalls, "figures" | "windowMs">;
-  readonly quota: QuotaSnapshot | null;
+  readonly quota: QuotaSnapshot;
   readonly redis: Redis;
   readonly pools: PoolFigures;
   readonly refusedLocally: number;
@@ -56,7 +58,7 @@ export function savedCalls({ pools, refusedLocally }: SavedParts) {
   };
 }
 
-type FiguresParts = SavedParts & Pick<OverviewParts, "quota" | "promises">;
+type FiguresParts = SavedParts & Pick<OverviewParts, "promises"> & { readonly quota: QuotaSnapshot | null };
 
 /** The figures that this replica publishes to the others. */
 export function fleetFigures({ quota, promises, ...parts }: FiguresParts): FleetFigures {
@@ -89,7 +91,7 @@ export function presentOverview({
   promises,
   rateLimited,
   members,
-}: OverviewParts) {
+}: OverviewParts): AnswerOf<typeof overviewShape> {
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const caches = {
     availability: pools.availability.stats(),

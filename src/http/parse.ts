@@ -1,11 +1,12 @@
 /** Parses requests: every parameter is known, given once and well-formed, or the error names its field. */
 import { parse } from "node:querystring";
-import { z } from "zod";
 import { type DomainName, parseDomainName } from "../domain-name.js";
 import type { Purgeable } from "../engine.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
 import type { QuoteItem } from "../storefront/quotes.js";
+import { purgeRequestShape } from "../wire/staff.js";
+import { quoteRequestShape } from "../wire/visitors.js";
 
 export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
@@ -91,27 +92,9 @@ export function termOf(
   return years ?? shortest;
 }
 
-const cartSchema = z.strictObject({
-  items: z
-    .array(
-      z.strictObject({
-        domain: z.string("must be a string"),
-        action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(", ")}`),
-        years: z
-          .int("must be a whole number of years")
-          .min(1, "must be at least 1")
-          .max(99, "must be at most 99")
-          .optional(),
-      }),
-      "must be a list",
-    )
-    .min(1, "must have 1 to 20 items")
-    .max(20, "must have 1 to 20 items"),
-});
-
 /** The cart of `POST /v1/quotes`. Reports every fault of every item at once. */
 export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
-  const result = cartSchema.safeParse(body);
+  const result = quoteRequestShape.safeParse(body);
   if (!result.success) {
     throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
   }
@@ -134,12 +117,8 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
   return items;
 }
 
-const purgeSchema = z.strictObject({
-  what: z.enum(["prices", "availability", "account", "all"], "must be prices, availability, account or all"),
-});
-
 export function readPurge(body: unknown): Purgeable {
-  const result = purgeSchema.safeParse(body);
+  const result = purgeRequestShape.safeParse(body);
   if (result.success) return result.data.what;
   throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
 }

@@ -25,9 +25,15 @@ import type { Availability } from "../storefront/availability.js";
 import type { Cart, TermQuote } from "../storefront/quotes.js";
 import type { SearchedName, Unknown } from "../storefront/search.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { customerDomainShape } from "../wire/customers.js";
+import type * as staff from "../wire/staff.js";
+import type * as visitor from "../wire/visitors.js";
 import { retryAfterSeconds } from "./problems.js";
 
-export function presentAvailability(found: Availability | Unknown) {
+export function presentAvailability(
+  found: Availability | Unknown,
+): AnswerOf<typeof visitor.availabilityShape> {
   if (found.status === "unknown")
     return {
       ...presentUnknown(found),
@@ -48,7 +54,7 @@ export function presentAvailability(found: Availability | Unknown) {
 }
 
 /** A name with no known facts. */
-export function presentUnknown(asked: SearchedName) {
+export function presentUnknown(asked: SearchedName): AnswerOf<typeof visitor.availabilityShape> {
   return {
     ...presentName(asked),
     status: "unknown" as const,
@@ -67,7 +73,11 @@ function presentName({ name }: SearchedName) {
 }
 
 /** The retail prices of known facts, without those that can't be calculated. */
-export function presentPrices(facts: readonly PriceFact[], policy: RetailPolicy, atMs: number) {
+export function presentPrices(
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+): AnswerOf<typeof visitor.priceListShape> {
   const prices = facts.flatMap(({ tld, action, years, wholesale }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
     return priced.ok
@@ -77,7 +87,10 @@ export function presentPrices(facts: readonly PriceFact[], policy: RetailPolicy,
   return { asOf: minute(oldest(facts, atMs)), prices };
 }
 
-export function presentTermQuote(tld: string, action: string, years: number, quote: TermQuote) {
+export function presentTermQuote(
+  { tld, action, years }: Combination,
+  quote: TermQuote,
+): AnswerOf<typeof visitor.quoteShape> {
   return {
     tld,
     action,
@@ -89,7 +102,7 @@ export function presentTermQuote(tld: string, action: string, years: number, quo
   };
 }
 
-export function presentCart({ lines, promise }: Cart) {
+export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.quotesShape> {
   return {
     items: lines.map(({ name, action, years, price, status, premium, asOfMs, problem }) => ({
       domain: name.ascii,
@@ -123,7 +136,7 @@ function presentPromotion(promotion: AppliedPromotion | undefined) {
   };
 }
 
-export function presentDomain(record: DomainRecord) {
+export function presentDomain(record: DomainRecord): AnswerOf<typeof staff.domainRecordShape> {
   const { domain, status, registeredAt, expiresAt, autoRenew, nameservers } = record;
   return { domain, status, registeredAt, expiresAt, autoRenew, nameservers };
 }
@@ -134,7 +147,7 @@ export function presentCustomerDomain(
   facts: readonly PriceFact[],
   policy: RetailPolicy,
   atMs: number,
-) {
+): AnswerOf<typeof customerDomainShape> {
   const renewals = facts.filter(({ tld, action }) => tld === known.name.tld && action === "renewal");
   const { prices } = presentPrices(renewals, policy, atMs);
   return {
@@ -144,16 +157,18 @@ export function presentCustomerDomain(
   };
 }
 
-export function presentBalance({ accountNumber, balance, currency, creditLimit, activeDomains }: Balance) {
-  return { accountNumber, balance, currency, creditLimit, activeDomains };
+export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
+  const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
+  return { accountNumber, balance, currency, creditLimit, activeDomains, ...presentOrigin(known) };
 }
 
-export function presentTier({ currentTier, nextTier, domainsNeeded }: Tier) {
-  return { currentTier, nextTier, domainsNeeded };
+export function presentTier(known: Known<Tier>): AnswerOf<typeof staff.tierShape> {
+  const { currentTier, nextTier, domainsNeeded } = known.value;
+  return { currentTier, nextTier, domainsNeeded, ...presentOrigin(known) };
 }
 
 /** The age and origin of an answer. */
-export function presentOrigin({ asOfMs, source }: Known<unknown>) {
+export function presentOrigin({ asOfMs, source }: Known<unknown>): AnswerOf<typeof staff.originShape> {
   const origin = source === "stale" ? "stale" : source === "hit" ? "cache" : "upstream";
   return { asOf: instant(asOfMs), source: origin };
 }
@@ -181,7 +196,7 @@ export function presentStaffPrices(
   policy: RetailPolicy,
   file: Pick<RetailFileState, "faults">,
   atMs: number,
-) {
+): AnswerOf<typeof staff.staffPricesShape> {
   const facts = list.facts();
   const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
   const unformed: string[] = [];
@@ -208,7 +223,7 @@ export function presentStaffPrices(
       wholesale: presentWholesaleToStaff(wholesale),
       ...presentStaffPrice(policy, wholesale, { tld, action, years }, atMs),
       asOf: instant(asOfMs),
-      ...(isDoubtful && { doubtful: true }),
+      ...(isDoubtful && { doubtful: true as const }),
       ...(changed && {
         changed: {
           at: instant(changed.atMs),
@@ -243,7 +258,7 @@ export function presentPromise(
   facts: readonly PriceFact[],
   policy: RetailPolicy,
   atMs: number,
-) {
+): AnswerOf<typeof staff.staffPromiseShape> {
   const { id, issuedAtMs, validUntilMs, lines } = promise;
   const items = lines.map((line) => {
     const { domain, tld, action, years, price, premium, wholesale } = line;
@@ -268,7 +283,7 @@ export function presentPromise(
 }
 
 /** Staff only: what ended a price epoch. */
-export function presentEndedEpoch({ evidence, atMs }: EndedEpoch) {
+export function presentEndedEpoch({ evidence, atMs }: EndedEpoch): AnswerOf<typeof staff.endedEpochShape> {
   const at = instant(atMs);
   if (evidence.kind === "tier") return { at, evidence: "tier", from: evidence.from, to: evidence.to };
   if (evidence.kind !== "quote") return { at, evidence: evidence.kind };

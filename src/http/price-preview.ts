@@ -6,6 +6,8 @@ import type { LivePolicy } from "../retail/live-policy.js";
 import { type Combination, createRetailPolicy, marginWarnings, type RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { pricePreviewShape } from "../wire/operators.js";
 import { instant, presentStaffPrice } from "./presenters.js";
 
 interface PreviewParts {
@@ -28,7 +30,10 @@ const SECTIONS = [
   "shop",
 ] as const satisfies readonly (keyof RetailConfig)[];
 
-export function presentPreview(text: string, { policies, prices, nowMs }: PreviewParts) {
+export function presentPreview(
+  text: string,
+  { policies, prices, nowMs }: PreviewParts,
+): AnswerOf<typeof pricePreviewShape> {
   const read = parseRetailConfig(text);
   if (!read.ok) return { faults: read.faults, sections: [], prices: [], warnings: [] };
   const before = policies.current();

@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { problemShape } from "../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./openapi/problems.js";
 import { render, type Rendered, sendRendered } from "./rendered.js";
@@ -52,7 +54,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   const { status, title } = PROBLEMS[error.code];
   const retryAfter = error.retryAfterMs === undefined ? undefined : retryAfterSeconds(error.retryAfterMs);
   const kept = error.code === "quota_exhausted" ? (error.kept ?? false) : undefined;
-  const problem = {
+  const problem: AnswerOf<typeof problemShape> = {
     type: `/problems/${error.code}`,
     title,
     status,

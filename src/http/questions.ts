@@ -12,6 +12,8 @@ import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { Availability, VisitorAsk } from "../storefront/availability.js";
 import { namesFor, search } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { searchShape } from "../wire/visitors.js";
 import {
   type ParsedQuery,
   readAction,
@@ -36,6 +38,8 @@ interface QuestionParts {
   readonly refuse: QuickRefusal;
   readonly now: () => number;
 }
+
+type SearchAnswer = AnswerOf<typeof searchShape>;
 
 const AVAILABILITY_CACHE = "private, max-age=5";
 const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
@@ -134,8 +138,10 @@ function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): Read
     if (exact === undefined)
       throw invalidField(years === undefined ? "q" : "years", "no name of this label is sold for this term");
     const onlyKnown = readOnlyKnown(query.only);
-    const made = (results: readonly object[], complete: boolean): Rendered =>
-      render({ query: text, label: term.label, results, complete }, { cacheControl: "no-store" });
+    const made = (results: SearchAnswer["results"], complete: boolean): Rendered => {
+      const answer: SearchAnswer = { query: text, label: term.label, results, complete };
+      return render(answer, { cacheControl: "no-store" });
+    };
     let last: { readonly facts: readonly unknown[]; readonly rendered: Rendered } | null = null;
     const known = (): Rendered | undefined => {
       const facts = names.map(({ name, years }) => availability.known(name, years));

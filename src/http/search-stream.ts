@@ -9,6 +9,8 @@ import type { Lane } from "../quota/quota.js";
 import type { Availability, VisitorAsk } from "../storefront/availability.js";
 import { type SearchedName, searchWithRetries, type Unknown } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { availabilityShape } from "../wire/visitors.js";
 import type { EventStreams } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 
@@ -51,7 +53,8 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
 
     function send(result: Availability | Unknown, more: { readonly suggested?: true } = {}): void {
       if (result.status !== "unknown") token.markSent(result.name.ascii);
-      stream.send({ id: token.id(), event: "result", data: { ...presentAvailability(result), ...more } });
+      const data: AnswerOf<typeof availabilityShape> = { ...presentAvailability(result), ...more };
+      stream.send({ id: token.id(), event: "result", data });
     }
 
     async function suggest(): Promise<void> {

@@ -27,6 +27,9 @@ import {
   presentTier,
 } from "./presenters.js";
 import { presentPreview } from "./price-preview.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type { overviewShape, purgedShape, staffDomainShape, staffDomainsShape } from "../wire/staff.js";
+import type { historyShape } from "../wire/operators.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
 interface StaffParts {
@@ -39,8 +42,8 @@ interface StaffParts {
   readonly metrics: Metrics;
   readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
-  readonly overview: () => object;
-  readonly history: () => object;
+  readonly overview: () => AnswerOf<typeof overviewShape>;
+  readonly history: () => AnswerOf<typeof historyShape>;
   readonly purge: Engine["purge"];
   readonly now: () => number;
 }
@@ -111,7 +114,11 @@ export function staffRoutes(parts: StaffParts): Router {
       const known = await account.domains(ask(request, "account"));
       const domains = known.value.map(presentDomain);
       const origin = presentOrigin(known);
-      const body = { domains, ...(known.truncated && { truncated: true }), ...origin };
+      const body: AnswerOf<typeof staffDomainsShape> = {
+        domains,
+        ...(known.truncated && { truncated: true as const }),
+        ...origin,
+      };
       const rows = domains.map((domain) => ({ ...domain, ...origin }));
       sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
     },
@@ -130,7 +137,11 @@ export function staffRoutes(parts: StaffParts): Router {
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)
         throw new ServiceError("not_found", "The reseller doesn't manage this domain.");
-      response.json({ ...presentDomain(known.value), ...presentOrigin(known) });
+      const body: AnswerOf<typeof staffDomainShape> = {
+        ...presentDomain(known.value),
+        ...presentOrigin(known),
+      };
+      response.json(body);
     },
   });
 
@@ -140,7 +151,7 @@ export function staffRoutes(parts: StaffParts): Router {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.balance(ask(request, "account"));
-      response.json({ ...presentBalance(known.value), ...presentOrigin(known) });
+      response.json(presentBalance(known));
     },
   });
 
@@ -150,7 +161,7 @@ export function staffRoutes(parts: StaffParts): Router {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.tier(ask(request, "account"));
-      response.json({ ...presentTier(known.value), ...presentOrigin(known) });
+      response.json(presentTier(known));
     },
   });
 
@@ -213,7 +224,8 @@ export function staffRoutes(parts: StaffParts): Router {
       readQuery(request.query, []);
       const what = readPurge(request.body);
       setSubject(request, what);
-      response.json({ purged: await parts.purge(what) });
+      const body: AnswerOf<typeof purgedShape> = { purged: await parts.purge(what) };
+      response.json(body);
     },
   });
 

@@ -56,7 +56,7 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
       );
       sendRendered(
         response,
-        render(presentTermQuote(tld, action, years, quote), { cacheControl: "no-store", tagged: true }),
+        render(presentTermQuote({ tld, action, years }, quote), { cacheControl: "no-store", tagged: true }),
       );
     },
     POST: async (request, response) => {

@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
-import { overviewShape, staffDomainsShape } from "../../src/http/openapi/staff-shapes.js";
+import { overviewShape, staffDomainsShape } from "../../src/wire/staff.js";
 import { type Service, STAFF, startService, until } from "../support/service.js";
 import {
   describeWithBrowser,

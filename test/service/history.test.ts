@@ -1,7 +1,7 @@
 /** The figures of the last day, for the charts of the staff page. */
 import { expect, test } from "@jest/globals";
 import { openApiDocument } from "../../src/http/openapi.js";
-import { historyShape } from "../../src/http/openapi/operator-shapes.js";
+import { historyShape } from "../../src/wire/operators.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { matchesDocument } from "../support/openapi.js";
 import { bearer, problemOf, startService } from "../support/service.js";

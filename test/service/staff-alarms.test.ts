@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { figuresOf } from "../../src/http/figures.js";
-import { overviewShape } from "../../src/http/openapi/staff-shapes.js";
+import { overviewShape } from "../../src/wire/staff.js";
 import type { Alarm } from "../../src/pages/operator/alarm.js";
 import { overviewAlarms } from "../../src/pages/operator/overview-alarms.js";
 import { FakeClock } from "../support/fake-clock.js";

@@ -3,7 +3,7 @@ import { ETAG } from "./headers.js";
 import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
 import { problemKind } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
-import { ERROR_CODES } from "./service-shapes.js";
+import { ERROR_CODES } from "../../wire/service.js";
 
 const HEALTH = {
   status: "pass",

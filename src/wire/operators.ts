@@ -1,8 +1,8 @@
 /** The shapes of price previews and the audit log. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
 import { z } from "zod";
-import { signedMoneyShape } from "./staff-shapes.js";
-import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitor-shapes.js";
+import { signedMoneyShape } from "./staff.js";
+import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
 const previewSide = z.union([
   z.strictObject({

@@ -1,7 +1,7 @@
 /** The shapes of answers for customers (contract section 5). */
 import { z } from "zod";
-import { learned, record } from "./staff-shapes.js";
-import { moneyShape, years } from "./visitor-shapes.js";
+import { originShape, record } from "./staff.js";
+import { moneyShape, years } from "./visitors.js";
 
 export const customerDomainShape = z
   .strictObject({
@@ -9,7 +9,7 @@ export const customerDomainShape = z
     renewal: z
       .array(z.strictObject({ years, price: moneyShape }))
       .meta({ description: "What a renewal costs. Empty if no price is known or no renewal is sold." }),
-    ...learned,
+    ...originShape.shape,
   })
   .meta({ description: "One of the customer's own domains." });
 

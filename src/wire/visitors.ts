@@ -1,11 +1,12 @@
-/** The shapes of visitors' requests and answers (contract section 4). Any other field is an error. */
+/** The shapes of requests and answers of visitors (contract section 4): parsed, presented and documented from here. Any other field is an error. */
 import { z } from "zod";
-import { ACTIONS } from "../../upstream/contract.js";
+import { ACTIONS } from "../upstream/contract.js";
 
 export const dateTime = z.iso.datetime();
 export const minute = z.iso.datetime().meta({ description: "A whole minute, rounded down." });
 export const count = z.int().min(0);
-export const years = z.int().min(1).max(10);
+const MOST_YEARS = 10;
+export const years = z.int().min(1).max(MOST_YEARS);
 export const tld = z.string().regex(/^\.[a-z0-9-]+(?:\.[a-z0-9-]+)*$/);
 export const currency = z.string().regex(/^[A-Z]{3}$/);
 export const action = z.enum(ACTIONS);
@@ -86,12 +87,25 @@ export const quoteShape = z
   })
   .meta({ description: "The price of one action for one term, with its age." });
 
+const ITEMS = "must have 1 to 20 items";
+
 export const quoteRequestShape = z
   .strictObject({
     items: z
-      .array(z.strictObject({ domain: z.string().min(1), action, years: years.optional() }))
-      .min(1)
-      .max(20),
+      .array(
+        z.strictObject({
+          domain: z.string("must be a string").min(1, "is missing"),
+          action: z.enum(ACTIONS, `must be one of ${ACTIONS.join(", ")}`),
+          years: z
+            .int("must be a whole number of years")
+            .min(1, "must be at least 1")
+            .max(MOST_YEARS, `must be at most ${MOST_YEARS}`)
+            .optional(),
+        }),
+        "must be a list",
+      )
+      .min(1, ITEMS)
+      .max(20, ITEMS),
   })
   .meta({ description: "A cart. Without `years`, a line has the shortest term sold." });
 

@@ -1,6 +1,6 @@
 /** The shapes of errors (RFC 9457), health and keys (contract sections 3 and 7). */
 import { z } from "zod";
-import { type ErrorCode, PROBLEMS } from "../../errors.js";
+import { type ErrorCode, PROBLEMS } from "../errors.js";
 
 function isErrorCode(name: string): name is ErrorCode {
   return Object.hasOwn(PROBLEMS, name);

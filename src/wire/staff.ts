@@ -1,22 +1,13 @@
-/** The shapes of answers for staff (contract section 6), the only ones with wholesale amounts. */
+/** The shapes of requests and answers of staff (contract section 6), the only ones with wholesale amounts. */
 import { z } from "zod";
-import {
-  action,
-  count,
-  currency,
-  dateTime,
-  moneyShape,
-  promotionShape,
-  tld,
-  years,
-} from "./visitor-shapes.js";
+import { action, count, currency, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
-export const learned = {
+export const originShape = z.strictObject({
   asOf: dateTime,
   source: z.enum(["upstream", "cache", "stale"]).meta({
     description: "Whether the data was just fetched, comes from the cache, or is past its freshness.",
   }),
-};
+});
 export const record = {
   domain: z.string(),
   status: z.string().nullable(),
@@ -36,7 +27,7 @@ export const domainRecordShape = z.strictObject(record).meta({
 });
 
 export const staffDomainShape = z
-  .strictObject({ ...record, ...learned })
+  .strictObject({ ...record, ...originShape.shape })
   .meta({ description: "One managed domain, with the age and source of the record." });
 
 export const staffDomainsShape = z
@@ -46,7 +37,7 @@ export const staffDomainsShape = z
       .literal(true)
       .optional()
       .meta({ description: "The account has more domains than the upstream lists." }),
-    ...learned,
+    ...originShape.shape,
   })
   .meta({ description: "The managed domains, at most 100." });
 
@@ -57,7 +48,7 @@ export const balanceShape = z
     currency,
     creditLimit: signedAmount,
     activeDomains: count,
-    ...learned,
+    ...originShape.shape,
   })
   .meta({ description: "The account's balance and credit limit." });
 
@@ -66,7 +57,7 @@ export const tierShape = z
     currentTier: z.string(),
     nextTier: z.string().nullable(),
     domainsNeeded: count.nullable(),
-    ...learned,
+    ...originShape.shape,
   })
   .meta({ description: "The pricing tier, and how many more domains the next one requires." });
 
@@ -187,7 +178,7 @@ export const cachePoolShape = z
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
 
-const endedEpochShape = z
+export const endedEpochShape = z
   .strictObject({
     at: dateTime,
     evidence: z.enum(["tier", "quote", "purge", "replica"]),
@@ -333,7 +324,12 @@ export const overviewShape = z
   .meta({ description: "The state of quota, lanes, caches, upstream and credentials." });
 
 export const purgeRequestShape = z
-  .strictObject({ what: z.enum(["prices", "availability", "account", "all"]) })
+  .strictObject({
+    what: z.enum(
+      ["prices", "availability", "account", "all"],
+      "must be prices, availability, account or all",
+    ),
+  })
   .meta({ description: "Which data to discard." });
 
 export const purgedShape = z
