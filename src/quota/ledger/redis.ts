@@ -1,9 +1,10 @@
 /**
- * The ledger that replicas share through Redis: together they never pass the budget, by Redis's clock, whichever of them are killed, cut
- * off or started anew, and whatever becomes of Redis.
+ * The ledger that replicas share through Redis: together they never exceed the budget, by Redis's clock, whichever of them are killed, cut
+ * off or restarted, and whatever happens to Redis.
  *
- * Each replica has slots of its own, recorded in Redis with every use; those it alone may use, so it goes on with them while Redis is
- * gone, once its last word there is old enough (`localAfterMs`). The rest of the budget is used through Redis alone.
+ * Each replica has slots of its own that no other may use. While Redis is unreachable it continues with them, once its last contact is old
+ * enough (`localAfterMs`). The rest of the budget is used through Redis only. A replica takes one slot per round trip, so at most 10 calls
+ * a second with a Redis 100 ms away.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -28,18 +29,13 @@ export interface RedisLedgerSettings extends BudgetSettings {
   readonly clock: Clock;
 }
 
-/** For how long a command that Redis has not run yet may still be run. */
+/** A command that Redis hasn't run after this long is ignored. */
 const COMMAND_VALID_MS = 300;
-/** A slot that was granted longer ago than this is not used: the process may have been stopped meanwhile. */
+/** A slot that was requested longer ago than this isn't used: the process may have been stopped in the meantime. */
 const GRANT_VALID_MS = 500;
-/** How long a spare slot is kept, and over how long the takes are counted that tell how many are needed. */
-const SPARE_MS = 200;
-const RATE_OVER_MS = 1000;
-/** Slots that are granted at once, at most. More than one was seen to pass the budget at a round trip of 100 ms, so there are no spares yet. */
-const MOST_AT_ONCE = 1;
-/** How soon a take is tried again that was lost with its connection. */
+/** The delay before a take is retried that was lost with its connection. */
 const TRY_AGAIN_MS = 50;
-/** The most that Redis's clock and ours are taken to disagree over one outage. */
+/** The assumed maximum by which Redis's clock and ours drift apart during an outage. */
 const CLOCKS_MS = 1000;
 const FIRST_CONTACT_MS = 1000;
 const LONG_AGO_MS = 1e9;
@@ -51,14 +47,14 @@ function timesOf(windowMs: number, longestCallMs: number) {
   const unevenMs = Math.ceil(Math.min(100, windowMs / 50));
   return {
     unevenMs,
-    /** How long after its last word in Redis a replica begins to use its slots on its own. */
+    /** How long after its last contact a replica starts to use its own slots without Redis. */
     localAfterMs,
     beatMs: localAfterMs / 6,
-    /** A replica silent for this long gives way to one that runs in its place. */
+    /** A replica silent for this long is replaced by one that runs in its place. */
     evictMs: localAfterMs / 2,
-    /** Silent for less than this it cannot have used anything that is not recorded. */
+    /** A replica silent for less than this can't have used anything that isn't recorded. */
     exactMs: localAfterMs * 0.8,
-    /** Silent for longer, it is taken to be gone for good. */
+    /** A replica silent for longer is considered gone. */
     deadMs: Math.max(60_000, 10 * windowMs),
     longestMs: Math.ceil(GRANT_VALID_MS + longestCallMs + graceMsOf(windowMs)),
     occupiedMs: occupiedMsOf(windowMs) + unevenMs,
@@ -72,7 +68,7 @@ const replySchema = z
     z.number(),
     z.string(),
     z.number(),
-    numbers,
+    z.number(),
     z.number(),
     z.number(),
     z.number(),
@@ -107,26 +103,25 @@ const replySchema = z
       used,
       largest,
       withheld,
-      homes: ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })),
+      own: ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })),
       isSeated: seat === 1,
       pool: poolIds.map((id, index) => ({ id, at: poolAts[index] ?? Infinity })),
     }),
   );
 type Reply = z.infer<typeof replySchema>;
 
-/** What every request says; the script reads exactly these names. */
+/** The varying part of a request; the script reads exactly these names. */
 interface Request {
   readonly op: "sync" | "take" | "settle" | "leave";
-  /** The calls that a take is for, and the one that a settle is about. */
-  readonly grants?: readonly string[];
+  /** The call that is taken or settled. */
   readonly grant?: string;
   readonly id?: number;
   readonly ending?: Ending;
   readonly graceMs?: number;
 }
 
-/** A slot that this replica may use without asking; negative ids are its share beyond what Redis knows it to hold. */
-interface Home {
+/** A slot that this replica alone may use; negative ids are the part of its share that Redis hasn't assigned to it. */
+interface OwnSlot {
   readonly id: number;
   /** Monotonic: the latest moment at which its last call can have arrived; Infinity = in flight. */
   at: number;
@@ -138,15 +133,7 @@ interface Call {
   readonly takenAt: number;
 }
 
-/** A slot that was granted beyond what was asked for. */
-interface Spare {
-  readonly call: SlotId;
-  readonly grant: string;
-  readonly slot: number;
-  readonly goodUntil: number;
-}
-
-/** What Redis has not heard yet of a slot. */
+/** A use of a slot that Redis doesn't know yet. */
 interface Report {
   readonly grant: string;
   /** Monotonic; Infinity = in flight. */
@@ -162,30 +149,26 @@ class RedisLedger implements Ledger {
   readonly #me = randomUUID();
   readonly #key: string;
   readonly #share: number;
-  readonly #homes = new Map<number, Home>();
+  readonly #own = new Map<number, OwnSlot>();
   readonly #calls = new Map<SlotId, Call>();
-  /** Takes that Redis may be about to grant, and calls that have ended without its knowing. */
+  /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
   readonly #asked = new Set<string>();
-  #spares: readonly Spare[] = [];
-  /** When slots were taken of late, and how long Redis takes to answer. */
-  #takenAt: number[] = [];
-  #roundTripMs = 0;
   readonly #reports = new Map<number, Report>();
   #pool: readonly { readonly id: number; readonly at: number }[] = [];
-  /** The table that Redis told of last; empty before the first. */
+  /** The table in the last reply; empty before the first. */
   #epoch = "";
   #revision = 0;
   /** When the last request that Redis answered was sent. */
   #contactAt: number;
   readonly #openedAt: number;
-  /** Redis's clock less ours, at least; unknown until it has answered. */
+  /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
   #redisAheadMs = -Infinity;
   #pausedUntil = -Infinity;
-  #pauseTold = true;
-  /** Whether Redis's clock has been read since its last word on slots. */
+  #pausePublished = true;
+  /** Whether the last reply contained only Redis's clock. */
   #clockRead = false;
   #rejoining: Promise<Reply | null> | null = null;
-  /** Whether we have a share of our own: not one replica too many, nor one with other settings than those there. */
+  /** Whether this replica has a share of its own: it isn't one too many, and its settings equal those of the others. */
   #isSeated = true;
   #used = 0;
   #largest = 0;
@@ -207,7 +190,7 @@ class RedisLedger implements Ledger {
     this.#openedAt = this.#contactAt;
   }
 
-  /** Resolves when Redis has told what this replica may use, or after a moment without it. */
+  /** Resolves with the first reply from Redis, or after a second without one. */
   async open(): Promise<void> {
     const { clock, redis } = this.#settings;
     await new Promise<void>((done) => {
@@ -225,21 +208,22 @@ class RedisLedger implements Ledger {
   async take(): Promise<Taken> {
     if (this.#closed) throw new Error("the quota ledger is closed");
     const { clock, redis } = this.#settings;
-    this.#waitedAt = clock.monotonic();
-    const spare = this.#spare(this.#waitedAt);
-    if (spare !== undefined) return this.#begin(spare.call, spare, this.#waitedAt);
+    const sentAt = clock.monotonic();
+    this.#waitedAt = sentAt;
     this.#grants += 1;
-    const slot = this.#grants;
-    if (redis.reachable()) {
-      const granted = await this.#askFor(slot);
-      if (granted !== null) {
-        const [first, ...more] = granted;
-        if (first === undefined) return { retryInMs: this.#retryInMs() };
-        if (more.length > 0) this.#keepSpares(more);
-        return this.#begin(first.call, first, clock.monotonic());
-      }
-    }
-    return this.#takeAlone(slot, this.#grantOf(slot));
+    const call = this.#grants;
+    const grant = `${this.#me}:${call}`;
+    if (!redis.reachable()) return this.#takeAlone(call, grant);
+    this.#asked.add(grant);
+    const reply = await this.#request({ op: "take", grant });
+    const now = clock.monotonic();
+    if (reply !== null && reply.taken > 0) this.#calls.set(call, { grant, slot: reply.taken, takenAt: now });
+    // Not before it is known as a call, or a request between the two would report that it never happened.
+    this.#asked.delete(grant);
+    if (reply === null) return this.#takeAlone(call, grant);
+    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS) return { slot: call };
+    if (reply.taken > 0) void this.settle(call, "unsent");
+    return { retryInMs: this.#retryInMs() };
   }
 
   async settle(slot: SlotId, ending: Ending): Promise<void> {
@@ -248,11 +232,11 @@ class RedisLedger implements Ledger {
     this.#calls.delete(slot);
     const graceMs = ending === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;
-    const home = this.#homes.get(call.slot);
-    if (home !== undefined) home.at = at;
+    const own = this.#own.get(call.slot);
+    if (own !== undefined) own.at = at;
     if (this.#settings.redis.reachable()) {
       const { grant, slot: id } = call;
-      // Else a request that overtakes this one would say that the call was never made.
+      // Otherwise a request that overtakes this one would report that the call was never made.
       this.#asked.add(grant);
       const reply = await this.#request({ op: "settle", grant, id, ending, graceMs });
       this.#asked.delete(grant);
@@ -264,7 +248,7 @@ class RedisLedger implements Ledger {
   async pause(forMs: number): Promise<void> {
     const pauseMs = Math.min(Math.max(forMs, 0), LONGEST_PAUSE_MS);
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#settings.clock.monotonic() + pauseMs);
-    this.#pauseTold = false;
+    this.#pausePublished = false;
     await this.#request({ op: "sync" });
   }
 
@@ -272,12 +256,12 @@ class RedisLedger implements Ledger {
     const now = this.#settings.clock.monotonic();
     const { occupiedMs } = this.#times;
     const calls = [...this.#calls.values()];
-    const taken = new Set([...calls, ...this.#spares].map(({ slot }) => slot));
+    const taken = new Set(calls.map(({ slot }) => slot));
     const others = this.#alone(now) ? this.#restOfShare() : this.#pool;
-    const resting = [...this.#homes.values(), ...others]
+    const usableInMs = [...this.#own.values(), ...others]
       .filter(({ id }) => !taken.has(id))
-      .map(({ at }) => Math.max(0, at + occupiedMs - now));
-    const usableInMs = [...this.#spares.map(() => 0), ...resting].sort((a, b) => a - b);
+      .map(({ at }) => Math.max(0, at + occupiedMs - now))
+      .sort((a, b) => a - b);
     return {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
@@ -289,7 +273,7 @@ class RedisLedger implements Ledger {
 
   usage(): Usage {
     const now = this.#settings.clock.monotonic();
-    const busy = [...this.#homes.values()].filter(({ at }) => at + this.#times.occupiedMs > now).length;
+    const busy = [...this.#own.values()].filter(({ at }) => at + this.#times.occupiedMs > now).length;
     return { used: this.#alone(now) ? busy : this.#used, largestWindowToday: this.#largest };
   }
 
@@ -313,97 +297,34 @@ class RedisLedger implements Ledger {
     await this.#request({ op: "sync" });
   }
 
-  #grantOf(call: SlotId): string {
-    return `${this.#me}:${call}`;
-  }
-
-  #begin(call: SlotId, { grant, slot }: Pick<Spare, "grant" | "slot">, now: number): Taken {
-    this.#calls.set(call, { grant, slot, takenAt: now });
-    this.#takenAt = [...this.#takenAt.filter((at) => at > now - RATE_OVER_MS), now];
-    return { slot: call };
-  }
-
-  #spare(now: number): Spare | undefined {
-    const [first, ...rest] = this.#spares;
-    if (first === undefined || first.goodUntil <= now) return undefined;
-    this.#spares = rest;
-    return first;
-  }
-
-  /** Returns spare slots to Redis once they expire unused. */
-  #keepSpares(spares: readonly Spare[]): void {
-    const { clock } = this.#settings;
-    this.#spares = [...this.#spares, ...spares];
-    clock.after(SPARE_MS, () => {
-      for (const spare of spares) {
-        if (!this.#spares.includes(spare)) continue;
-        this.#spares = this.#spares.filter((one) => one !== spare);
-        this.#calls.set(spare.call, { ...spare, takenAt: clock.monotonic() });
-        void this.settle(spare.call, "unsent");
-      }
-    });
-  }
-
-  /** The slots that Redis grants: one, and as many more as are taken in two of its round trips. Null when it does not answer. */
-  async #askFor(first: SlotId): Promise<readonly Spare[] | null> {
-    const { clock } = this.#settings;
-    const sentAt = clock.monotonic();
-    const takes = this.#takenAt.filter((at) => at > sentAt - RATE_OVER_MS).length;
-    const count = Math.min(MOST_AT_ONCE, 1 + Math.round((2 * takes * this.#roundTripMs) / RATE_OVER_MS));
-    const calls = [first, ...Array.from({ length: count - 1 }, () => (this.#grants += 1))];
-    const grants = calls.map((call) => this.#grantOf(call));
-    for (const grant of grants) this.#asked.add(grant);
-    try {
-      const reply = await this.#request({ op: "take", grants });
-      const now = clock.monotonic();
-      const goodUntil = now + SPARE_MS;
-      if (reply === null) return null;
-      const granted = reply.taken.flatMap((slot, index) => {
-        const [call, grant] = [calls[index], grants[index]];
-        return call === undefined || grant === undefined ? [] : [{ call, grant, slot, goodUntil }];
-      });
-      if (granted.length === 0 || now - sentAt < GRANT_VALID_MS - SPARE_MS) return granted;
-      for (const { call, grant, slot } of granted) {
-        this.#calls.set(call, { grant, slot, takenAt: now });
-        void this.settle(call, "unsent");
-      }
-      return [];
-    } finally {
-      // Not before those that were granted are known as calls or spares.
-      setImmediate(() => {
-        for (const grant of grants) this.#asked.delete(grant);
-      });
-    }
-  }
-
-  /** Whether Redis has heard nothing of us for so long that it leaves our slots to us, and we must leave all others alone. */
+  /** Whether the last contact is so old that this replica uses its own slots without Redis, and no others. */
   #alone(now: number): boolean {
     return this.#epoch === "" || now - this.#contactAt > this.#times.localAfterMs;
   }
 
-  #takeAlone(slot: SlotId, grant: string): Taken {
+  #takeAlone(call: SlotId, grant: string): Taken {
     const now = this.#settings.clock.monotonic();
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
-    for (const home of this.#restOfShare())
-      if (home.at + this.#times.occupiedMs <= now) this.#homes.set(home.id, home);
-    const home = [...this.#homes.values()].sort((a, b) => a.at - b.at)[0];
-    if (home === undefined || home.at + this.#times.occupiedMs > now) return { retryInMs: this.#retryInMs() };
-    home.at = Infinity;
-    this.#calls.set(slot, { grant, slot: home.id, takenAt: now });
-    if (home.id > 0) this.#reports.set(home.id, { grant, at: Infinity });
-    return { slot };
+    const hasRested = ({ at }: OwnSlot): boolean => at + this.#times.occupiedMs <= now;
+    for (const slot of this.#restOfShare().filter(hasRested)) this.#own.set(slot.id, slot);
+    const slot = [...this.#own.values()].sort((a, b) => a.at - b.at)[0];
+    if (slot === undefined || !hasRested(slot)) return { retryInMs: this.#retryInMs() };
+    slot.at = Infinity;
+    this.#calls.set(call, { grant, slot: slot.id, takenAt: now });
+    if (slot.id > 0) this.#reports.set(slot.id, { grant, at: Infinity });
+    return { slot: call };
   }
 
   /**
-   * What our share has beyond our own slots, lent to the pool or never taken from it: ours again without Redis, once whoever used it last
-   * must have finished.
+   * The part of the share that is lent to the pool or was never taken from it. Without Redis it returns once its last user must have
+   * finished.
    */
-  #restOfShare(): Home[] {
+  #restOfShare(): OwnSlot[] {
     const { localAfterMs, longestMs } = this.#times;
     const at = this.#contactAt + localAfterMs + longestMs + CLOCKS_MS;
-    const missing = this.#isSeated ? Math.max(0, this.#share - this.#homes.size) : 0;
-    const taken = [...this.#homes.keys()].filter((id) => id < 0).length;
+    const missing = this.#isSeated ? Math.max(0, this.#share - this.#own.size) : 0;
+    const taken = [...this.#own.keys()].filter((id) => id < 0).length;
     return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
   }
 
@@ -419,7 +340,7 @@ class RedisLedger implements Ledger {
 
   /** Null when Redis did not answer in time. */
   async #request(what: Request): Promise<Reply | null> {
-    // After a silence what was used alone is told once, before anything else is asked.
+    // After a silence, report once what was used alone, before anything else.
     if (this.#alone(this.#settings.clock.monotonic())) {
       this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
         this.#rejoining = null;
@@ -431,7 +352,7 @@ class RedisLedger implements Ledger {
 
   async #attempt(what: Request): Promise<Reply | null> {
     try {
-      // What was sent with a wrong idea of Redis's clock was not done, and has corrected the idea.
+      // A request sent with a wrong estimate of Redis's clock wasn't carried out, but its reply corrected the estimate.
       return (await this.#send(what)) ?? (await this.#send(what));
     } catch {
       return null;
@@ -444,11 +365,10 @@ class RedisLedger implements Ledger {
     const agoOf = (at: number): number =>
       at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
     const reports = [...this.#reports];
-    const pausedForMs = this.#pauseTold ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
+    const pausedForMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
     const request = {
       ...this.#times,
-      grants: [],
       grant: "",
       id: 0,
       ending: "",
@@ -461,7 +381,7 @@ class RedisLedger implements Ledger {
       place: this.#settings.place ?? this.#me,
       at: Math.floor(sentAt),
       openForMs: Math.ceil(sentAt - this.#openedAt),
-      // After a silence our idea of its clock is too old to say how long the command may be run: it only asks for the time.
+      // After a silence the estimate of its clock is too old to set a deadline: this request only reads the clock.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,
       budget: this.budget,
       windowMs: this.windowMs,
@@ -471,27 +391,26 @@ class RedisLedger implements Ledger {
       share: this.#share,
       waiting: sentAt - this.#waitedAt < this.windowMs / 4 ? 1 : 0,
       pauseMs: pausedForMs,
-      live: [...[...this.#calls.values(), ...this.#spares].map(({ grant }) => grant), ...this.#asked],
+      live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
       reports: reports.map(([id, { grant, at }]) => ({
         id,
         grant,
         inFlight: at === Infinity,
         agoMs: agoOf(at),
       })),
-      extra: [...this.#homes.values()].filter(({ id }) => id < 0).map(({ at }) => agoOf(at)),
-      own: [...this.#homes.values()].map(({ at }) => agoOf(at)),
+      extra: [...this.#own.values()].filter(({ id }) => id < 0).map(({ at }) => agoOf(at)),
+      own: [...this.#own.values()].map(({ at }) => agoOf(at)),
     };
     const reply = replySchema.parse(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
-    this.#roundTripMs += (clock.monotonic() - sentAt - this.#roundTripMs) / 8;
     this.#redisAheadMs = reply.now - clock.monotonic();
     this.#clockRead = reply.epoch === "";
     if (reply.revision < 0) {
       this.#isSeated = false;
-      this.#homes.clear();
+      this.#own.clear();
     }
     if (reply.epoch === "") return null;
     for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
-    if (pausedForMs > 0) this.#pauseTold = true;
+    if (pausedForMs > 0) this.#pausePublished = true;
     this.#learn(reply, sentAt);
     return reply;
   }
@@ -502,10 +421,10 @@ class RedisLedger implements Ledger {
     this.#epoch = reply.epoch;
     this.#revision = reply.revision;
     this.#isSeated = reply.isSeated;
-    // Redis's moments as ours, as late as they can be: its clock was read before its answer came.
+    // Converts Redis's times to ours, as late as they can be, because its clock was read before the reply arrived.
     const ours = (at: number): number => at - this.#redisAheadMs;
-    this.#homes.clear();
-    for (const { id, at } of reply.homes) this.#homes.set(id, { id, at: ours(at) });
+    this.#own.clear();
+    for (const { id, at } of reply.own) this.#own.set(id, { id, at: ours(at) });
     const pool = reply.pool.map(({ id, at }) => ({ id, at: ours(at) })).sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
     this.#pausedUntil = Math.max(this.#pausedUntil, ours(reply.pausedUntil));
@@ -514,7 +433,7 @@ class RedisLedger implements Ledger {
   }
 }
 
-/** Opens the shared ledger of one credential; without Redis it begins with nothing until a window is over. Never rejects. */
+/** Opens the shared ledger of one credential. Without Redis it has nothing until a window is over. Never rejects. */
 export async function openRedisLedger(settings: RedisLedgerSettings): Promise<Ledger> {
   const ledger = new RedisLedger(settings);
   await ledger.open();

@@ -1,24 +1,23 @@
 /**
- * The shared ledger's one atomic script. It keeps one table of slots for all replicas and owns all time in it; whatever it cannot know
- * counts as spent.
+ * The shared ledger's one atomic script. It keeps one table of slots for all replicas, and all time in it is its own; whatever it cannot
+ * know counts as spent.
  *
- * Every slot has at most one home: the replica that alone may use it, also while Redis is gone. Slots without a home are the pool, used
- * through Redis alone. A slot leaves its home only when its replica is known to have heard of it, has left, or is known to be dead. So no
- * two replicas ever use the same slot, whoever is cut off.
+ * Every slot has at most one holder: the replica that alone may use it, even while Redis is unreachable. Slots without a holder are the
+ * pool, which is used through Redis only. A slot leaves its holder only when that replica has confirmed it, has left, or is known to be
+ * dead. So no two replicas ever use the same slot, even when one of them is cut off.
  */
 import { redisScript } from "../../redis.js";
 
 /**
- * Arguments: one JSON object (see `Request` in ledger-redis.ts). Answer: the moment and the whole table as this replica needs it (see
- * `decodeReply` there).
+ * Takes one JSON object (`Request` in redis.ts). Returns the time and what this replica needs of the table (`replySchema` there).
  *
- * A slot: `at` the latest moment at which its last call can have arrived; `grant` the call that is in flight; `before` what `at` was
- * before that; `home` its replica; `leaving` the revision whose answer told that replica that the slot is no longer its own; `assumed`
- * spent only because nothing is known; `gift` free only because nobody has claimed otherwise.
+ * A slot: `at` the latest time at which its last call can have arrived; `grant` the call in flight; `owner` the replica that makes it;
+ * `before` what `at` was before that; `holder` see above; `leaving` the revision whose reply tells the holder to give the slot up;
+ * `assumed` counts as spent because nothing is known; `unclaimed` counts as free because no replica has reported otherwise.
  *
- * A member: `seen` when it last asked; `seat` whether it has a share of its own; `place` where it runs, so that another one there shows that
- * it is dead; `since` when it came; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how much
- * more it was at every request since `excessAt`, by its own clock.
+ * A member: `seen` its last request; `seat` whether it has a share of its own; `place` where it runs, so that another one there proves it
+ * dead; `since` when it joined; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how much more
+ * it was in every request since `excessAt`, by its own clock.
  */
 export const LEDGER_SCRIPT = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -27,25 +26,25 @@ local clock = math.floor(time[1] * 1000 + time[2] / 1000)
 local raw = redis.call('GET', KEYS[1])
 local read, s = pcall(cmsgpack.unpack, raw or '')
 if not (raw and read and type(s) == 'table' and s.slots) then s = nil end
--- The table's time is Redis's clock, put right by what replicas measure. It only goes forward.
+-- The table's time is Redis's clock, corrected by what replicas measure. It never goes back.
 local now = clock
 if s then
   s.skew = math.max(s.skew or 0, s.now - clock)
   now = clock + s.skew
 end
--- A command that lay in a hung Redis must not speak for a replica that has long gone on without it.
-if now > q.notAfter then return {now, '', 0, {}, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
+-- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
+if now > q.notAfter then return {now, '', 0, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
 
--- Who has another budget or window gets nothing while anybody is there who shares the one in force.
+-- A replica with another budget or window gets nothing while one with those of the table is present.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
   for name, member in pairs(s.members) do
-    if name ~= q.me and now - member.seen <= q.evictMs then return {now, '', -1, {}, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
+    if name ~= q.me and now - member.seen <= q.evictMs then return {now, '', -1, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
   end
 end
--- Another budget, or a state older than one that this replica has seen (restored from a snapshot), tells nothing that can be relied on.
+-- A table with another budget, or older than one that this replica has seen (restored from a snapshot), can't be relied on.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and s.revision < q.revision)) then s = nil end
--- For this request it is no later than the replica's own clock and a slow command explain, so it sees what it would have seen in time. What
--- every request of a second has shown beyond that is no delay but a step of Redis's clock: however small the steps, they add up here.
+-- This request sees the time at which it was sent, by the replica's own clock. If every request within a second was late by some amount,
+-- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 local known = s and s.members[q.me]
 if known then
   known.ahead = known.ahead or now - q.at
@@ -63,31 +62,31 @@ if known then
 end
 local latest = now + q.longestMs
 if not s then
-  local gifts = 0
-  if not raw and q.epoch == '' then gifts = q.assumeFree and q.budget or q.headroom end
+  local freeSlots = 0
+  if not raw and q.epoch == '' then freeSlots = q.assumeFree and q.budget or q.headroom end
   known = nil
   s = { epoch = q.nonce, revision = 0, skew = 0, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
         wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
   for id = 1, q.budget do
-    -- A gift opens late enough for a replica that knows better to say so.
-    if id <= gifts then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', home = '', gift = true, assumed = false }
-    else s.slots[id] = { at = latest, before = latest, grant = '', home = '', gift = false, assumed = true } end
+    -- Not usable before a replica that knows better has had time to report it.
+    if id <= freeSlots then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', holder = '', unclaimed = true, assumed = false }
+    else s.slots[id] = { at = latest, before = latest, grant = '', holder = '', unclaimed = false, assumed = true } end
   end
 end
 
--- Where nobody was heard of for a while, Redis itself was gone, and the table may be older than the last word of those who were there:
--- first everybody gets the chance to be heard again.
+-- If no replica was heard for a while, Redis itself was unreachable, and the table may be older than what the replicas know. They get time
+-- to report it.
 if now - s.now > q.evictMs / 2 then s.silentUntil = now; s.trustedFrom = now + q.localAfterMs end
 s.now = now
 
-local function slotsAt(name)
+local function slotsOf(name)
   local list = {}
-  for _, slot in ipairs(s.slots) do if slot.home == name then list[#list + 1] = slot end end
+  for _, slot in ipairs(s.slots) do if slot.holder == name then list[#list + 1] = slot end end
   return list
 end
-local function homesOf(name)
+local function ownSlotsOf(name)
   local list = {}
-  for _, slot in ipairs(s.slots) do if slot.home == name and not slot.leaving then list[#list + 1] = slot end end
+  for _, slot in ipairs(s.slots) do if slot.holder == name and not slot.leaving then list[#list + 1] = slot end end
   return list
 end
 local function sorted(list)
@@ -101,39 +100,39 @@ local function longestRested(list)
 end
 local function rested(slot) return slot.at + q.occupiedMs <= now end
 
--- The use of slots that this replica made on its own: put on those that have rested longest, its own first.
+-- Records a call that this replica made alone: on the slot that has rested longest, preferably one of its own.
 local function charge(agoMs)
-  local slot = longestRested(homesOf(q.me)) or longestRested(homesOf(''))
-  if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.gift = false end
+  local slot = longestRested(ownSlotsOf(q.me)) or longestRested(ownSlotsOf(''))
+  if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.unclaimed = false end
 end
 
 if not known then s.members[q.me] = { seen = now, since = now, place = q.place, ahead = now - q.at, at = q.at } end
 s.members[q.me].seen = now
 if s.epoch == q.epoch then
-  for _, slot in ipairs(slotsAt(q.me)) do
-    if slot.leaving and q.revision >= slot.leaving then slot.home = ''; slot.leaving = nil end
+  for _, slot in ipairs(slotsOf(q.me)) do
+    if slot.leaving and q.revision >= slot.leaving then slot.holder = ''; slot.leaving = nil end
   end
   for _, r in ipairs(q.reports) do
     local slot = s.slots[r.id]
     if r.inFlight then slot.grant = r.grant; slot.before = latest; slot.at = latest
     else
-      -- Whatever else was granted on it can no longer be taken back.
+      -- Another call granted on it since then can no longer be undone.
       slot.at = slot.grant == r.grant and now - r.agoMs or math.max(slot.at, now - r.agoMs)
       slot.grant = ''
     end
-    slot.gift = false
+    slot.unclaimed = false
   end
   for _, agoMs in ipairs(q.extra) do charge(agoMs) end
 else
-  -- Whoever was a member of an earlier table knows that what looks unused may have been used.
+  -- This replica belonged to an earlier table, so slots that look unused may have been used.
   if q.epoch ~= '' then
     for _, slot in ipairs(s.slots) do
-      if slot.gift then slot.gift = false; slot.at = latest; slot.before = latest; slot.assumed = true end
+      if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
     end
   end
   if known then
-    -- Said again, by a request sent before the answer to the first: what is known of each slot stays, the rest is the later of the two.
-    local mine = sorted(homesOf(q.me))
+    -- The same report once more, sent before the reply to the first arrived: the later time counts for each slot.
+    local mine = sorted(ownSlotsOf(q.me))
     table.sort(q.own, function(a, b) return a < b end)
     for n, agoMs in ipairs(q.own) do
       local slot = mine[#mine + 1 - n]
@@ -143,13 +142,13 @@ else
   else
     for _, agoMs in ipairs(q.own) do
       local claimed = nil
-      for _, slot in ipairs(s.slots) do if slot.home == '' and slot.assumed then claimed = slot end end
-      if claimed then claimed.home = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
+      for _, slot in ipairs(s.slots) do if slot.holder == '' and slot.assumed then claimed = slot end end
+      if claimed then claimed.holder = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
     end
   end
 end
 if q.op == 'sync' and known and s.epoch == q.epoch then
-  -- A grant that its replica never heard of was never used.
+  -- A grant whose reply never reached its replica was never used.
   local live = {}
   for _, grant in ipairs(q.live) do live[grant] = true end
   for _, slot in ipairs(s.slots) do
@@ -157,17 +156,17 @@ if q.op == 'sync' and known and s.epoch == q.epoch then
   end
 end
 
--- The slots of a dead replica pass on: as they are recorded, unless it had time to use them on its own until it can have been alive.
+-- Frees the slots of a dead replica: as recorded, unless it was silent for long enough to have used them alone.
 local function retire(name, aliveUntil)
   local exact = aliveUntil - s.members[name].seen <= q.exactMs
-  for _, slot in ipairs(slotsAt(name)) do
-    slot.home = ''; slot.leaving = nil
+  for _, slot in ipairs(slotsOf(name)) do
+    slot.holder = ''; slot.leaving = nil
     if not exact then slot.at = math.max(slot.at, aliveUntil + q.longestMs); slot.assumed = true end
   end
   s.members[name] = nil
 end
--- Silence alone proves nothing, because a replica that is cut off continues alone: a replica is dead when another one began in its place after its last
--- word, or when it has been silent for very long.
+-- Silence alone proves nothing, because a replica that is cut off continues alone. It is dead when another one started in its place after
+-- its last request, or when it has been silent for very long.
 local names = {}
 for name in pairs(s.members) do names[#names + 1] = name end
 for _, name in ipairs(names) do
@@ -179,19 +178,19 @@ for _, name in ipairs(names) do
     elseif silentMs > q.deadMs then retire(name, now) end
   end
 end
--- No more than replicasMax have a seat, and with it a share of their own; the others use what is left in the pool, through Redis alone.
+-- At most replicasMax members have a seat, and with it a share of their own; the others use what the pool has left, through Redis only.
 local seats, withheld = 0, 0
 for name, member in pairs(s.members) do
   if member.seat then
     seats = seats + 1
-    -- Silent, it may soon use its whole share on its own.
-    if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsAt(name)) end
+    -- A silent member may soon use its whole share alone.
+    if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
   end
 end
 local self = s.members[q.me]
 if not self.seat and seats < q.replicasMax then self.seat = true end
 
-local mine = homesOf(q.me)
+local mine = ownSlotsOf(q.me)
 local share = self.seat and q.share or 0
 local lends = q.waiting == 0 and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
 local aim = lends and math.min(1, share) or share
@@ -199,35 +198,31 @@ if q.op == 'leave' then aim = 0 end
 if #mine > aim then sorted(mine) end
 for n = aim + 1, #mine do mine[n].leaving = s.revision + 1 end
 if not lends and q.op ~= 'leave' and #mine < share then
-  local pool = sorted(homesOf(''))
-  for n = 1, math.min(share - #slotsAt(q.me), #pool - withheld) do pool[n].home = q.me end
+  local pool = sorted(ownSlotsOf(''))
+  for n = 1, math.min(share - #slotsOf(q.me), #pool - withheld) do pool[n].holder = q.me end
 end
 if q.op == 'leave' then
-  for _, slot in ipairs(slotsAt(q.me)) do slot.home = ''; slot.leaving = nil end
+  for _, slot in ipairs(slotsOf(q.me)) do slot.holder = ''; slot.leaving = nil end
   s.members[q.me] = nil
 end
-mine = homesOf(q.me)
-local pool = homesOf('')
+mine = ownSlotsOf(q.me)
+local pool = ownSlotsOf('')
 local poolFree = -withheld
 for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
 
-local taken = {}
--- Who came only after a silence takes nothing until those who were there before it have had the time to say what they know.
+local taken = 0
+-- A replica that joined after a silence takes nothing until the earlier ones have had time to report.
 local trusted = now >= (s.trustedFrom or 0) or (self.since or 0) < s.silentUntil
 if q.op == 'take' and s.pausedUntil <= now and trusted then
-  for _, grant in ipairs(q.grants) do
-    local slot = longestRested(mine)
-    if not (slot and rested(slot)) then
-      slot = poolFree > 0 and longestRested(pool) or nil
-      if slot then poolFree = poolFree - 1 end
-    end
-    if not slot then break end
-    slot.before = slot.at; slot.at = latest; slot.grant = grant; slot.owner = q.me; slot.gift = false; slot.assumed = false
-    for id, one in ipairs(s.slots) do if one == slot then taken[#taken + 1] = id end end
+  local slot = longestRested(mine)
+  if not (slot and rested(slot)) then slot = poolFree > 0 and longestRested(pool) or nil end
+  if slot then
+    slot.before = slot.at; slot.at = latest; slot.grant = q.grant; slot.owner = q.me; slot.unclaimed = false; slot.assumed = false
+    for id, one in ipairs(s.slots) do if one == slot then taken = id end end
   end
 end
 if q.op == 'take' then
-  if #taken == 0 then s.wantedAt = now; s.wantedBy = q.me end
+  if taken == 0 then s.wantedAt = now; s.wantedBy = q.me end
 elseif q.op == 'settle' then
   local slot = s.slots[q.id]
   if slot.grant == q.grant then
@@ -241,7 +236,7 @@ local used, real = 0, 0
 for _, slot in ipairs(s.slots) do
   if not rested(slot) then
     used = used + 1
-    if not (slot.assumed or slot.gift) then real = real + 1 end
+    if not (slot.assumed or slot.unclaimed) then real = real + 1 end
   end
 end
 local day = math.floor(now / 86400000)
@@ -252,8 +247,8 @@ redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 
 local ids, ats, poolIds, poolAts = {}, {}, {}, {}
 for id, slot in ipairs(s.slots) do
-  if slot.home == q.me and not slot.leaving then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
-  elseif slot.home == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
+  if slot.holder == q.me and not slot.leaving then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
+  elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
 end
 return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, withheld, ids, ats, poolIds, poolAts, self.seat and 1 or 0}
 `);
