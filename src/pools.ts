@@ -76,7 +76,8 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
     }),
     statuses: createPool({
       ...cache.availability,
-      freshness: (status) => cache.availability[status],
+      // "Available" is never answered from here, but must outlive every "taken" that it ended.
+      freshness: () => cache.availability.taken,
       caution: statusCaution,
       clock,
       stamp,

@@ -33,9 +33,9 @@ export interface QuotaRequest extends Ask {
 export const REFUSAL_CAUSES = ["reserved", "busy", "early", "late", "fault"] as const;
 export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
-/** What refused visitors were told, and whether it held. */
+/** The waits given to refused visitors, and whether they held. */
 export interface WaitFigures {
-  /** Waits told of late, in whole seconds. */
+  /** Recent waits, in whole seconds. */
   readonly told: {
     readonly count: number;
     readonly p50Seconds: number;

@@ -8,7 +8,7 @@ import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
 import { openRedisLedger } from "./ledger/redis.js";
 import { createQuota } from "./scheduler/scheduler.js";
-import { sharePlaces } from "./shared-places.js";
+import { shareReservations } from "./shared-reservations.js";
 import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
@@ -63,7 +63,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
       clock,
       onFault,
       ...(typeof home === "object" && "redis" in home && replicasMax > 1
-        ? { share: (own) => sharePlaces({ redis: home.redis, fingerprint, clock }, own) }
+        ? { share: (own) => shareReservations({ redis: home.redis, fingerprint, clock }, own) }
         : {}),
     });
     open.set(fingerprint, quota);

@@ -127,7 +127,8 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       (flight) => load(ask, name, years, sharedAsk(flight, ask)),
       askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
     );
-    const status = statuses.peek(name.ascii);
+    // A check from another replica may have been outdated there.
+    const status = statuses.peek(name.ascii) ?? (await statuses.consult(name.ascii));
     if (status !== undefined && source !== "miss" && isOutdated(kept, status))
       return find(ask, name, years, justAfter(kept.answeredMs));
     if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
@@ -144,7 +145,8 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       const status = statuses.peek(name.ascii);
       return status?.value === "taken" ? { status: "taken", source: status.source, kept: status } : undefined;
     },
-    isUnknown: (name, years) => statuses.isUnknown(name.ascii) && checks.isUnknown(keyOf(name, years)),
+    isUnknown: (name, years) =>
+      statuses.peek(name.ascii)?.value !== "taken" && checks.isUnknown(keyOf(name, years)),
     isKnownPremium(name, years, wholesale) {
       const mark = premium.fresh(name.ascii)?.value;
       return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);

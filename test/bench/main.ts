@@ -11,7 +11,7 @@ import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchPages } from "./pages.js";
-import { benchPlaces } from "./places.js";
+import { benchReservations } from "./reservations.js";
 import { benchQuota } from "./quota.js";
 import { benchReplicas } from "./replicas.js";
 import { benchRegions } from "./regions.js";
@@ -30,7 +30,7 @@ const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, repl
 const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
   waits: benchWaits,
-  places: benchPlaces,
+  reservations: benchReservations,
   regions: benchRegions,
   service: benchService,
   http: benchHttp,

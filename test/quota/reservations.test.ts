@@ -258,7 +258,7 @@ describe("a reservation that another replica has made", () => {
     for (let n = 0; n < 50; n += 1)
       reservations.learn(`elsewhere ${n}`, { ...place, key: `elsewhere ${n}` }, 0);
     expect(Array.from({ length: 18 }, () => seconds(refuse(0), 0))).toEqual(alone);
-    expect(reservations.places()).toHaveLength(18);
+    expect(reservations.own()).toHaveLength(18);
     expect(reservations.lapsed(12_600)).toBe(alone.filter((dueIn) => dueIn <= 10).length);
   });
 

@@ -111,11 +111,25 @@ export class Evidence {
       (known) => known.arrivedMs > this.#quotesSinceMs && quote.askedMs - known.askedMs <= freshMs,
     );
     const last = before.findLast((known) => isBefore(known, quote));
-    // One that was doubtful and has changed confirms the evidence that there was: one change explains them both, whichever was asked first.
-    const isNews = last !== undefined && this.doubtAboutQuote(last, quote.arrivedMs + 1) === undefined;
-    if (isNews && last.cents !== quote.cents)
+    if (last !== undefined && last.cents !== quote.cents && !this.#isExplained(last, quote))
       this.ends.push({ ...quote, why: `${quote.term} was ${last.cents} and is ${quote.cents}` });
     this.quotes.push({ ...quote, isAgain });
+  }
+
+  /**
+   * Whether the change that ended an epoch explains this one too. It may have happened as late as the answer that showed it, so what was
+   * asked before that says nothing against it.
+   */
+  #isExplained(last: QuoteFact, quote: QuoteFact): boolean {
+    const wasStill = this.checks.filter(
+      (check) => check.arrivedMs <= quote.arrivedMs && confirms(check, last),
+    );
+    return this.ends.some(
+      (end) =>
+        last.askedMs < end.askedMs &&
+        end.arrivedMs <= quote.arrivedMs &&
+        !wasStill.some(({ askedMs }) => askedMs >= end.arrivedMs),
+    );
   }
 
   #addTier(tier: TierFact): void {
@@ -128,9 +142,7 @@ export class Evidence {
 
   /** Why a quote is doubtful at this moment, if it is: the list has changed since, and no ordinary name has been checked at its amount. */
   doubtAboutQuote(quote: QuoteFact, atMs: number): string | undefined {
-    return this.#doubtAbout(quote, atMs, this.checks, (check) => {
-      return check.available && termOfCheck(check) === quote.term && check.cents === quote.cents;
-    });
+    return this.#doubtAbout(quote, atMs, this.checks, (check) => confirms(check, quote));
   }
 
   /** The same of a check: it stands again as soon as the quote for its term has been asked and agrees, or the name is premium. */
@@ -153,6 +165,10 @@ export class Evidence {
     return this.ends.find(isDoubted)?.why;
   }
 }
+
+/** An ordinary name has just this price. */
+const confirms = (check: CheckFact, quote: QuoteFact): boolean =>
+  check.available && termOfCheck(check) === quote.term && check.cents === quote.cents;
 
 const termOfCheck = ({ years }: CheckFact): TermName => termOf("registration", years);
 

@@ -33,6 +33,18 @@ const FAILED_ONCE = [
     history:
       '[{"hold":"quote","calls":2,"decided":"on-arrival"},{"list":84},{"look":0,"years":1},{"cart":[{"name":0,"term":"registration 2"}]},{"releaseAll":true},{"look":0,"years":1}]',
   },
+  {
+    what: "a name that is available again looks taken once that answer has expired",
+    seed: 73_661,
+    history:
+      '[{"taken":0,"is":true},{"after":1,"change":{"taken":0,"is":false}},{"look":0,"years":1},{"cart":[{"name":0,"term":"registration 2"}]},{"pass":90000},{"look":0,"years":1}]',
+  },
+  {
+    what: "a check within the time of a quote confirms a price and contradicts nothing",
+    seed: 48_984,
+    history:
+      '[{"hold":"quote","calls":1,"decided":"on-release"},{"pass":61000},{"cart":[{"name":0,"term":"renewal 1"}]},{"after":1,"change":{"tier":1}},{"look":0,"years":1},{"release":0},{"cart":[{"name":2,"term":"renewal 1"}]}]',
+  },
 ];
 
 test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {

@@ -1,12 +1,12 @@
 /**
- * Who may wait and who is refused: a request that can be served in time may wait, any other is told a wait of at most a window and whether
- * a call is reserved for it then.
+ * Decides who may wait. A request that can be served in time may wait; any other is refused with a wait of at most one window, and learns
+ * whether a call is reserved for it then.
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { QuotaRequest } from "../quota.js";
 import { FairShare, type Share } from "./fair-share.js";
-import type { LaneStats, Told } from "./lane-stats.js";
+import type { LaneStats, Wait } from "./lane-stats.js";
 import type { Plan, Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
 import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
@@ -18,25 +18,25 @@ export interface AdmissionSettings {
   readonly queue: Queue;
   readonly reservations: Reservations;
   readonly stats: LaneStats;
-  /** What is known of the next calls; much the same for refusals that follow one another closely. */
+  /** The plan of the next calls; refusals in quick succession share one. */
   readonly planned: () => { readonly pausedUntil: number; readonly of: (urgency: Urgency) => Plan };
 }
 
-/** What a refusal counts in calls, until its client comes back when told: a client that keeps asking is behind those that ask seldom. */
+/** A refusal counts as this part of a call until its client returns on time, so clients that ask often rank behind those that ask rarely. */
 const REFUSED_COUNTS = 0.25;
 
-/** Clients whose usage is remembered. */
+/** The number of clients whose usage is kept. */
 const MOST_CLIENTS = 10_000;
 
 const NOBODY = { carts: 0, reserved: 0 };
 
-/** The level from which on a client is busy: some four calls of late. */
+/** A client above this level is busy: about four recent calls. */
 const BUSY_LEVEL = 3;
 
 /** Treat times within this tolerance as now; they are floating-point sums. */
 export const NOW_MS = 1e-6;
 
-/** Reservations are served by the second that was told, whoever holds them. */
+/** Reservations are served in the order of their seconds, whoever holds them. */
 const EQUAL_SHARES = { network: 0, client: 0 };
 
 export class Admission {
@@ -50,7 +50,7 @@ export class Admission {
     this.#fairShare = new FairShare(settings.windowMs, MOST_CLIENTS);
   }
 
-  /** How the request may wait, or its refusal. As long as it is not refused, asking again gives the same. */
+  /** How the request may wait, or its refusal. Until it is refused, the same request gives the same result. */
   decide(request: QuotaRequest): Entry | ServiceError {
     const { queue, reservations } = this.#settings;
     const now = this.#settings.clock.monotonic();
@@ -87,12 +87,12 @@ export class Admission {
     this.#fairShare.charge(request, now, 1);
   }
 
-  /** Call when it has left the queue without a call. */
+  /** Call when the request has left the queue without a call. */
   left({ request, since }: Waiter): void {
     this.#fairShare.refund(request, since, 1);
   }
 
-  /** Who cannot be served in time any more, since others went before them. */
+  /** The waiting requests that can no longer be served in time, because others went before them. */
   overtaken(): Waiter[] {
     const { queue, planned } = this.#settings;
     return (["newcomer", "returner"] as const).flatMap((kind) => {
@@ -106,15 +106,15 @@ export class Admission {
     });
   }
 
-  /** The refusal of a request that has waited in vain. */
+  /** The refusal of a request that could not be served in time after all. */
   refuseLate(waiter: Waiter): ServiceError {
     return this.#refuse(waiter.request, waiter, this.#settings.clock.monotonic(), "late");
   }
 
-  /** The refusal of a request that nothing could be recorded for. */
+  /** The refusal of a request whose call could not be recorded. */
   refuseForFault({ request }: Waiter): ServiceError {
-    const told = { cause: "fault", inMs: this.#settings.windowMs / 60, kept: false } as const;
-    return this.#refusal(request, told, this.#settings.clock.monotonic());
+    const wait = { cause: "fault", inMs: this.#settings.windowMs / 60, kept: false } as const;
+    return this.#refusal(request, wait, this.#settings.clock.monotonic());
   }
 
   /** Whether a reservation of this client is due. */
@@ -128,13 +128,13 @@ export class Admission {
     return queue.hasOthers(client) || this.#refused.atOfOthers(client) > clock.monotonic() - windowMs;
   }
 
-  /** When somebody new would have a call, if nobody went before it who comes later. */
+  /** When a new request would be served if no later one went before it. */
   #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry, now: number): number {
     if (maxWaitMs === Infinity) return -Infinity;
     const { queue, reservations, planned, stats, windowMs } = this.#settings;
     const { timeAt } = planned().of(urgencyOf(kind));
     if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
-    // Who is only expected keeps nobody from waiting where nobody waits: no call shall be idle for them.
+    // While nobody waits, expected requests don't prevent anyone from waiting, or calls would stay unused for them.
     const expected =
       queue.visitors === 0
         ? NOBODY
@@ -163,17 +163,17 @@ export class Admission {
   }
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket, now: number): ServiceError {
-    // A search or a cart asks for several names, each with a second of its own, and comes back for the first of them.
+    // A search or cart asks for several names, each with its own second, and returns at the first of them.
     const isForgiven = request.lane !== "exact";
     const again = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook(now));
     if (!isForgiven) this.#fairShare.charge(request, now, REFUSED_COUNTS);
-    const told = { cause: "early", inMs: again.dueAt - now, kept: again.isReserved } as const;
-    return this.#refusal(request, told, now);
+    const wait = { cause: "early", inMs: again.dueAt - now, kept: again.isReserved } as const;
+    return this.#refusal(request, wait, now);
   }
 
-  #refusal({ lane, client }: QuotaRequest, told: Told, now: number): ServiceError {
-    const { inMs, kept } = told;
-    this.#settings.stats.refused(lane, told, now);
+  #refusal({ lane, client }: QuotaRequest, wait: Wait, now: number): ServiceError {
+    const { inMs, kept } = wait;
+    this.#settings.stats.refused(lane, wait, now);
     if (lane !== "suggestion") this.#refused.note(client, now);
     return new ServiceError("quota_exhausted", "The registry service cannot be asked in time.", {
       retryAfterMs: Math.max(1, Math.ceil(inMs - NOW_MS)),
@@ -181,7 +181,7 @@ export class Admission {
     });
   }
 
-  /** Coming back when told makes up for the refusal. */
+  /** Returning on time makes up for the refusal. */
   #forgive(request: QuotaRequest, ticket: Ticket): void {
     if (ticket.isForgiven) return;
     ticket.isForgiven = true;
@@ -207,12 +207,12 @@ export function urgencyOf(kind: Kind): Urgency {
   return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
 }
 
-/** While others ask as well: all of what can be reserved, and half as much with every further level of a busy client or network. */
+/** The reservable part while others also ask: all of it, and half as much for each further level of a busy client or network. */
 function partOpenTo({ client, network }: Share): number {
   return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
 }
 
-/** When something last happened to any client but one. */
+/** Remembers when something last happened to any client other than a given one. */
 class LatestOfTwo {
   #client = "";
   #at = -Infinity;

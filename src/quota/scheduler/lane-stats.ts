@@ -1,8 +1,8 @@
-/** What each lane got, and what those were told who got nothing. */
+/** Counts what each lane got, and the waits given to refused requests. */
 import { type Lane, type LaneFigures, type RefusalCause, type WaitFigures } from "../quota.js";
 
 /** A refusal: its cause, the wait in ms, and whether a call is reserved (`kept`). */
-export interface Told {
+export interface Wait {
   readonly cause: RefusalCause;
   readonly inMs: number;
   readonly kept: boolean;
@@ -30,11 +30,11 @@ export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
   };
 }
 
-/** Told waits are counted over the last ten to twenty windows. */
+/** Waits are counted over the last ten to twenty windows. */
 const RECENT_WINDOWS = 10;
 const LONGEST_COUNTED_SECONDS = 600;
 
-/** Carts come by chance: over one window alone a third of the budget is often a half. */
+/** Carts arrive at random: in a single window, a third of the budget is often a half. */
 const CART_WINDOWS = 2;
 
 export class LaneStats {
@@ -55,10 +55,10 @@ export class LaneStats {
   #claimed = 0;
   #honoured = 0;
   #refusedAt = -Infinity;
-  /** How many were told each second, in the younger and the older half of what counts as recent. */
-  #told = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
-  #toldBefore = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
-  #toldSince = 0;
+  /** Refusals by the seconds of their wait, in the younger and the older half of the recent time. */
+  #waits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+  #olderWaits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+  #waitsSince = 0;
 
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
@@ -76,16 +76,16 @@ export class LaneStats {
     if (lane === "checkout") this.#carts.push(now);
   }
 
-  refused(lane: Lane, told: Told, now: number): void {
-    const { cause, inMs, kept } = told;
+  refused(lane: Lane, wait: Wait, now: number): void {
+    const { cause, inMs, kept } = wait;
     this.#totals[lane].refused += 1;
     if (lane === "suggestion") return;
     this.#causes[cause] += 1;
     if (kept && cause !== "early") this.#reserved += 1;
     this.#refusedAt = now;
-    this.#ageTold(now);
+    this.#ageWaits(now);
     const seconds = Math.min(LONGEST_COUNTED_SECONDS, Math.ceil(inMs / 1000));
-    this.#told[seconds] = (this.#told[seconds] ?? 0) + 1;
+    this.#waits[seconds] = (this.#waits[seconds] ?? 0) + 1;
   }
 
   left(lane: Lane, wasReserved: boolean): void {
@@ -93,13 +93,13 @@ export class LaneStats {
     if (wasReserved) this.#claimed -= 1;
   }
 
-  /** Somebody came back to a reservation. */
+  /** Counts a visitor who came back to a reservation. */
   claimed(lane: Lane): void {
     this.#totals[lane].retried += 1;
     this.#claimed += 1;
   }
 
-  /** Calls that carts had in a window, on average over the last two. */
+  /** The calls of carts per window, on average over the last two. */
   cartsPerWindow(now: number): number {
     const carts = this.#carts;
     while (carts[0] !== undefined && carts[0] <= now - CART_WINDOWS * this.#windowMs) carts.shift();
@@ -111,14 +111,14 @@ export class LaneStats {
   }
 
   waits(now: number, lapsed: number, idleCalls: number): WaitFigures {
-    this.#ageTold(now);
-    const told = this.#told.map((count, seconds) => count + (this.#toldBefore[seconds] ?? 0));
-    const count = told.reduce((sum, one) => sum + one, 0);
+    this.#ageWaits(now);
+    const waits = this.#waits.map((count, seconds) => count + (this.#olderWaits[seconds] ?? 0));
+    const count = waits.reduce((sum, one) => sum + one, 0);
     const quantile = (part: number): number => {
       let left = Math.ceil(count * part);
       return Math.max(
         0,
-        told.findIndex((here) => (left -= here) <= 0),
+        waits.findIndex((here) => (left -= here) <= 0),
       );
     };
     return {
@@ -128,7 +128,7 @@ export class LaneStats {
         p99Seconds: count === 0 ? 0 : quantile(0.99),
         maxSeconds: Math.max(
           0,
-          told.findLastIndex((here) => here > 0),
+          waits.findLastIndex((here) => here > 0),
         ),
       },
       reservations: {
@@ -143,13 +143,13 @@ export class LaneStats {
     };
   }
 
-  #ageTold(now: number): void {
+  #ageWaits(now: number): void {
     const halfMs = RECENT_WINDOWS * this.#windowMs;
-    if (now - this.#toldSince < halfMs) return;
-    const isOld = now - this.#toldSince >= 2 * halfMs;
-    this.#toldBefore = isOld ? new Uint32Array(LONGEST_COUNTED_SECONDS + 1) : this.#told;
-    this.#told = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
-    this.#toldSince = now;
+    if (now - this.#waitsSince < halfMs) return;
+    const isOld = now - this.#waitsSince >= 2 * halfMs;
+    this.#olderWaits = isOld ? new Uint32Array(LONGEST_COUNTED_SECONDS + 1) : this.#waits;
+    this.#waits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+    this.#waitsSince = now;
   }
 }
 

@@ -1,38 +1,38 @@
 /**
- * What refused visitors were told. A ticket belongs to a client and its question, so people behind one address do not get in each other's
- * way. A reservation is a priority on return and not a slot set aside; at most a part of the calls up to any second is reserved. Replicas
- * know each other's reservations, and honour them.
+ * Remembers what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in
+ * each other's way. A reservation is a priority on return, not a slot set aside; only a part of the calls up to any second is reserved.
+ * Replicas honour each other's reservations.
  */
 import { hash } from "node:crypto";
 import { graceMsOf } from "../ledger/slot-table.js";
 import { RESERVABLE } from "./priority.js";
 
-/** Waits are told in whole seconds. */
+/** Waits are whole seconds. */
 export const SECOND_MS = 1000;
 
-/** How much earlier and later than its second somebody may come back and still have the reservation. */
+/** How much earlier or later than its second a reservation can be claimed. */
 const EARLY_MS = 250;
 const LATE_MS = 1500;
 
-/** After this part of its holder's patience no call is held for it any more: most who come back come on time, and many never do. */
+/** A call is held for an overdue reservation for this part of its holder's patience: most holders return on time, and many never do. */
 const AWAITED = 1 / 10;
-/** The same where there are several replicas: each has few calls, and none knows which of them a holder returns to. */
+/** The same with several replicas: each has few calls, and doesn't know to which of them a holder returns. */
 const AWAITED_BY_MANY = 1;
 
-/** A holder who is this late is a newcomer again. */
+/** A visitor who returns this late is a newcomer again. */
 const FORGOTTEN_AFTER_MS = 60_000;
 
-/** Asking early more often than this loses a reservation. */
+/** Retrying too early more often than this loses the reservation. */
 const EARLY_ASKS_FORGIVEN = 1;
 
-/** Most tickets without a reservation: some 3 MB. When full, the oldest is forgotten, and its holder is a newcomer. */
+/** The maximum number of tickets without a reservation, about 3 MB. When full, the oldest is dropped, and its holder is a newcomer. */
 const MOST_TICKETS = 10_000;
 
-/** How far before the end of the horizon a crowd without reservations is spread, and how many may return in a second before it is. */
+/** A crowd without reservations is spread over this last part of the horizon, once so many would return in the same second. */
 const SPREAD = 1 / 4;
 const RETURNS_PER_CALL = 4;
 
-/** The holder of a reservation may have to wait this long for its call, or half of its patience. */
+/** The longest that a holder who returned on time has to wait for its call, or half of its patience if that is shorter. */
 const SLACK_MS = 1000;
 
 export interface Ticket {
@@ -41,42 +41,42 @@ export interface Ticket {
   /** Monotonic. */
   readonly dueAt: number;
   readonly isReserved: boolean;
-  /** When its holder first asked, or last asked too early: earlier goes first. */
+  /** When its holder first asked, or last asked too early. Earlier ones are served first. */
   readonly askedAt: number;
-  /** How long its holder waits at a time. */
+  /** How long a request of its holder waits. */
   readonly maxWaitMs: number;
   readonly refusedAt: number;
   readonly earlyAsks: number;
-  /** Its holder came back when told. */
+  /** Whether its holder returned on time. */
   isForgiven: boolean;
-  /** Another replica has made the reservation. */
+  /** Whether another replica made the reservation. */
   readonly isElsewhere: boolean;
 }
 
-/** What replicas tell each other of a reservation. */
-export type Place = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | "maxWaitMs" | "earlyAsks">;
+/** The part of a ticket that replicas share. */
+export type Reservation = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | "maxWaitMs" | "earlyAsks">;
 
-export interface SharedPlaces {
-  /** Tells the others of a reservation, or that it is over: soon, and again until they have heard. */
-  changed(key: string, place: Place | null): void;
-  /** How many replicas visitors may return to, as far as is known. */
+export interface SharedReservations {
+  /** Publishes a reservation, or that it is over (null): soon, and repeatedly until Redis has confirmed it. */
+  changed(key: string, reservation: Reservation | null): void;
+  /** The number of replicas that visitors may return to, as far as known. */
   replicas(): number;
   close(): void;
 }
 
-/** `reserved` and `returner`: back when told; `early`: before that. */
+/** `reserved` and `returner`: back on time, with and without a reservation; `early`: back before that. */
 export type Standing =
   | { readonly kind: "newcomer" }
   | { readonly kind: "early" | "reserved" | "returner"; readonly ticket: Ticket };
 
-/** The calls to come, as somebody refused now may use them. */
+/** The coming calls, as seen by a request that is refused now. */
 export interface Outlook {
   readonly now: number;
   readonly windowMs: number;
   readonly pausedForMs: number;
-  /** How many calls can go until then. */
+  /** The number of calls possible until then. */
   readonly callsUntil: (at: number) => number;
-  /** How many visitors wait now, and how many of them are back at a reservation. */
+  /** The number of waiting visitors, and how many of them have claimed a reservation. */
   readonly waiting: number;
   readonly backAndWaiting: number;
 }
@@ -90,19 +90,19 @@ export interface Refused {
   readonly part: number;
 }
 
-/** The key of a ticket: neither the client nor what it asked can be read from it. */
+/** The key of a ticket. It reveals neither the client nor the question. */
 export function ticketKey(client: string, question: string): string {
   return hash("sha256", `${client}\n${question}`, "base64url");
 }
 
 export class Reservations {
-  readonly #shared: Omit<SharedPlaces, "close"> | null;
+  readonly #shared: Omit<SharedReservations, "close"> | null;
   /** Oldest first. */
   readonly #tickets = new Map<string, Ticket>();
   readonly #reserved = new Map<string, Ticket>();
   /** The reservations of each second of the monotonic clock. */
   readonly #dueIn = new Map<number, Set<string>>();
-  /** How many were told to return in each second, without a reservation. */
+  /** How many will return in each second without a reservation. */
   readonly #returningIn = new Map<number, number>();
   #firstSecond = 0;
   #overflow = 0;
@@ -111,7 +111,7 @@ export class Reservations {
   #lapsed = 0;
   #elsewhere = 0;
 
-  constructor(shared: Omit<SharedPlaces, "close"> | null = null) {
+  constructor(shared: Omit<SharedReservations, "close"> | null = null) {
     this.#shared = shared;
   }
 
@@ -120,7 +120,7 @@ export class Reservations {
     return this.#reserved.size;
   }
 
-  /** Reservations that nobody claimed, since the start. */
+  /** The number of unclaimed reservations since startup. */
   lapsed(now: number): number {
     this.#expire(now);
     return this.#lapsed;
@@ -134,7 +134,7 @@ export class Reservations {
     return { kind: ticket.isReserved ? "reserved" : "returner", ticket };
   }
 
-  /** The holder has been admitted. */
+  /** Call when the holder has been admitted. */
   forget(key: string): void {
     this.#tickets.delete(key);
     const ticket = this.#reserved.get(key);
@@ -143,22 +143,22 @@ export class Reservations {
     this.#shared?.changed(key, null);
   }
 
-  /** What another replica says of a reservation; `null`: it is over. */
-  learn(key: string, place: Place | null, now: number): void {
+  /** Takes over a reservation of another replica; null: it is over. */
+  learn(key: string, reservation: Reservation | null, now: number): void {
     this.#expire(now);
     const known = this.#reserved.get(key);
     if (known !== undefined) this.#release(known);
-    if (place === null || secondOf(place.dueAt) < this.#firstSecond) return;
+    if (reservation === null || secondOf(reservation.dueAt) < this.#firstSecond) return;
     this.#tickets.delete(key);
-    this.#keep({ ...place, isReserved: true, refusedAt: now, isForgiven: true, isElsewhere: true });
+    this.#keep({ ...reservation, isReserved: true, refusedAt: now, isForgiven: true, isElsewhere: true });
   }
 
-  /** The reservations that were made here. */
-  places(): readonly Place[] {
+  /** The reservations made by this replica. */
+  own(): readonly Reservation[] {
     return [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
   }
 
-  /** A new ticket: with the first second that can be promised, or without one and the whole window. */
+  /** Makes a ticket: with the first second that can be reserved, or without a reservation and for the whole window. */
   refuse(refused: Refused, outlook: Outlook): Ticket {
     const { key, client, askedAt, maxWaitMs } = refused;
     const { now } = outlook;
@@ -185,7 +185,7 @@ export class Reservations {
     return ticket;
   }
 
-  /** Its holder asked too early: a reservation stays the first time; else the wait starts over. `isForgiven`: always stays. */
+  /** Call when the holder asked too early. The first time, or if `isForgiven`, a reservation stays; otherwise the wait starts over. */
   askedEarly(ticket: Ticket, isForgiven: boolean, outlook: Outlook): Ticket {
     const { now } = outlook;
     this.forget(ticket.key);
@@ -210,7 +210,7 @@ export class Reservations {
     return false;
   }
 
-  /** Reservations that are due here within so many ms. */
+  /** The number of reservations that will be claimed here within so many ms. */
   dueWithin(ms: number, now: number): number {
     this.#expire(now);
     if (this.#reserved.size === 0) return 0;
@@ -220,7 +220,7 @@ export class Reservations {
     return Math.round(due * this.#partHere());
   }
 
-  /** When the next reservation is due, or its holder is overdue: monotonic, Infinity = there is none. */
+  /** When the next reservation is due, or was if its holder is overdue; monotonic, Infinity without one. */
   firstDueAt(now: number): number {
     this.#expire(now);
     if (this.#reserved.size === 0) return Infinity;
@@ -229,8 +229,8 @@ export class Reservations {
   }
 
   /**
-   * Null when somebody without a reservation may have the next call: those after it, of all replicas together, still serve every
-   * reservation in time. Else when that may change.
+   * Null if a request without a reservation may have the next call, because the following calls of all replicas still serve every
+   * reservation in time. Otherwise the time at which that may change.
    */
   heldUntil(now: number, callsUntil: (at: number) => number): number | null {
     this.#expire(now);
@@ -251,21 +251,21 @@ export class Reservations {
     return null;
   }
 
-  /** The part of all reservations whose holders will return to this replica: one as much as another. */
+  /** The part of all reservations that will be claimed here: each replica gets as many. */
   #partHere(): number {
     return 1 / Math.max(1, this.#shared?.replicas() ?? 1);
   }
 
   /**
-   * The first second by which, and by every later one, fewer than the reservable part of the calls until then are reserved, and there is
-   * one more than those who wait now need.
+   * The first second from which on less than the reservable part of the calls is reserved, and at least one call is left after those that
+   * the waiting requests need.
    */
   #secondFor(refused: Refused, outlook: Outlook, seconds: number): number | null {
     const { now, callsUntil, waiting, backAndWaiting, windowMs } = outlook;
     if (now < this.#fullUntil || !Number.isFinite(refused.maxWaitMs)) return null;
     const slackMs = Math.min(refused.maxWaitMs / 2, SLACK_MS);
     const others = waiting - backAndWaiting;
-    // Others promise what they can serve: as many come here for them as go there for us.
+    // Other replicas reserve what they can serve. As many of their holders come here as ours go there.
     let before = backAndWaiting + this.#reserved.size - this.#elsewhere;
     let found: number | null = null;
     const soonest = Math.max(1, Math.ceil(outlook.pausedForMs / SECOND_MS));
@@ -285,7 +285,7 @@ export class Reservations {
     return [...due].filter((key) => this.#reserved.get(key)?.isElsewhere === false).length;
   }
 
-  /** The whole horizon, or in a crowd a little less, so that it does not return in one second. */
+  /** The whole horizon; a little less in a crowd, so that it doesn't return in the same second. */
   #spread({ now, windowMs, pausedForMs, callsUntil }: Outlook, seconds: number): number {
     const perSecond = Math.max(
       RETURNS_PER_CALL,
@@ -333,7 +333,7 @@ export class Reservations {
     if (due?.size === 0) this.#dueIn.delete(second);
   }
 
-  /** Those who come later than this have no reservation any more, but return as one who waited. */
+  /** Ends overdue reservations; their holders still count as visitors who have waited. */
   #expire(now: number): void {
     const first = secondOf(now - LATE_MS);
     if (first <= this.#firstSecond) return;
@@ -367,7 +367,7 @@ function secondOf(at: number): number {
   return Math.floor(at / SECOND_MS);
 }
 
-/** The longest wait that is told: a window, longer only when the upstream asks for a pause, or when no call at all can go within one. */
+/** The longest wait given: one window, or longer if the upstream asked for a pause or no call is possible within the window. */
 function horizonSeconds({ now, windowMs, pausedForMs, callsUntil }: Outlook): number {
   const isCold = callsUntil(now + windowMs + SLACK_MS) === 0;
   const seconds = Math.floor((isCold ? windowMs + graceMsOf(windowMs) : windowMs) / SECOND_MS);

@@ -12,7 +12,7 @@ import { IdleCalls, LaneStats } from "./lane-stats.js";
 import { Pacer, type Plan, type Urgency } from "./pacer.js";
 import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
 import { GONE, Queue, type Waiter } from "./queue.js";
-import { type Place, Reservations, type SharedPlaces } from "./reservations.js";
+import { type Reservation, Reservations, type SharedReservations } from "./reservations.js";
 
 export interface SchedulerSettings {
   readonly ledger: Ledger;
@@ -22,24 +22,24 @@ export interface SchedulerSettings {
   /** Most requests that wait at a time, over all, and for one client while others wait too. */
   readonly maxQueued?: number;
   readonly maxQueuedPerClient?: number;
-  /** Makes the reservations known to other replicas, and theirs to this one. */
-  readonly share?: (own: OwnPlaces) => SharedPlaces;
+  /** Shares reservations with other replicas. */
+  readonly share?: (own: OwnReservations) => SharedReservations;
 }
 
-export interface OwnPlaces {
-  /** Those that were made here. */
-  all(): readonly Place[];
-  /** Call with what another replica says. */
-  learn(key: string, place: Place | null): void;
+export interface OwnReservations {
+  /** The reservations made by this replica. */
+  all(): readonly Reservation[];
+  /** Takes over a reservation of another replica; null: it is over. */
+  learn(key: string, reservation: Reservation | null): void;
 }
 
 /** The part of the budget that must be free before background work takes any. */
 const LEFT_FREE = 0.4;
 
-/** Refusals of so long a part of a window are reckoned from one plan, unless a slot is used or returns meanwhile. */
+/** Refusals share a plan for this part of a window, unless a slot is taken or returned in the meantime. */
 const PLAN_LASTS = 1 / 600;
 
-/** What is known of the next calls. */
+/** The plan of the next calls. */
 interface Planned {
   readonly madeAt: number;
   readonly pausedUntil: number;
@@ -54,16 +54,16 @@ class Scheduler implements Quota {
   readonly #queue: Queue;
   readonly #admission: Admission;
   readonly #reservations: Reservations;
-  readonly #shared: SharedPlaces | null;
+  readonly #shared: SharedReservations | null;
   readonly #stats: LaneStats;
   readonly #idle = new IdleCalls();
   readonly #pacer: Pacer;
   readonly #callTimes = new CallTimes();
   #turns = FIRST_TURNS;
   #plan: Planned | null = null;
-  /** What must end before the ledger may be let go. */
+  /** What must end before the ledger may be closed. */
   readonly #running = new Set<Promise<unknown>>();
-  /** Slots that the ledger is recording for somebody who waits. */
+  /** Slots that are being taken for waiting requests. */
   #taking = 0;
   #pumping = false;
   #pumpAgain = false;
@@ -77,9 +77,9 @@ class Scheduler implements Quota {
     this.#onFault = settings.onFault;
     this.#shared =
       settings.share?.({
-        all: () => this.#reservations.places(),
-        learn: (key, place) => {
-          this.#reservations.learn(key, place, clock.monotonic());
+        all: () => this.#reservations.own(),
+        learn: (key, reservation) => {
+          this.#reservations.learn(key, reservation, clock.monotonic());
         },
       }) ?? null;
     this.#reservations = new Reservations(this.#shared);
@@ -186,7 +186,7 @@ class Scheduler implements Quota {
       end("answered");
       return value;
     } finally {
-      // Reached first only by a call that rejected without an answer: the request may still be on its way.
+      // Only has an effect if the call rejected without an answer: the request may still arrive.
       end("abandoned");
     }
   }
@@ -204,16 +204,16 @@ class Scheduler implements Quota {
     return turn;
   }
 
-  /** It waits in vain. */
+  /** Refuses a request that can no longer be served in time. */
   #giveUp(waiter: Waiter): void {
-    // Out first, so that it is not counted among those ahead of its own retry.
+    // Leaves first, so that it doesn't count among those ahead of its own retry.
     waiter.leave();
     this.#admission.left(waiter);
     this.#changed();
     waiter.fail(this.#admission.refuseLate(waiter));
   }
 
-  /** What is known of the next calls, at most so old where nothing has happened since. */
+  /** The plan of the next calls; at most this old if nothing has changed since. */
   #planned(mostAgeMs: number): Planned {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
@@ -223,7 +223,7 @@ class Scheduler implements Quota {
     return (this.#plan = { madeAt: now, pausedUntil, returns, of: this.#pacer.plan(returns, now) });
   }
 
-  /** Somebody came or went. A visitor who was told to come back within a window counts as one who waits. */
+  /** Call when a request has joined or left. A visitor with a reservation within a window counts as waiting. */
   #changed(): void {
     const now = this.#clock.monotonic();
     const waits = this.#queue.visitors > 0;
@@ -286,7 +286,7 @@ class Scheduler implements Quota {
     }
   }
 
-  /** Starts waiting calls until none may go, and comes back when one may. */
+  /** Starts waiting calls until none may go, and schedules itself for when one may. */
   async #serve(): Promise<void> {
     this.#cancelTimer();
     while (this.#queue.size > 0) {
@@ -307,7 +307,7 @@ class Scheduler implements Quota {
         this.#comeBack(taken.retryInMs);
         return;
       }
-      // Chosen only now: while the slot was taken, someone may have left, or become more urgent.
+      // Chosen only now: while the slot was being taken, requests may have left or become more urgent.
       const next = this.#next(may, returns.slots);
       if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
       else next.start(taken.slot);
@@ -315,7 +315,7 @@ class Scheduler implements Quota {
     }
   }
 
-  /** Who has the slot that was taken. */
+  /** Chooses the request that gets the slot. */
   #next(may: readonly Kind[], slots: number): Waiter | undefined {
     this.#queue.regroup();
     const now = this.#clock.monotonic();

@@ -31,7 +31,7 @@ describeWithRedis("a kept place behind four replicas", () => {
     });
     expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
     expect(seen.kept.came).toBeGreaterThan(8);
-    // One more for a busy machine; `npm run bench -- places` prints the share of many.
+    // One more for a busy machine; `npm run bench -- reservations` prints the share of many.
     expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
   }, 90_000);
 });

@@ -1,4 +1,4 @@
-/** `npm run bench -- places`: kept places over four replicas and one real Redis, honoured wherever their holders return. */
+/** `npm run bench -- reservations`: reservations over four replicas and one real Redis, honoured wherever their holders return. */
 import { startRedis } from "../support/redis-server.js";
 import { fleetCrowd } from "../quota/support/fleet-crowd.js";
 import { largestWindow } from "../quota/support/rolling.js";
@@ -15,7 +15,7 @@ const BALANCES: Readonly<Record<string, (request: number) => number>> = {
 };
 
 /** Prints the table. */
-export async function benchPlaces(): Promise<void> {
+export async function benchReservations(): Promise<void> {
   console.log(
     `\n${REPLICAS} replicas over one Redis for ${WINDOWS} windows of ${WINDOW_MS} ms, a budget of ${BUDGET}; half of the visitors come back when told`,
   );
