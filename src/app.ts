@@ -1,4 +1,4 @@
-/** The service in the order in which it starts: the engine, what it tells of itself, and HTTP in front of them. */
+/** The service in the order in which it starts: the engine, monitoring, and HTTP in front of them. */
 import type { Server } from "node:http";
 import type { DomainName } from "./domain-name.js";
 import { createEngine, type EngineSettings } from "./engine.js";

@@ -60,9 +60,9 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const untold = shared?.untold(client) ?? 0;
+      const unpublished = shared?.unpublished(client) ?? 0;
       const spender = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
-      const nextAt = Math.max(spender.refilledAt, now) + untold * everyMs - MINUTE_MS + everyMs;
+      const nextAt = Math.max(spender.refilledAt, now) + unpublished * everyMs - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
       refused += 1;
       // People behind one address get different retry times, so that they don't all retry together.

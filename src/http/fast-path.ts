@@ -31,7 +31,7 @@ export interface FastPathParts {
   readonly clock: Clock;
 }
 
-/** Addresses remembered with their questions: some 2 MB. Whoever fills it makes the others be read once more. */
+/** The number of addresses kept with their questions, about 2 MB. When full they are cleared, and parsed again on next use. */
 const MOST_SPELLINGS = 5_000;
 const LONGEST_SPELLING = 256;
 /** No fragment, no white space: what is left needs no more than a split at the question mark. */
@@ -101,7 +101,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const window = limit.windowOf(clientOf(address));
     let answer: Rendered | undefined;
     let refusal: ServiceError | null = null;
-    // One that has used up its minute is told so before it is told anything else.
+    // A spent client gets this refusal before any other.
     if (!limit.isSpent(window)) {
       if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
@@ -159,7 +159,7 @@ function together(): (act: () => void) => void {
   };
 }
 
-/** Tells whether an ended answer reached the socket: mostly known at once, without the cost of a listener. */
+/** Reports whether an ended answer reached the socket: usually known immediately, without the cost of a listener. */
 function onceSettled(response: ServerResponse, tell: (isSent: boolean) => void): void {
   if (response.destroyed) tell(false);
   else if (response.writableFinished) tell(true);

@@ -1,4 +1,4 @@
-/** What the service tells of itself: the overview for staff, `/health`, the metrics, and its part of the fleet's figures. */
+/** Reports the state of the service: the overview for staff, `/health`, the metrics, and this replica's figures for the fleet. */
 import { createHash } from "node:crypto";
 import type { Config } from "../config/env.js";
 import type { Engine } from "../engine.js";
@@ -41,7 +41,7 @@ export interface Monitoring {
   readonly checks: HealthParts["checks"];
   /** Starts to keep the figures of a day; returns a function that stops it. */
   keepHistory(): () => void;
-  /** Resolves when the other replicas know that this one has left, or can't be told. */
+  /** Resolves when the other replicas know that this one has left, or can't be reached. */
   close(): Promise<void>;
 }
 
@@ -125,7 +125,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   };
 }
 
-/** Names the settings that all replicas must have in common, and the credential in use, without telling them. */
+/** A fingerprint of the credential in use and the settings that all replicas must share. */
 function agreedSettings({ config, mode, place, engine }: MonitoringSettings): string {
   const { quota, retail, clientPerMinute, clientColdPerMinute } = config;
   const where = mode === "sandbox" ? mode : place;

@@ -73,7 +73,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   });
 }
 
-/** Answers a request whose body cannot be read to its end; whoever waits for it learns that the client has gone. */
+/** Answers a request whose body can't be read to its end, and aborts what waits for it. */
 export function refuseUnreadable(
   request: IncomingMessage,
   response: ServerResponse,

@@ -8,7 +8,7 @@ import type { Ask } from "./quota.js";
 export interface BackgroundSettings {
   /** Who asks, as the quota counts it. */
   readonly client: string;
-  /** Does what is due and tells how long until there may be more, in ms, or that something was left for want of room. Must not reject. */
+  /** Does what is due, and returns the ms until more may be due, or that something had to wait for quota. Must not reject. */
   readonly round: (ask: Ask) => Promise<number | "no room">;
   /** How long until the first round, in ms. Default: at once. */
   readonly firstInMs?: number;

@@ -1,4 +1,4 @@
-/** One ask on behalf of all who wait for the same answer: as urgent as the most urgent of them, whoever joins or leaves meanwhile. */
+/** One ask for everyone who waits for the same answer: always as urgent as the most urgent of those who currently wait. */
 import { type Ask, type Lane, LANES } from "./quota.js";
 
 /** Those who wait for the same answer. */

@@ -217,7 +217,7 @@ class Reader {
     this.faults.push(`${path === "" ? "the file" : path}: ${message}`);
   }
 
-  /** The value in its proper shape, or undefined after telling all that is wrong with it. */
+  /** The value in its proper shape, or undefined after reporting everything wrong with it. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: string): T | undefined {
     const result = schema.safeParse(value, { error: plainWords });
     if (result.success) return result.data;
@@ -364,7 +364,7 @@ function readRules(
     const rule = reader.read(SCHEMAS.rule, item, path);
     if (rule !== undefined) rules.push(rule);
     readPricingLimits(reader, item, path, digits);
-    // A rule whose match cannot be read might have been meant for anything: it is told, and counts as holding.
+    // A rule whose match is invalid may have been meant for anything: it is reported, and counts as matching.
     found.push({ match: readMatch(reader, item, path, catalog.tlds) ?? {} });
   }
   for (const what of combinationsOf(catalog.entries)) {

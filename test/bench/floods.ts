@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import type { Attack } from "./attack.js";
 import { HIT, startPeer, startService } from "./candidates.js";
 import { coresInWords, pinned } from "./cores.js";
-import { type Server, temporaryFolder } from "./server.js";
+import { type Question, type Server, temporaryFolder } from "./server.js";
 import { figure, median, table } from "./table.js";
 
 const FLOOD_SECONDS = 8;
@@ -22,6 +22,7 @@ const RECOVERY_MS = 2_000;
 const PROBE_EVERY_MS = 20;
 const SAMPLE_EVERY_MS = 50;
 const LIMIT = "120";
+const EVENTS = { Accept: "text/event-stream" };
 
 const PIPELINED = { kind: "pipelined", sockets: 100, requests: 20_000 } as const;
 
@@ -164,15 +165,21 @@ async function endure({ attack, seconds }: Flood, start: () => Promise<Server>):
   };
 }
 
-/** Answers everything with what the service answers to the flood's requests. */
+/** Answers everything with what the service answers to the flood's requests, over connections that stay open as those to the service. */
 async function bareWithBytesOf(attack: Attack): Promise<Server> {
   const service = await startService();
   await service.firstAnswer(HIT, 200);
-  const { headers, body } = await service.ask({ path: "path" in attack ? attack.path : "/livez" });
+  const { headers, body } = await service.ask(questionOf(attack));
   await service.stop();
+  const { connection: _, ...kept } = headers;
   const file = join(temporaryFolder(), "bytes.json");
-  writeFileSync(file, JSON.stringify({ headers, body: body.toString("latin1") }));
+  writeFileSync(file, JSON.stringify({ headers: kept, body: body.toString("latin1") }));
   return startPeer("bytes.mjs", { env: { BYTES: file } });
+}
+
+function questionOf(attack: Attack): Question {
+  if (attack.kind === "slow readers") return { path: "/v1/search?q=slow-0", headers: EVENTS };
+  return { path: "path" in attack ? attack.path : "/livez" };
 }
 
 async function run(port: number, attack: Attack, seconds: number): Promise<void> {

@@ -4,13 +4,11 @@ import { type Candidate, candidates, installPeers, type Running, startPeer } fro
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
 import { interleaved } from "./rounds.js";
-import { benchSteady } from "./steady.js";
 import { figure, median, table } from "./table.js";
 
 /** Node compiles a path well only after some ten thousand requests. */
 const FIRST_WARM_UP_SECONDS = 6;
 const WARM_UP_SECONDS = 1;
-const STEADY_SECONDS = 5;
 
 interface Measure {
   readonly perSecond: number;
@@ -76,7 +74,6 @@ export async function benchHttp({
   console.log(
     "bytes: of the body. × bare node:http: its CPU for a request by the candidate's; 1 is the limit for Node.",
   );
-  await benchSteady(rounds, STEADY_SECONDS);
 }
 
 interface Entry {

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth` and `fleet`. Rounds and seconds are for `http` and, the rounds alone, for `start`, `pages` and `fleet`; `--only` is for
- * `floods` and `waits`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` one hour.
+ * but `truth` and `fleet`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages` and `fleet`; `--only` is for
+ * `floods`, `waits` and `tail`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` one hour.
  */
 import { parseArgs } from "node:util";
 import { benchBots } from "./bots.js";
@@ -17,6 +17,7 @@ import { benchReplicas } from "./replicas.js";
 import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
+import { benchTail } from "./tail.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
 import { benchWaits } from "./waits.js";
 
@@ -34,6 +35,7 @@ const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   regions: benchRegions,
   service: benchService,
   http: benchHttp,
+  tail: benchTail,
   start: benchStart,
   memory: benchMemory,
   floods: benchFloods,

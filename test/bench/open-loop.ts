@@ -1,23 +1,35 @@
 /**
- * A process of its own, started by steady.ts: asks at fixed moments, whether or not earlier questions have been answered, and prints what
- * it saw. A latency counts from the moment at which its question was due, so a server that stalls cannot hide those that waited.
+ * A process of its own, started by tail.ts: asks at fixed moments, whether or not earlier questions have been answered, and prints what it
+ * saw of the first kind. A latency counts from the moment at which its question was due, so a server that stalls can't hide those that waited.
  */
 import { connect, type Socket } from "node:net";
 import { z } from "zod";
 
-const CONNECTIONS = 50;
 /** After the last question: a server that has fallen behind may take its time, but not for ever. */
 const DRAIN_MS = 30_000;
+const FIRST_CONNECTIONS = 50;
 
-const { port, path, perSecond, seconds } = z
-  .object({ port: z.int(), path: z.string(), perSecond: z.number(), seconds: z.number() })
+const { port, seconds, kinds } = z
+  .object({
+    port: z.int(),
+    seconds: z.number(),
+    kinds: z.array(
+      z.object({
+        /** `{n}` is another number each time. */
+        path: z.string(),
+        perSecond: z.number(),
+        /** Each question over a connection of its own. */
+        isolated: z.boolean(),
+      }),
+    ),
+  })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
-const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
 
 /** One kept-alive connection with at most one question under way. */
 class Connection {
   readonly #socket: Socket;
   #received = "";
+  #path = "";
   #answered: ((status: number) => void) | null = null;
 
   constructor() {
@@ -32,13 +44,18 @@ class Connection {
     this.#socket.on("close", () => {
       idle.delete(this);
       // As browsers do: a server may close what it takes for idle at the moment at which a question is sent.
-      if (this.#answered) ask(this.#answered);
+      if (this.#answered) take().ask(this.#path, this.#answered);
     });
   }
 
-  ask(answered: (status: number) => void): void {
+  ask(path: string, answered: (status: number) => void): void {
+    this.#path = path;
     this.#answered = answered;
-    this.#socket.write(request);
+    this.#socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+  }
+
+  end(): void {
+    this.#socket.destroy();
   }
 
   #read(): void {
@@ -57,32 +74,47 @@ class Connection {
 }
 
 /** Used in turn, so that none is idle for as long as the server would keep it. */
-const idle = new Set(Array.from({ length: CONNECTIONS }, () => new Connection()));
+const idle = new Set(Array.from({ length: FIRST_CONNECTIONS }, () => new Connection()));
+
+function take(): Connection {
+  const [connection = new Connection()] = idle;
+  idle.delete(connection);
+  return connection;
+}
+
 const latenciesMs: number[] = [];
 const latenessMs: number[] = [];
 let others = 0;
+let asked = 0;
 
-const total = perSecond * seconds;
 // The connections must stand before the first question is due.
 const startedAt = performance.now() + 100;
-let sent = 0;
-const ask = (answered: (status: number) => void): void => {
-  const [connection = new Connection()] = idle;
-  idle.delete(connection);
-  connection.ask(answered);
-};
+const sent = kinds.map(() => 0);
+const total = (kinds[0]?.perSecond ?? 0) * seconds;
+
+function askDue(now: number): void {
+  for (const [at, { path, perSecond, isolated }] of kinds.entries()) {
+    for (;;) {
+      const count = sent[at] ?? 0;
+      const due = startedAt + (count * 1000) / perSecond;
+      if (count >= perSecond * seconds || due > now) break;
+      sent[at] = count + 1;
+      asked += 1;
+      const connection = isolated ? new Connection() : take();
+      if (at === 0) latenessMs.push(now - due);
+      connection.ask(path.replace("{n}", `${process.pid}-${asked}`), (status) => {
+        if (isolated) connection.end();
+        if (at !== 0) return;
+        latenciesMs.push(performance.now() - due);
+        if (status !== 200) others += 1;
+      });
+    }
+  }
+}
+
 const turn = (): void => {
   const now = performance.now();
-  for (;;) {
-    const due = startedAt + (sent * 1000) / perSecond;
-    if (sent === total || due > now) break;
-    sent += 1;
-    latenessMs.push(now - due);
-    ask((status) => {
-      latenciesMs.push(performance.now() - due);
-      if (status !== 200) others += 1;
-    });
-  }
+  askDue(now);
   if (latenciesMs.length === total || now > startedAt + seconds * 1000 + DRAIN_MS) finish();
   // A timer would be a millisecond late; a loop that never sleeps is not.
   else setImmediate(turn);
@@ -91,12 +123,14 @@ turn();
 
 function finish(): void {
   const at = (values: number[], part: number): number =>
-    values.sort((a, b) => a - b)[Math.floor(part * values.length)] ?? NaN;
+    values.sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(part * values.length))] ?? NaN;
   const report = {
     lost: total - latenciesMs.length,
     others,
     p50Ms: at(latenciesMs, 0.5),
     p99Ms: at(latenciesMs, 0.99),
+    p999Ms: at(latenciesMs, 0.999),
+    longestMs: at(latenciesMs, 1),
     lateP99Ms: at(latenessMs, 0.99),
   };
   console.log(JSON.stringify(report));

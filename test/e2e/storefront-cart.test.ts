@@ -9,7 +9,7 @@ describeWithBrowser("the cart", () => {
   const shop = openShop();
   const status = (page: Page) => page.locator("#cart-status");
   const total = (page: Page) => page.locator("#cart-total");
-  const told = (page: Page) => page.locator('#cart-status[data-kind="told"]').waitFor();
+  const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   const focused = (page: Page): Promise<unknown> =>
     page.evaluate("document.activeElement.id || document.activeElement.className");
 
@@ -35,7 +35,7 @@ describeWithBrowser("the cart", () => {
     expect(await texts(page, ".item .price")).toEqual(["$48.99", "$11.99"]);
     expect(await total(page).textContent()).toBe("Total: $60.98");
     await page.locator("#cart-confirm").press("Enter");
-    await told(page);
+    await confirmed(page);
     expect(await total(page).textContent()).toBe("Total: $60.98");
     await picture("storefront-cart");
     expect(await axe()).toEqual([]);
@@ -79,7 +79,7 @@ describeWithBrowser("the cart", () => {
     for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
       await row(page, domain).locator("button").click();
     await page.locator("#cart-confirm").click();
-    await told(page);
+    await confirmed(page);
     expect(await texts(page, ".item .problem")).toEqual([
       "Someone else has just registered this name. Remove it.",
       "The registry is very slow right now. Try again in a minute.",
@@ -130,7 +130,7 @@ describeWithBrowser("the cart", () => {
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
-    await told(page);
+    await confirmed(page);
     expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(15:00\sleft\)\.$/);
     await look(page, 60_000, async () => {
       await picture("storefront-held");
@@ -145,7 +145,7 @@ describeWithBrowser("the cart", () => {
     await shop.clock.advance(17 * 60_000);
     await page.clock.pauseAt(shop.clock.now());
     await page.getByRole("button", { name: "Confirm again" }).click();
-    await told(page);
+    await confirmed(page);
     expect(await status(page).textContent()).toMatch(/\(15:00\sleft\)\.$/);
   });
 
@@ -168,7 +168,7 @@ describeWithBrowser("the cart", () => {
     );
     await look(page, 5_000, () => picture("storefront-cart-waits"));
     await page.clock.runFor(8_000);
-    await told(page);
+    await confirmed(page);
   });
 
   test("survives a reload, Back and a closed tab, with the search, the term and the language, and not in the address", async () => {
@@ -178,7 +178,7 @@ describeWithBrowser("the cart", () => {
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
-    await told(page);
+    await confirmed(page);
     const held = await total(page).textContent();
     const isAsBefore = async (view: Page): Promise<void> => {
       await done(view);

@@ -10,17 +10,17 @@ import type { RedisLink } from "../../redis.js";
 export interface SharedCounts {
   /** Counts one event of this replica. */
   add(client: string): void;
-  /** What the events of this replica that are still untold count. */
-  untold(client: string): number;
+  /** How much the events count that this replica hasn't published yet. */
+  unpublished(client: string): number;
 }
 
 export interface SharedCountsSettings {
   readonly link: RedisLink;
-  /** Tells the counts of one service apart. */
+  /** Distinguishes the counts of one service. */
   readonly name: string;
   readonly replicasMax: number;
   readonly clock: Clock;
-  /** Called with what is no longer untold: as many as happened, or as they count where the others could not be told. */
+  /** Called when events are no longer unpublished: with their number, or with how much they count if they could not be published. */
   readonly onCounted: (client: string, count: number) => void;
 }
 
@@ -32,22 +32,22 @@ export function createSharedCounts(settings: SharedCountsSettings): SharedCounts
   const { link, name, replicasMax, clock, onCounted } = settings;
   const me = randomUUID();
   const channel = `af-storefront:counts:${name}`;
-  let untold = new Map<string, number>();
-  let telling: ReadonlyMap<string, number> = new Map();
+  let unpublished = new Map<string, number>();
+  let publishing: ReadonlyMap<string, number> = new Map();
 
   async function tell(): Promise<void> {
-    telling = untold;
-    untold = new Map();
-    const counts = [...telling];
+    publishing = unpublished;
+    unpublished = new Map();
+    const counts = [...publishing];
     const wereTold = await link.publish(channel, JSON.stringify([me, counts])).then(
       () => true,
       () => false,
     );
-    telling = new Map();
+    publishing = new Map();
     for (const [client, count] of counts) onCounted(client, count * (wereTold ? 1 : replicasMax));
-    if (untold.size > 0) tellLater();
+    if (unpublished.size > 0) publishLater();
   }
-  const tellLater = (): void => {
+  const publishLater = (): void => {
     clock.after(TELL_AFTER_MS, () => void tell());
   };
 
@@ -62,9 +62,9 @@ export function createSharedCounts(settings: SharedCountsSettings): SharedCounts
 
   return {
     add(client) {
-      if (untold.size === 0 && telling.size === 0) tellLater();
-      untold.set(client, (untold.get(client) ?? 0) + 1);
+      if (unpublished.size === 0 && publishing.size === 0) publishLater();
+      unpublished.set(client, (unpublished.get(client) ?? 0) + 1);
     },
-    untold: (client) => ((untold.get(client) ?? 0) + (telling.get(client) ?? 0)) * replicasMax,
+    unpublished: (client) => ((unpublished.get(client) ?? 0) + (publishing.get(client) ?? 0)) * replicasMax,
   };
 }

@@ -34,7 +34,7 @@ export function createTokenGuesses(
   return {
     admit(request) {
       const window = windows.of(contextOf(request).client);
-      if (window.count + (shared?.untold(window.client) ?? 0) < WRONG_PER_MINUTE) return;
+      if (window.count + (shared?.unpublished(window.client) ?? 0) < WRONG_PER_MINUTE) return;
       throw new ServiceError("rate_limited", "Too many wrong tokens from this client within a minute.", {
         retryAfterMs: windows.untilResetMs(window),
       });

@@ -312,9 +312,9 @@ function named(
   list: readonly Expiring<DomainRecord>[],
   when: (one: Expiring<DomainRecord>) => string,
 ): string {
-  const told = list.slice(0, MOST_NAMED).map((one) => `${one.record.domain} (${when(one)})`);
-  const rest = list.length - told.length;
-  return names.format(rest === 0 ? told : [...told, `${count.format(rest)} more`]);
+  const named = list.slice(0, MOST_NAMED).map((one) => `${one.record.domain} (${when(one)})`);
+  const rest = list.length - named.length;
+  return names.format(rest === 0 ? named : [...named, `${count.format(rest)} more`]);
 }
 
 function truncation({ domains, truncated }: Domains, active: number | null): Alarm[] {

@@ -42,7 +42,7 @@ export function previewView(api: StaffApi, signal: AbortSignal): { remove(): voi
     say(element("p", {}, "Calculating…"));
     try {
       const preview = await api.preview(text.value, own);
-      if (!own.aborted) say(...told(preview));
+      if (!own.aborted) say(...described(preview));
     } catch (error) {
       if (own.aborted) return;
       const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
@@ -65,7 +65,7 @@ export function previewView(api: StaffApi, signal: AbortSignal): { remove(): voi
   };
 }
 
-function told({ faults, sections, prices, warnings }: Preview): HTMLElement[] {
+function described({ faults, sections, prices, warnings }: Preview): HTMLElement[] {
   if (faults.length > 0)
     return [
       element(

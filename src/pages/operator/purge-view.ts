@@ -42,7 +42,7 @@ export function purgeCost(what: Purge, { quota, prices, caches }: Overview): str
   return `${share} ${when}`;
 }
 
-/** `overview` tells the latest, or null before the first; `purged` is called after a purge. */
+/** `overview` returns the latest, or null before the first; `purged` is called after a purge. */
 export function purgeView(
   api: StaffApi,
   overview: () => Overview | null,

@@ -33,7 +33,7 @@ export class CartView {
   constructor(parts: {
     readonly cart: Cart;
     readonly prices: Prices;
-    /** Tells a screen reader. */
+    /** Announces to screen readers. */
     readonly say: (text: string) => void;
     readonly texts: Texts;
   }) {
@@ -57,7 +57,7 @@ export class CartView {
     this.#draw();
   }
 
-  /** Draws what is new and tells a screen reader. */
+  /** Draws what is new and announces it to screen readers. */
   changed(change: Change): void {
     this.#watch();
     this.#draw();
@@ -67,7 +67,7 @@ export class CartView {
       this.#undo.focus();
     }
     if (change.kind === "prices") {
-      const total = this.#cart.confirmed.kind === "told" ? `${this.#total.textContent} ` : "";
+      const total = this.#cart.confirmed.kind === "confirmed" ? `${this.#total.textContent} ` : "";
       this.#say(total + this.#statusText());
     }
   }
@@ -130,10 +130,11 @@ export class CartView {
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
     // With every line priced there is one next step.
-    const isWhole = confirmed.kind === "told" && confirmed.quotes.items.every(({ price }) => price !== null);
+    const isWhole =
+      confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
     this.#confirm.hidden = goesOn && isWhole;
     this.#confirm.classList.toggle("second", goesOn);
-    this.#confirm.textContent = confirmed.kind === "told" ? texts.page.confirmAgain : texts.page.confirm;
+    this.#confirm.textContent = confirmed.kind === "confirmed" ? texts.page.confirmAgain : texts.page.confirm;
     this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
     // The button that was pressed may have given way to the other.
     if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();

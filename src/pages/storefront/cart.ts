@@ -21,7 +21,7 @@ export type Confirmed =
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
-  | { readonly kind: "told"; readonly quotes: Quotes };
+  | { readonly kind: "confirmed"; readonly quotes: Quotes };
 
 /** What has happened to the cart. `names`: other terms, or another tab. `prices`: news of what was asked. */
 export type Change =
@@ -112,20 +112,20 @@ export class Cart implements Basket {
   }
 
   line(domain: string): QuoteLine | undefined {
-    if (this.#confirmed.kind !== "told") return undefined;
+    if (this.#confirmed.kind !== "confirmed") return undefined;
     return this.#confirmed.quotes.items.find((line) => line.domain === domain);
   }
 
   /** Confirmed amounts; else the sum of what the list says, or nothing where a price is not known. */
   total(): readonly Money[] {
-    if (this.#confirmed.kind === "told") return this.#confirmed.quotes.total;
+    if (this.#confirmed.kind === "confirmed") return this.#confirmed.quotes.total;
     const prices = this.#items.flatMap(({ price }) => price ?? []);
     return prices.length === this.#items.length ? sumOf(prices) : [];
   }
 
   /** The signed prices and until when they hold; null before they are confirmed and afterwards. */
   promise(): { readonly text: string; readonly untilMs: number } | null {
-    if (this.#confirmed.kind !== "told") return null;
+    if (this.#confirmed.kind !== "confirmed") return null;
     const { promise, validUntil } = this.#confirmed.quotes;
     return promise === null || validUntil === null
       ? null
@@ -148,7 +148,7 @@ export class Cart implements Basket {
           this.#learn({ kind: "waiting", problem, untilMs: Date.now() + waitMs });
         },
       });
-      if (!signal.aborted) this.#learn({ kind: "told", quotes });
+      if (!signal.aborted) this.#learn({ kind: "confirmed", quotes });
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
@@ -172,7 +172,7 @@ export class Cart implements Basket {
   }
 
   #keep(): void {
-    const quotes = this.#confirmed.kind === "told" ? this.#confirmed.quotes : null;
+    const quotes = this.#confirmed.kind === "confirmed" ? this.#confirmed.quotes : null;
     keep("cart", this.#items.length === 0 ? null : { items: this.#items, quotes });
   }
 
@@ -181,7 +181,7 @@ export class Cart implements Basket {
     const { items, quotes } = isKept(before) ? before : { items: [], quotes: null };
     this.#items = items;
     this.#removed = null;
-    this.#confirmed = quotes === null ? { kind: "none" } : { kind: "told", quotes };
+    this.#confirmed = quotes === null ? { kind: "none" } : { kind: "confirmed", quotes };
   }
 
   /** The list has no price of a premium name, which is learned for the term when the cart is confirmed. */

@@ -1,4 +1,4 @@
-/** Exact sums of amounts that the service has told, in whole units of the currency's last digit. */
+/** Exact sums of the service's amounts, in whole units of the currency's last digit. */
 import type { Money } from "../../../client/src/client.js";
 
 /** What an amount for several years comes to each year, rounded up. */

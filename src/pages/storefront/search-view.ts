@@ -54,7 +54,7 @@ export class SearchView {
 
   constructor(parts: {
     readonly results: Results;
-    /** Tells a screen reader. */
+    /** Announces to screen readers. */
     readonly say: (text: string) => void;
     /** Searches another name. */
     readonly choose: (name: string) => void;

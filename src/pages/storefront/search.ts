@@ -39,7 +39,7 @@ export class Search {
     readonly client: StorefrontClient;
     readonly prices: Prices;
     readonly results: Results;
-    /** Tells a screen reader. */
+    /** Announces to screen readers. */
     readonly say: (text: string) => void;
     readonly texts: Texts;
   }) {

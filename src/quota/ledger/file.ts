@@ -26,7 +26,7 @@ import { systemCodeOf } from "./system-error.js";
 
 export interface FileLedgerSettings extends BudgetSettings {
   readonly directory: string;
-  /** Names the credential without telling it: letters, digits, `_` and `-`. */
+  /** Identifies the credential without revealing it: letters, digits, `_` and `-`. */
   readonly fingerprint: string;
   readonly coldStart: "assume-spent" | "assume-free";
   readonly clock: Clock;
@@ -117,7 +117,7 @@ class FileJournal implements Journal {
     if (written !== LINE_BYTES) throw new Error("the quota ledger was written in part");
   }
 
-  /** Every start swaps the file, so a swapped file means another owner, whatever the lock said; a deleted one is written anew. */
+  /** Every start replaces the file, so a replaced file means another owner, even if the lock was granted. A deleted one is written again. */
   #stayOwner(): void {
     let there: number;
     try {

@@ -64,7 +64,7 @@ async function claimAt(address: string, path: string): Promise<Server> {
       if (systemCodeOf(error) !== "EADDRINUSE") throw error;
     }
     if (await answers(address)) throw new InUseError(path);
-    // Whoever is just starting is bound to its socket a moment before it listens.
+    // A process that is just starting has bound its socket a moment before it listens.
     await sleep(START_MS);
     if (await answers(address)) throw new InUseError(path);
     await rm(address, { force: true });

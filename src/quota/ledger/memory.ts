@@ -23,7 +23,7 @@ export interface TableLedgerSettings {
   /** Monotonic. */
   readonly pausedUntilMs?: number;
   readonly journal?: Journal;
-  /** Told when something could not be written down that does not forbid to go on. */
+  /** Called when a write failed that isn't needed to continue. */
   readonly onFault?: (what: string, error: unknown) => void;
 }
 

@@ -104,7 +104,7 @@ export function recall(text: string | undefined, settings: RecallSettings, at: M
   if (text === undefined || found === null) {
     if (text === undefined && settings.coldStart === "assume-free")
       return { slots: Array.from({ length: budget }, () => free), pausedUntilMs: -Infinity };
-    // Whoever called before us made at most `budget` calls, so `headroom` more stay within the limit until theirs are past.
+    // The previous process made at most `budget` calls, so `headroom` more stay within the limit until those have expired.
     const slots = Array.from({ length: budget }, (_, index) => (index < headroom ? free : spentNow));
     return { slots, pausedUntilMs: -Infinity };
   }

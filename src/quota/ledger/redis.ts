@@ -17,7 +17,7 @@ import { LEDGER_SCRIPT } from "./script.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;
-  /** Names the credential without telling it. */
+  /** Identifies the credential without revealing it. */
   readonly fingerprint: string;
   /** Whether a Redis without a record means that nobody has called; asked only by a process that has never seen one. */
   readonly coldStart: "assume-spent" | "assume-free";

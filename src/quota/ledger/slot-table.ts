@@ -53,7 +53,7 @@ export class SlotTable {
     return this.#slots.length;
   }
 
-  /** Sets the slots as the record of an earlier run tells them; before the first call only. */
+  /** Restores the slots from the record of an earlier run; only before the first call. */
   restore(record: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[]): void {
     for (const [id, { lastArrivalAt }] of record.entries()) this.#at(id).lastArrivalAt = lastArrivalAt;
     this.#resting = this.#slots.toSorted((a, b) => ascending(a.lastArrivalAt, b.lastArrivalAt));

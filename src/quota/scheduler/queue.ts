@@ -212,7 +212,7 @@ export function kindOf(lane: Lane, visitor: Kind): Kind {
   return visitor === "returner" ? "returner" : "newcomer";
 }
 
-/** A waiter as the queue keeps it: the client that it counts for stays, whoever else asks the same meanwhile. */
+/** A waiter in the queue: it keeps counting for the client that joined first, even if others ask the same. */
 interface Placed extends Omit<Waiter, "kind"> {
   kind: Kind;
   readonly client: string;
