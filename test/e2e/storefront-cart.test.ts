@@ -187,7 +187,7 @@ describeWithBrowser("the cart", () => {
       expect(await view.locator("#terms input:checked").inputValue()).toBe("2");
       expect(await texts(view, ".item .domain")).toEqual(["kabul.af"]);
       expect(await total(view).textContent()).toBe(held);
-      await told(view);
+      await confirmed(view);
       expect(new URL(view.url()).search).toBe("");
     };
     await page.reload();

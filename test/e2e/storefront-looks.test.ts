@@ -78,7 +78,7 @@ describeWithBrowser("the storefront", () => {
       if (word === "google") await page.locator("#ideas").waitFor();
       await row(page, `${word}.net.af`).locator("button").click();
       await page.locator("#cart-confirm").click();
-      await page.locator('#cart-status[data-kind="told"]').waitFor();
+      await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
       await picture(`storefront-${name}-${language}`);
       expect(await moved()).toEqual([]);
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
@@ -131,6 +131,6 @@ describeWithBrowser("the storefront", () => {
     expect(await page.evaluate(SMALL)).toEqual([]);
     await page.locator("#cart-bar").tap();
     await page.locator("#cart-confirm").tap();
-    await page.locator('#cart-status[data-kind="told"]').waitFor();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   });
 });

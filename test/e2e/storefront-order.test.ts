@@ -17,7 +17,7 @@ const TOTALS = { en: /38\.98/, fa: /۳۸٫۹۸/, ps: /۳۸٫۹۸/ };
 
 describeWithBrowser("from a word to the checkout", () => {
   const shop = openShop();
-  const told = (page: Page) => page.locator('#cart-status[data-kind="told"]').waitFor();
+  const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
 
   test.each(LOOKS)("in %s, %s, on a %s", async (language, colorScheme, name, size) => {
     const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });
@@ -25,7 +25,7 @@ describeWithBrowser("from a word to the checkout", () => {
     for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
     if (name === "phone") await page.locator("#cart-bar").tap();
     await page.locator("#cart-confirm").click();
-    await told(page);
+    await confirmed(page);
     await picture(`order-${language}-${name}-1-signed`);
     expect(await page.locator("body").textContent()).not.toMatch(/eyJ/);
     await page.locator("#cart-checkout button").click();
@@ -40,7 +40,7 @@ describeWithBrowser("from a word to the checkout", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
     await page.goBack();
     await done(page);
-    await told(page);
+    await confirmed(page);
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
   });
 
@@ -62,7 +62,7 @@ describeWithBrowser("from a word to the checkout", () => {
     await page.keyboard.press("Enter");
     await tabTo("Confirm the price");
     await page.keyboard.press("Enter");
-    await told(page);
+    await confirmed(page);
     // The next step is where the last one was.
     expect(await focused()).toBe("Go to checkout");
     await page.keyboard.press("Enter");
@@ -77,7 +77,7 @@ describeWithBrowser("from a word to the checkout", () => {
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
-    await told(page);
+    await confirmed(page);
     await shop.clock.advance(20 * 60_000);
     await page.locator("#cart-checkout button").click();
     await page.getByText("These prices are no longer held.").waitFor();

@@ -138,6 +138,6 @@ describeWithBrowser("waiting at the storefront", () => {
     await page.locator('#cart-status[data-kind="refused"]').waitFor();
     expect(await page.locator("#cart-status").textContent()).toMatch(/^You are offline/);
     await page.context().setOffline(false);
-    await page.locator('#cart-status[data-kind="told"]').waitFor();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   });
 });
