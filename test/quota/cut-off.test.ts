@@ -1,5 +1,5 @@
 /** Replicas that Redis does not hear of, and clocks and networks that are not what they should be: never over the budget, and in use. */
-import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
@@ -9,9 +9,6 @@ import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog } from "../support/service.js";
 import { largestWindow } from "./support/rolling.js";
-
-// Real time: on a machine busy with other suites a story about use may have to be told again.
-jest.retryTimes(2);
 
 const BUDGET = 12;
 const WINDOW_MS = 2000;

@@ -1,11 +1,8 @@
 /** Kept places behind a balancer, over four replicas and one real Redis: honoured wherever their holders return, also without Redis. */
-import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { fleetCrowd } from "./support/fleet-crowd.js";
 import { largestWindow } from "./support/rolling.js";
-
-// Real time: on a machine busy with other suites a story about use may have to be told again.
-jest.retryTimes(2);
 
 const REPLICAS = 4;
 const BUDGET = 57;

@@ -1,10 +1,7 @@
 /** Four processes over one real Redis through a few faults, asked for more than the budget. `npm run bench -- fleet` plays hundreds of them. */
-import { expect, jest, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { FLEET_BUDGET, fleetThroughFaults } from "../bench/fleet.js";
 import { describeWithRedis } from "../support/redis.js";
-
-// Real time: on a machine busy with other suites a story about use may have to be told again.
-jest.retryTimes(2);
 
 const FAULTS = ["a replica is cut off from Redis", "Redis is started with an old snapshot"];
 

@@ -1,11 +1,8 @@
 /** One client in front of a fleet: all replicas together admit its limit, however its requests are spread. */
-import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis } from "../support/redis.js";
 import { type Fleet, startFleet } from "../support/fleet.js";
 import { problemOf, until } from "../support/service.js";
-
-// Real time: on a machine busy with other suites a story about use may have to be told again.
-jest.retryTimes(2);
 
 const LIMIT = 40;
 const REPLICAS = 4;
