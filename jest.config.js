@@ -12,6 +12,7 @@ export default {
       },
     ],
   },
+  testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 20000,
   maxWorkers: 3,
 };

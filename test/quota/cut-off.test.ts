@@ -1,5 +1,5 @@
 /** Replicas that Redis does not hear of, and clocks and networks that are not what they should be: never over the budget, and in use. */
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
@@ -16,55 +16,26 @@ const ALONE_AFTER_MS = 1000;
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-describeWithRedis("replicas of one budget", () => {
-  let server: RedisServer;
-  let proxy: LinkProxy;
-  let over: AbortController;
+/** What one story plays with: a Redis, one way to it that can be disturbed, and replicas that take whatever they can get. */
+interface Stage {
+  readonly server: RedisServer;
+  readonly proxy: LinkProxy;
+  /** When calls were made, ms. */
+  readonly arrivals: readonly number[];
+  link(url: string): RedisLink;
+  /** Returns what ends it as kill -9 does. */
+  replica(redis: RedisLink, more?: Partial<RedisLedgerSettings>): Promise<() => void>;
+  /** A busy machine takes some of the budget, so one of the next windows must show its use. */
+  isUsedAgain(share: number): Promise<void>;
+}
+
+async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
+  const server = await startRedis();
+  const proxy = await startLinkProxy(server);
+  const over = new AbortController();
   const arrivals: number[] = [];
   const links: RedisLink[] = [];
   const busy: Promise<void>[] = [];
-
-  beforeEach(async () => {
-    server = await startRedis();
-    proxy = await startLinkProxy(server);
-    over = new AbortController();
-    arrivals.length = 0;
-  });
-  afterEach(async () => {
-    over.abort();
-    await Promise.all(busy.splice(0));
-    for (const link of links.splice(0)) link.close();
-    await proxy.close();
-    await server.close();
-  });
-
-  function link(url: string): RedisLink {
-    const redis = connectRedis({ url: fixedSecret(url), clock: systemClock, log: recordingLog([]) });
-    links.push(redis);
-    return redis;
-  }
-
-  /** A replica that takes whatever it can get until the test is over; returns what ends it as kill -9 does. */
-  async function replica(redis: RedisLink, more: Partial<RedisLedgerSettings> = {}): Promise<() => void> {
-    const death = new AbortController();
-    const ledger = await openRedisLedger({
-      redis,
-      fingerprint: "abc",
-      limit: BUDGET,
-      headroom: 0,
-      windowMs: WINDOW_MS,
-      coldStart: "assume-free",
-      replicasMax: 2,
-      longestCallMs: 100,
-      clock: systemClock,
-      ...more,
-    });
-    busy.push(takeAll(ledger, AbortSignal.any([over.signal, death.signal])));
-    return () => {
-      death.abort();
-      redis.close();
-    };
-  }
 
   async function takeAll(ledger: Ledger, end: AbortSignal): Promise<void> {
     while (!end.aborted) {
@@ -81,124 +52,173 @@ describeWithRedis("replicas of one budget", () => {
   const use = (fromMs: number, toMs: number): number =>
     arrivals.filter((at) => at >= fromMs && at < toMs).length / ((BUDGET * (toMs - fromMs)) / WINDOW_MS);
 
-  test.each([0.7, 1.5, 4])(
+  try {
+    await play({
+      server,
+      proxy,
+      arrivals,
+      link(url) {
+        const redis = connectRedis({ url: fixedSecret(url), clock: systemClock, log: recordingLog([]) });
+        links.push(redis);
+        return redis;
+      },
+      async replica(redis, more = {}) {
+        const death = new AbortController();
+        const ledger = await openRedisLedger({
+          redis,
+          fingerprint: "abc",
+          limit: BUDGET,
+          headroom: 0,
+          windowMs: WINDOW_MS,
+          coldStart: "assume-free",
+          replicasMax: 2,
+          longestCallMs: 100,
+          clock: systemClock,
+          ...more,
+        });
+        busy.push(takeAll(ledger, AbortSignal.any([over.signal, death.signal])));
+        return () => {
+          death.abort();
+          redis.close();
+        };
+      },
+      async isUsedAgain(share) {
+        for (let windows = 0; windows < 8; windows += 1) {
+          const now = performance.now();
+          if (use(now - WINDOW_MS, now) > share) return;
+          await pass(WINDOW_MS);
+        }
+        throw new Error(`less than ${share} of the budget is used`);
+      },
+    });
+  } finally {
+    over.abort();
+    await Promise.all(busy);
+    for (const link of links) link.close();
+    await proxy.close();
+    await server.close();
+  }
+}
+
+/** Redis as one whose clock is `test:ahead` ms ahead. */
+function stepping(redis: RedisLink): RedisLink {
+  const time = `(function()
+    local time = redis.call('TIME')
+    local ms = time[1] * 1000 + time[2] / 1000 + tonumber(redis.call('GET', 'test:ahead') or '0')
+    return { math.floor(ms / 1000), ms % 1000 * 1000 }
+  end)()`;
+  return {
+    ...redis,
+    run: (script, key, args) =>
+      redis.run(redisScript(script.text.replace("redis.call('TIME')", time)), key, args),
+  };
+}
+
+// The stories mostly wait, so they are told side by side.
+describeWithRedis("replicas of one budget", () => {
+  test.concurrent.each([0.7, 1.5, 4])(
     "one cut off for %s windows goes on alone while another process takes its chance: never over the budget",
-    async (windows) => {
-      await replica(link(server.url));
-      await replica(link(proxy.url));
-      await pass(WINDOW_MS);
-      proxy.cut();
-      await pass(windows * 0.5 * WINDOW_MS);
-      await replica(link(server.url));
-      await pass(windows * 0.5 * WINDOW_MS + 2 * ALONE_AFTER_MS);
-      proxy.heal();
-      await pass(2 * WINDOW_MS);
-      expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-    },
+    (windows) =>
+      staged(async ({ server, proxy, arrivals, link, replica }) => {
+        await replica(link(server.url));
+        await replica(link(proxy.url));
+        await pass(WINDOW_MS);
+        proxy.cut();
+        await pass(windows * 0.5 * WINDOW_MS);
+        await replica(link(server.url));
+        await pass(windows * 0.5 * WINDOW_MS + 2 * ALONE_AFTER_MS);
+        proxy.heal();
+        await pass(2 * WINDOW_MS);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      }),
     60_000,
   );
 
-  test.each([
+  test.concurrent.each([
     ["at once", 100],
     ["after a while", 3 * ALONE_AFTER_MS],
   ])(
     "one that is killed is replaced %s by another in its place",
-    async (_name, afterMs) => {
-      await replica(link(server.url));
-      const kill = await replica(link(server.url), { place: "here" });
-      await pass(WINDOW_MS);
-      kill();
-      await pass(afterMs);
-      await replica(link(server.url), { place: "here" });
-      // What it may have used alone until then has to come to rest.
-      await pass(3.5 * WINDOW_MS);
-      await isUsedAgain(0.8);
-      expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-    },
+    (_name, afterMs) =>
+      staged(async ({ server, arrivals, link, replica, isUsedAgain }) => {
+        await replica(link(server.url));
+        const kill = await replica(link(server.url), { place: "here" });
+        await pass(WINDOW_MS);
+        kill();
+        await pass(afterMs);
+        await replica(link(server.url), { place: "here" });
+        // What it may have used alone until then has to come to rest.
+        await pass(3.5 * WINDOW_MS);
+        await isUsedAgain(0.8);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      }),
     60_000,
   );
 
-  test("one that comes first to an old snapshot takes nothing before the others were heard", async () => {
-    await replica(link(proxy.url));
-    await pass(WINDOW_MS);
-    await server.command("SAVE");
-    await pass(1.2 * WINDOW_MS);
-    proxy.cut();
-    await server.kill();
-    await server.start();
-    await replica(link(server.url));
-    await pass(ALONE_AFTER_MS / 2);
-    proxy.heal();
-    await pass(2 * WINDOW_MS);
-    expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-  }, 60_000);
+  test.concurrent(
+    "one that comes first to an old snapshot takes nothing before the others were heard",
+    () =>
+      staged(async ({ server, proxy, arrivals, link, replica }) => {
+        await replica(link(proxy.url));
+        await pass(WINDOW_MS);
+        await server.command("SAVE");
+        await pass(1.2 * WINDOW_MS);
+        proxy.cut();
+        await server.kill();
+        await server.start();
+        await replica(link(server.url));
+        await pass(ALONE_AFTER_MS / 2);
+        proxy.heal();
+        await pass(2 * WINDOW_MS);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      }),
+    60_000,
+  );
 
-  /** A busy machine takes some of it, so one of the next windows must show it. */
-  async function isUsedAgain(share: number): Promise<void> {
-    for (let windows = 0; windows < 8; windows += 1) {
-      const now = performance.now();
-      if (use(now - WINDOW_MS, now) > share) return;
-      await pass(WINDOW_MS);
-    }
-    throw new Error(`less than ${share} of the budget is used`);
-  }
-
-  /** Redis as one whose clock is `test:ahead` ms ahead. */
-  function stepping(redis: RedisLink): RedisLink {
-    const time = `(function()
-      local time = redis.call('TIME')
-      local ms = time[1] * 1000 + time[2] / 1000 + tonumber(redis.call('GET', 'test:ahead') or '0')
-      return { math.floor(ms / 1000), ms % 1000 * 1000 }
-    end)()`;
-    return {
-      ...redis,
-      run: (script, key, args) =>
-        redis.run(redisScript(script.text.replace("redis.call('TIME')", time)), key, args),
-    };
-  }
-
-  test.each([
+  test.concurrent.each([
     ["small steps ahead", (n: number) => n * 90],
     ["steps ahead of less than a second", (n: number) => n * 400],
     ["steps back and ahead", (n: number) => (n % 2) * 900],
     ["one large step ahead", (n: number) => (n > 5 ? 60_000 : 0)],
   ])(
     "are never over it while Redis's clock takes %s",
-    async (_name, aheadMs) => {
-      await replica(stepping(link(server.url)));
-      await replica(stepping(link(server.url)));
-      await pass(WINDOW_MS);
-      for (let n = 1; n <= 10; n += 1) {
-        await server.command("SET", "test:ahead", String(aheadMs(n)));
-        await pass(100 + Math.random() * 200);
-      }
-      await pass(2 * WINDOW_MS);
-      expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-      await isUsedAgain(0.7);
-    },
+    (_name, aheadMs) =>
+      staged(async ({ server, arrivals, link, replica, isUsedAgain }) => {
+        await replica(stepping(link(server.url)));
+        await replica(stepping(link(server.url)));
+        await pass(WINDOW_MS);
+        for (let n = 1; n <= 10; n += 1) {
+          await server.command("SET", "test:ahead", String(aheadMs(n)));
+          await pass(100 + Math.random() * 200);
+        }
+        await pass(2 * WINDOW_MS);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+        await isUsedAgain(0.7);
+      }),
     60_000,
   );
 
-  test.each([
-    ["a round trip of 100 ms", (): void => proxy.roundTrip(100)],
-    ["connections that are reset every 150 ms", (): void => proxy.resetAfter(150)],
+  test.concurrent.each([
+    ["a round trip of 100 ms", (proxy: LinkProxy): void => proxy.roundTrip(100)],
+    ["connections that are reset every 150 ms", (proxy: LinkProxy): void => proxy.resetAfter(150)],
   ])(
     "use it in spite of %s, and never more",
-    async (_name, disturb) => {
-      disturb();
-      const [limit, windowMs] = [60, 6000];
-      for (let count = 0; count < 2; count += 1) await replica(link(proxy.url), { limit, windowMs });
-      await pass(1.5 * windowMs);
-      // A busy machine takes some of it, so one window must show it sooner or later.
-      const uses: number[] = [];
-      while (uses.length < 5 && !uses.some((one) => one > 0.85)) {
-        const from = arrivals.length;
-        await pass(windowMs);
-        uses.push((arrivals.length - from) / limit);
-      }
-      expect(Math.max(...uses)).toBeGreaterThan(0.85);
-      expect(largestWindow(arrivals, windowMs)).toBeLessThanOrEqual(limit);
-    },
+    (_name, disturb) =>
+      staged(async ({ proxy, arrivals, link, replica }) => {
+        disturb(proxy);
+        const [limit, windowMs] = [60, 6000];
+        for (let count = 0; count < 2; count += 1) await replica(link(proxy.url), { limit, windowMs });
+        await pass(1.5 * windowMs);
+        // A busy machine takes some of it, so one window must show it sooner or later.
+        const uses: number[] = [];
+        while (uses.length < 5 && !uses.some((one) => one > 0.85)) {
+          const from = arrivals.length;
+          await pass(windowMs);
+          uses.push((arrivals.length - from) / limit);
+        }
+        expect(Math.max(...uses)).toBeGreaterThan(0.85);
+        expect(largestWindow(arrivals, windowMs)).toBeLessThanOrEqual(limit);
+      }),
     60_000,
   );
 });

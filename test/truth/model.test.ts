@@ -45,6 +45,24 @@ const FAILED_ONCE = [
     history:
       '[{"hold":"quote","calls":1,"decided":"on-release"},{"pass":61000},{"cart":[{"name":0,"term":"renewal 1"}]},{"after":1,"change":{"tier":1}},{"look":0,"years":1},{"release":0},{"cart":[{"name":2,"term":"renewal 1"}]}]',
   },
+  {
+    what: "an answer that is under way when the service stops is heard before it does",
+    seed: 25_559,
+    history:
+      '[{"price":"transfer 1","cents":2938},{"pass":300000},{"hold":"quote","calls":1,"decided":"on-release"},{"cart":[{"name":0,"term":"transfer 1"}]},{"restart":0},{"quote":"registration 2"}]',
+  },
+  {
+    what: "a name that a cart has shown as premium has no ordinary price for its transfer",
+    seed: 30_269,
+    history:
+      '[{"premium":0,"cents":175560},{"price":"renewal 1","cents":6228},{"restart":0},{"cart":[{"name":0,"term":"registration 2"},{"name":1,"term":"renewal 1"}]},{"premium":0,"cents":null},{"cart":[{"name":0,"term":"transfer 1"}]}]',
+  },
+  {
+    what: "a price that leaves and returns between two calls looks like a premium name's",
+    seed: 32_319,
+    history:
+      '[{"after":2,"change":{"list":116}},{"list":116},{"after":1,"change":{"list":93}},{"look":2,"years":1}]',
+  },
 ];
 
 test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {

@@ -127,6 +127,7 @@ class Player {
     // A question that nobody waits for any more is given up: its answer is not evidence, because it reaches nobody.
     await this.#service.clock.advance(0);
     this.#releaseAll();
+    await this.#service.clock.advance(0);
     await this.#service.stop();
     // What was known of names is gone; prices were saved, and the tier with them.
     this.#evidence.forgetChecks(this.#nowMs);

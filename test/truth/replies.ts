@@ -28,6 +28,7 @@ export const cartLine = z.object({
   ...listed.shape,
   price: money.nullable(),
   status: z.string().optional(),
+  premium: z.boolean().default(false),
 });
 export const cartReply = z.object({ items: z.array(cartLine), promise: z.string().nullable() });
 

@@ -180,8 +180,10 @@ export class Visitors {
       if (status !== 200) return refused(`${JSON.stringify(lines)}: ${textOf(body)}`);
       const { items: shown, promise } = cartReply.parse(body);
       this.#judgeSigned(shown, promise, exchange);
-      for (const [at, { price, status: availability }] of shown.entries()) {
+      for (const [at, { price, premium, status: availability }] of shown.entries()) {
         const line = lines[at];
+        if (premium && line !== undefined && !this.#premiumSinceMs.has(line.name))
+          this.#premiumSinceMs.set(line.name, exchange.endedMs);
         const isUnanswered = price === null && availability !== "taken";
         if (line !== undefined && priceable.includes(line) && isUnanswered)
           refused(`${JSON.stringify(line)}: ${textOf(body)}`);

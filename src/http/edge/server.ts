@@ -6,6 +6,7 @@ import type { Express } from "express";
 import { ServiceError } from "../../errors.js";
 import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
+import { createDoorman } from "./turns.js";
 
 const connections = new WeakMap<Duplex, Connection>();
 
@@ -72,9 +73,17 @@ export function serve(app: Express, parts: ServerParts): Server {
   // Node would end the connection while answers are still to be written.
   Object.assign(server, { httpAllowHalfOpen: true });
 
+  const door = createDoorman();
+
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
-    if (!parts.isAnswered(request, response)) app(request, response);
+    if (parts.isAnswered(request, response)) return;
+    // A body that arrives or breaks off in the meantime would find nobody who reads it.
+    if (hasBody(request)) app(request, response);
+    else
+      door.run(() => {
+        if (!response.destroyed) app(request, response);
+      });
   }
 
   const open = new Set<Socket>();
@@ -91,6 +100,7 @@ export function serve(app: Express, parts: ServerParts): Server {
   server.on("connection", (socket) => {
     if (connections.has(socket)) return;
     connections.set(socket, new Connection(socket, rules));
+    door.accepted();
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });

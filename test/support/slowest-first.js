@@ -1,0 +1,26 @@
+/** Starts the suites that take longest first, so that none of them is left at the end while the other workers are idle. */
+import TestSequencer from "@jest/test-sequencer";
+
+const SLOWEST = [
+  "service/fleet-faults",
+  "service/shared-cache",
+  "service/fault-matrix",
+  "quota/waits",
+  "truth/model",
+  "quota/ledger-redis",
+  "quota/fleet-reservations",
+  "quota/cut-off",
+  "e2e/storefront-looks",
+  "e2e/storefront-typing",
+  "service/naughty",
+];
+
+export default class SlowestFirst extends TestSequencer {
+  sort(tests) {
+    const rank = ({ path }) => {
+      const at = SLOWEST.findIndex((name) => path.includes(`/test/${name}.`));
+      return at === -1 ? SLOWEST.length : at;
+    };
+    return super.sort(tests).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
