@@ -101,6 +101,7 @@ export function createApp(settings: AppSettings): App {
   return {
     server: serve(router, {
       isAnswered,
+      isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
       isFlooding: (request) => limit.isFlooding(limit.windowOf(clientOf(addressOf(request)))),
       refuse: refuseUnreadable,
       unreadable: unreadableRequests({ accessLog, onProblem, clock }),

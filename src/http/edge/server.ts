@@ -50,6 +50,8 @@ function bornAsExpress(app: Express) {
 }
 
 export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
+  /** Whether the request is served even before a crowd of new connections has been let in. */
+  readonly isUrgent: (request: Arrived) => boolean;
   /** Answers a request in front of Express, or returns false and leaves it untouched. */
   readonly isAnswered: (request: Arrived, response: ServerResponse) => boolean;
 }
@@ -79,7 +81,7 @@ export function serve(app: Express, parts: ServerParts): Server {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     if (parts.isAnswered(request, response)) return;
     // A body that arrives or breaks off in the meantime would find nobody who reads it.
-    if (hasBody(request)) app(request, response);
+    if (parts.isUrgent(request) || hasBody(request)) app(request, response);
     else
       door.run(() => {
         if (!response.destroyed) app(request, response);
