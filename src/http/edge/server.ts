@@ -6,7 +6,7 @@ import type { Express } from "express";
 import { ServiceError } from "../../errors.js";
 import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
-import { createDoorman } from "./turns.js";
+import { createBurstQueue } from "./turns.js";
 
 const connections = new WeakMap<Duplex, Connection>();
 
@@ -50,7 +50,7 @@ function bornAsExpress(app: Express) {
 }
 
 export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
-  /** Whether the request is served even before a crowd of new connections has been let in. */
+  /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
   /** Answers a request in front of Express, or returns false and leaves it untouched. */
   readonly isAnswered: (request: Arrived, response: ServerResponse) => boolean;
@@ -75,15 +75,15 @@ export function serve(app: Express, parts: ServerParts): Server {
   // Node would end the connection while answers are still to be written.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const door = createDoorman();
+  const burst = createBurstQueue();
 
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     if (parts.isAnswered(request, response)) return;
-    // A body that arrives or breaks off in the meantime would find nobody who reads it.
+    // A request with a body isn't deferred, because nobody would read the body in the meantime.
     if (parts.isUrgent(request) || hasBody(request)) app(request, response);
     else
-      door.run(() => {
+      burst.run(() => {
         if (!response.destroyed) app(request, response);
       });
   }
@@ -102,7 +102,7 @@ export function serve(app: Express, parts: ServerParts): Server {
   server.on("connection", (socket) => {
     if (connections.has(socket)) return;
     connections.set(socket, new Connection(socket, rules));
-    door.accepted();
+    burst.accepted();
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });

@@ -22,30 +22,30 @@ export function inTurns(maxPerTurn: number): (act: () => void) => void {
   };
 }
 
-/** So many turns in a row that each accepted a connection are a crowd at the door. */
-const CROWD_TURNS = 5;
-/** After so many, work goes on beside the crowd, a piece per turn. */
-const PATIENT_TURNS = 500;
+/** A burst is this many turns in a row that each accepted a connection. */
+const BURST_TURNS = 5;
+/** During a longer burst, work continues at one piece per turn. */
+const LONG_BURST_TURNS = 500;
 
-export interface Doorman {
+export interface BurstQueue {
   /** Call for every accepted connection. */
   accepted(): void;
-  /** Runs the function immediately, or, while a crowd is being let in, afterwards. */
+  /** Runs the function immediately, or after the current burst of connections. */
   run(act: () => void): void;
 }
 
-/** Lets a crowd of new connections in before their expensive requests are served, so that others don't wait behind each of them. */
-export function createDoorman(): Doorman {
+/** Defers expensive requests until a burst of new connections has been accepted, so that a new client doesn't wait behind each of them. */
+export function createBurstQueue(): BurstQueue {
   const waiting: (() => void)[] = [];
   let hasAccepted = false;
-  let crowdedTurns = 0;
+  let burstTurns = 0;
   let isWatching = false;
 
   function endTurn(): void {
-    crowdedTurns = hasAccepted ? crowdedTurns + 1 : 0;
+    burstTurns = hasAccepted ? burstTurns + 1 : 0;
     hasAccepted = false;
-    if (crowdedTurns === 0 || crowdedTurns > PATIENT_TURNS) waiting.shift()?.();
-    if (crowdedTurns > 0 || waiting.length > 0) setImmediate(endTurn);
+    if (burstTurns === 0 || burstTurns > LONG_BURST_TURNS) waiting.shift()?.();
+    if (burstTurns > 0 || waiting.length > 0) setImmediate(endTurn);
     else isWatching = false;
   }
   return {
@@ -56,7 +56,7 @@ export function createDoorman(): Doorman {
       setImmediate(endTurn);
     },
     run(act) {
-      if (crowdedTurns < CROWD_TURNS && waiting.length === 0) act();
+      if (burstTurns < BURST_TURNS && waiting.length === 0) act();
       else waiting.push(act);
     },
   };
