@@ -1,4 +1,4 @@
-/** Kept places behind a balancer, over four replicas and one real Redis: honoured wherever their holders return, also without Redis. */
+/** Reservations behind a balancer, over four replicas and one real Redis: honoured wherever their holders return, also without Redis. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { fleetCrowd } from "./support/fleet-crowd.js";
@@ -9,7 +9,7 @@ const BUDGET = 57;
 const WINDOW_MS = 12_000;
 const WINDOWS = 2;
 
-describeWithRedis("a kept place behind four replicas", () => {
+describeWithRedis("a reservation behind four replicas", () => {
   let server: RedisServer;
   beforeEach(async () => {
     server = await startRedis();

@@ -234,7 +234,7 @@ describe("a call", () => {
 });
 
 describe("a reservation that another replica has made", () => {
-  const place = {
+  const reserved = {
     key: "elsewhere",
     client: "b",
     dueAt: 10_000,
@@ -244,19 +244,19 @@ describe("a reservation that another replica has made", () => {
   };
 
   test("is honoured here, until that one says that it is over", () => {
-    reservations.learn(place.key, place, 0);
-    expect(reservations.standing(place.key, 5000).kind).toBe("early");
-    expect(reservations.standing(place.key, 10_000).kind).toBe("reserved");
+    reservations.learn(reserved.key, reserved, 0);
+    expect(reservations.standing(reserved.key, 5000).kind).toBe("early");
+    expect(reservations.standing(reserved.key, 10_000).kind).toBe("reserved");
     expect(reservations.isDue("b", 10_000)).toBe(true);
-    reservations.learn(place.key, null, 10_000);
-    expect(reservations.standing(place.key, 10_000).kind).toBe("newcomer");
+    reservations.learn(reserved.key, null, 10_000);
+    expect(reservations.standing(reserved.key, 10_000).kind).toBe("newcomer");
   });
 
   test("takes nothing from what can be promised here, and does not count as unclaimed here", () => {
     const alone = Array.from({ length: 18 }, () => seconds(refuse(0), 0));
     reservations = new Reservations();
     for (let n = 0; n < 50; n += 1)
-      reservations.learn(`elsewhere ${n}`, { ...place, key: `elsewhere ${n}` }, 0);
+      reservations.learn(`elsewhere ${n}`, { ...reserved, key: `elsewhere ${n}` }, 0);
     expect(Array.from({ length: 18 }, () => seconds(refuse(0), 0))).toEqual(alone);
     expect(reservations.own()).toHaveLength(18);
     expect(reservations.lapsed(12_600)).toBe(alone.filter((dueIn) => dueIn <= 10).length);
@@ -267,8 +267,8 @@ describe("a reservation that another replica has made", () => {
     const changed = (key: string): number => changes.push(key);
     for (const replicas of [1, 4]) {
       const shared = new Reservations({ replicas: () => replicas, changed });
-      shared.learn(place.key, place, 0);
-      shared.learn("another", { ...place, key: "another" }, 0);
+      shared.learn(reserved.key, reserved, 0);
+      shared.learn("another", { ...reserved, key: "another" }, 0);
       expect(shared.heldUntil(9500, () => 2)).toBe(replicas === 1 ? 11_800 : null);
       expect(shared.dueWithin(8000, 9500)).toBe(replicas === 1 ? 2 : 1);
     }

@@ -236,7 +236,7 @@ describe("a suggestion", () => {
     expect([quota.hasSpare(), quota.roomInMs() > 0]).toEqual([false, true]);
   });
 
-  test("that is refused keeps no place from others", async () => {
+  test("that is refused keeps no call from others", async () => {
     const { quota, clock } = memoryQuota(2);
     await spend(quota, 2);
     const refused = await refusalOf(quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1));

@@ -325,7 +325,7 @@ describe("with little quota", () => {
       expect(told(stream.events)).toEqual([["bank.af", "taken"]]);
       await clock.advance(19_000);
       expect(stream.events).toHaveLength(1);
-      // Places are kept to the second.
+      // Reservations are for whole seconds.
       for (let second = 0; second < 3; second += 1) await clock.advance(1_000);
       const events = await stream.whole();
       expect(toldByName(events.slice(1))).toEqual([
