@@ -133,6 +133,8 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           const found = await names.find(ask, name, what.years, sinceMs);
           if (found.status === "taken") return { kind: "taken", fact: found };
           check = found.kept;
+          // It may have changed, or become doubtful, in the meantime.
+          quote = prices.peek(what) ?? quote;
         } else {
           if (!isOld) prices.dispute(what, check.answeredMs);
           // Every request for this TLD and term waits for this quote.

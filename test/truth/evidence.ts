@@ -124,12 +124,8 @@ export class Evidence {
     const wasStill = this.checks.filter(
       (check) => check.arrivedMs <= quote.arrivedMs && confirms(check, last),
     );
-    return this.ends.some(
-      (end) =>
-        last.askedMs < end.askedMs &&
-        end.arrivedMs <= quote.arrivedMs &&
-        !wasStill.some(({ askedMs }) => askedMs >= end.arrivedMs),
-    );
+    const unchangedMs = Math.max(last.askedMs, ...wasStill.map(({ askedMs }) => askedMs));
+    return this.ends.some((end) => unchangedMs < end.arrivedMs && end.arrivedMs <= quote.arrivedMs);
   }
 
   #addTier(tier: TierFact): void {

@@ -63,6 +63,18 @@ const FAILED_ONCE = [
     history:
       '[{"after":2,"change":{"list":116}},{"list":116},{"after":1,"change":{"list":93}},{"look":2,"years":1}]',
   },
+  {
+    what: "a quote changes while a check that was asked because of it is under way",
+    seed: 32_874,
+    history:
+      '[{"look":0,"years":1},{"tier":2},{"look":2,"years":1},{"hold":"check","calls":1,"decided":"on-arrival"},{"look":0,"years":1},{"list":116},{"look":0,"years":2}]',
+  },
+  {
+    what: "one change explains all quotes that differ, also one that was under way",
+    seed: 37_908,
+    history:
+      '[{"hold":"quote","calls":1,"decided":"on-release"},{"purge":"all"},{"look":0,"years":2},{"cart":[{"name":0,"term":"renewal 1"}]},{"hold":"check","calls":1,"decided":"on-arrival"},{"tier":5},{"look":0,"years":1},{"release":0}]',
+  },
 ];
 
 test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {
