@@ -53,6 +53,8 @@ interface AssessorSettings {
 
 /** Further calls per decision. */
 const MAX_CALLS = 2;
+/** For a line to be signed, also when another line shows a change meanwhile, which is a doubt of its own. */
+const MAX_CALLS_TO_SIGN = 4;
 
 export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {
   function checked(
@@ -110,6 +112,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
   ): Promise<Assessment> {
     let check = fact.kept;
     let quote = prices.peek(what) ?? (await prices.quote(ask, what));
+    let maxCalls = MAX_CALLS;
     for (let calls = 0; ; calls += 1) {
       const verdict = verdictOn(name, what, check, quote);
       // An ordinary price is as recent as its check; a premium one depends on the quote as well.
@@ -121,7 +124,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
         prices.renewFirst(what);
         return doubtful;
       }
-      if (calls === MAX_CALLS) {
+      if (calls === maxCalls) {
         if (demands === undefined) return doubtful;
         throw new ServiceError("upstream_contract", "The price of this name is changing at the moment.", {
           retryAfterMs: 1_000,
@@ -139,6 +142,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           if (!isOld) prices.dispute(what, check.answeredMs);
           // Every request for this TLD and term waits for this quote.
           quote = await prices.quote({ ...ask, lane: "checkout" }, what, sinceMs);
+          if (demands !== undefined && !quote.isTrusted) maxCalls = MAX_CALLS_TO_SIGN;
         }
       } catch (error) {
         if (demands !== undefined || !isExpected(error)) throw error;

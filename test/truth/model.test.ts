@@ -75,6 +75,12 @@ const FAILED_ONCE = [
     history:
       '[{"hold":"quote","calls":1,"decided":"on-release"},{"purge":"all"},{"look":0,"years":2},{"cart":[{"name":0,"term":"renewal 1"}]},{"hold":"check","calls":1,"decided":"on-arrival"},{"tier":5},{"look":0,"years":1},{"release":0}]',
   },
+  {
+    what: "two lines of a cart show one change at once",
+    seed: 99_509,
+    history:
+      '[{"premium":2,"cents":199289},{"list":106},{"cart":[{"name":1,"term":"registration 1"}]},{"list":107},{"cart":[{"name":0,"term":"registration 2"},{"name":2,"term":"registration 1"}]}]',
+  },
 ];
 
 test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {
