@@ -1,5 +1,5 @@
 /** Starts the suites that take longest first, so that none of them is left at the end while the other workers are idle. */
-import TestSequencer from "@jest/test-sequencer";
+import Sequencer from "@jest/test-sequencer";
 
 const SLOWEST = [
   "service/fleet-faults",
@@ -15,12 +15,16 @@ const SLOWEST = [
   "service/naughty",
 ];
 
-export default class SlowestFirst extends TestSequencer {
-  sort(tests) {
-    const rank = ({ path }) => {
-      const at = SLOWEST.findIndex((name) => path.includes(`/test/${name}.`));
-      return at === -1 ? SLOWEST.length : at;
-    };
-    return super.sort(tests).toSorted((a, b) => rank(a) - rank(b));
+/** @param {{ readonly path: string }} test */
+function rank({ path }) {
+  const at = SLOWEST.findIndex((name) => path.includes(`/test/${name}.`));
+  return at === -1 ? SLOWEST.length : at;
+}
+
+export default class SlowestFirst extends Sequencer {
+  /** @param {Parameters<Sequencer["sort"]>[0]} tests */
+  async sort(tests) {
+    const sorted = await super.sort(tests);
+    return [...sorted].sort((a, b) => rank(a) - rank(b));
   }
 }
