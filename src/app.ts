@@ -5,7 +5,7 @@ import { createEngine, type EngineSettings } from "./engine.js";
 import { type ErrorCode, PROBLEMS } from "./errors.js";
 import { type ClientLimit, createClientLimit } from "./http/client-limit.js";
 import { createColdLimit } from "./http/cold-limit.js";
-import { asks, createAccessLog } from "./http/context.js";
+import { asks, createAccessLog, requestId } from "./http/context.js";
 import { addressOf, clientOf } from "./http/edge/client.js";
 import { headersOfAnswers } from "./http/edge/headers.js";
 import { serve } from "./http/edge/server.js";
@@ -102,6 +102,14 @@ export function createApp(settings: AppSettings): App {
     server: serve(router, {
       isAnswered,
       isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
+      deferred: (request) => {
+        const startedAtMs = clock.monotonic();
+        return () => {
+          limit.take(limit.windowOf(clientOf(addressOf(request))));
+          const { method = "" } = request;
+          accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
+        };
+      },
       isFlooding: (request) => limit.isFlooding(limit.windowOf(clientOf(addressOf(request)))),
       refuse: refuseUnreadable,
       unreadable: unreadableRequests({ accessLog, onProblem, clock }),

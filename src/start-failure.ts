@@ -1,4 +1,4 @@
-/** Why the service could not start, for whoever is woken by it: what is wrong, and what to do. */
+/** Explains why the service could not start: what is wrong, and how to fix it. */
 import type { Config } from "./config/env.js";
 
 interface Explanation {

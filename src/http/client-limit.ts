@@ -110,8 +110,8 @@ export function createClientLimit(
         legacyHeaders: false,
         keyGenerator: clientOf,
         store,
-        // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count. To see a store used twice, the
-        // package would keep each for good, and with it all that it reaches.
+        // Clients can send these headers at will; TRUST_PROXY_HOPS decides whether they count. `unsharedStore` would keep every
+        // store in memory until the process ends, and with it everything that it references.
         validate: { xForwardedForHeader: false, forwardedHeader: false, unsharedStore: false },
         handler(request, response) {
           const window = windows.of(clientOf(request));

@@ -58,7 +58,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** `describe` returns the document. Everything here is made when it is first requested: it takes longer than the rest of a start. */
+/** `describe` returns the document. It, the page and its files are prepared on first request, because that takes longer than the rest of startup. */
 export function docsRouter(describe: () => object): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });

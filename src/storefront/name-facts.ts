@@ -104,8 +104,10 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     const status = statuses.fresh(name.ascii);
     if (status?.value === "taken") return { status: "taken", source: "hit", kept: status };
     const kept = checks.fresh(keyOf(name, years));
-    if (kept === undefined || (status !== undefined && isOutdated(kept, status))) return undefined;
-    return factOf(kept, "hit");
+    if (kept === undefined) return undefined;
+    // The status that outdates a check may be past its freshness before the check is.
+    const last = kept.value.status === "taken" ? statuses.peek(name.ascii) : undefined;
+    return last !== undefined && isOutdated(kept, last) ? undefined : factOf(kept, "hit");
   }
 
   async function find(

@@ -81,6 +81,12 @@ const FAILED_ONCE = [
     history:
       '[{"premium":2,"cents":199289},{"list":106},{"cart":[{"name":1,"term":"registration 1"}]},{"list":107},{"cart":[{"name":0,"term":"registration 2"},{"name":2,"term":"registration 1"}]}]',
   },
+  {
+    what: "a status expires before the check that it outdated",
+    seed: 1,
+    history:
+      '[{"taken":0,"is":true},{"after":1,"change":{"taken":0,"is":false}},{"look":0,"years":1},{"cart":[{"name":0,"term":"registration 2"}]},{"pass":860000},{"look":0,"years":1}]',
+  },
 ];
 
 test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {

@@ -52,6 +52,8 @@ function bornAsExpress(app: Express) {
 export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
   /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
+  /** Called for a request that may have to wait for a burst to end. Returns what to call if its client leaves first. */
+  readonly deferred: (request: Arrived) => () => void;
   /** Answers a request in front of Express, or returns false and leaves it untouched. */
   readonly isAnswered: (request: Arrived, response: ServerResponse) => boolean;
 }
@@ -81,11 +83,15 @@ export function serve(app: Express, parts: ServerParts): Server {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     if (parts.isAnswered(request, response)) return;
     // A request with a body isn't deferred, because nobody would read the body in the meantime.
-    if (parts.isUrgent(request) || hasBody(request)) app(request, response);
-    else
-      burst.run(() => {
-        if (!response.destroyed) app(request, response);
-      });
+    if (parts.isUrgent(request) || hasBody(request)) {
+      app(request, response);
+      return;
+    }
+    const abandoned = parts.deferred(request);
+    burst.run(() => {
+      if (response.destroyed) abandoned();
+      else app(request, response);
+    });
   }
 
   const open = new Set<Socket>();

@@ -24,7 +24,7 @@ export interface SharedCountsSettings {
   readonly onCounted: (client: string, count: number) => void;
 }
 
-const TELL_AFTER_MS = 100;
+const PUBLISH_AFTER_MS = 100;
 
 const messageSchema = z.tuple([z.string(), z.array(z.tuple([z.string(), z.number()]))]);
 
@@ -35,20 +35,20 @@ export function createSharedCounts(settings: SharedCountsSettings): SharedCounts
   let unpublished = new Map<string, number>();
   let publishing: ReadonlyMap<string, number> = new Map();
 
-  async function tell(): Promise<void> {
+  async function publish(): Promise<void> {
     publishing = unpublished;
     unpublished = new Map();
     const counts = [...publishing];
-    const wereTold = await link.publish(channel, JSON.stringify([me, counts])).then(
+    const wasPublished = await link.publish(channel, JSON.stringify([me, counts])).then(
       () => true,
       () => false,
     );
     publishing = new Map();
-    for (const [client, count] of counts) onCounted(client, count * (wereTold ? 1 : replicasMax));
+    for (const [client, count] of counts) onCounted(client, count * (wasPublished ? 1 : replicasMax));
     if (unpublished.size > 0) publishLater();
   }
   const publishLater = (): void => {
-    clock.after(TELL_AFTER_MS, () => void tell());
+    clock.after(PUBLISH_AFTER_MS, () => void publish());
   };
 
   link.subscribe(

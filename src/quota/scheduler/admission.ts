@@ -36,7 +36,7 @@ const BUSY_LEVEL = 3;
 /** Treat times within this tolerance as now; they are floating-point sums. */
 export const NOW_MS = 1e-6;
 
-/** Reservations are served in the order of their seconds, whoever holds them. */
+/** Reservations are served in the order of their due times, regardless of client. */
 const EQUAL_SHARES = { network: 0, client: 0 };
 
 export class Admission {
