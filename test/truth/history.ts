@@ -63,7 +63,8 @@ export function randomOf(seed: number): () => number {
 }
 
 const SHORT_MS = [5, 200, 900, 2_000, 4_000];
-const LONG_MS = [6_000, 12_000, 25_000, 35_000, 61_000, 90_000, 300_000];
+/** The longest are as old as "taken" may get before it is asked again. */
+const LONG_MS = [6_000, 12_000, 25_000, 35_000, 61_000, 90_000, 300_000, 820_000, 860_000];
 
 /**
  * Ten to twenty steps; about half of them are questions, so that what changes is looked at. Most are single; some are short scenes, because
