@@ -4,44 +4,7 @@
  * `floods`, `waits` and `tail`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` one hour.
  */
 import { parseArgs } from "node:util";
-import { benchBots } from "./bots.js";
-import { benchCompare } from "./compare.js";
-import { benchFleet } from "./fleet.js";
-import { benchFloods } from "./floods.js";
-import { benchHttp } from "./http.js";
-import { benchMemory } from "./memory.js";
-import { benchPages } from "./pages.js";
-import { benchReservations } from "./reservations.js";
-import { benchQuota } from "./quota.js";
-import { benchReplicas } from "./replicas.js";
-import { benchRegions } from "./regions.js";
-import { benchService } from "./service.js";
-import { benchStart } from "./start.js";
-import { benchTail } from "./tail.js";
-import { benchTruth, type TruthOptions } from "./truth.js";
-import { benchWaits } from "./waits.js";
-
-interface Options extends TruthOptions {
-  readonly rounds?: number;
-  readonly seconds?: number;
-  readonly only?: string;
-}
-
-const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
-const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
-  ...QUOTA,
-  waits: benchWaits,
-  reservations: benchReservations,
-  regions: benchRegions,
-  service: benchService,
-  http: benchHttp,
-  tail: benchTail,
-  start: benchStart,
-  memory: benchMemory,
-  floods: benchFloods,
-  pages: benchPages,
-};
-const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };
+import { BENCHES, BY_NAME_ALONE, type Options, QUOTA } from "./benches.js";
 
 const { values, positionals: given } = parseArgs({
   allowPositionals: true,

@@ -8,6 +8,7 @@ import { readConfig } from "../../src/config/env.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
+import { BENCHES, BY_NAME_ALONE, QUOTA } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
 import { blocksOf, read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
@@ -131,4 +132,10 @@ test("the endpoints of the README are those of the OpenAPI document, and the pag
     ),
   );
   expect(listed.toSorted()).toEqual([...inDocument, "GET /", "GET /staff", "GET /docs"].toSorted());
+});
+
+test("the benchmarks are those that can be run", () => {
+  const rows = tableOf(read("docs/development.md"), "name", "shows");
+  const names = Object.keys({ ...BENCHES, ...BY_NAME_ALONE }).filter((name) => !(name in QUOTA));
+  expect(rows.map(([name]) => plain(name).split(" ")[0]).toSorted()).toEqual(["quota", ...names].toSorted());
 });

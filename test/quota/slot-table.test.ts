@@ -56,7 +56,121 @@ function play(slots: number, script: readonly Call[]): number[] {
   return arrivals;
 }
 
+/** What each slot is known to have done, without any order. */
+interface Known {
+  lastArrivalAt: number;
+  takenAt: number | null;
+  assumed: boolean;
+}
+
+interface Step {
+  readonly kind: "wait" | "take" | "settle" | "put back";
+  readonly waitMs: number;
+  /** Which slot is settled or put back, in flight or not. */
+  readonly pick: number;
+  readonly graceMs: number;
+}
+
+const steps = fc.array(
+  fc.record<Step>({
+    kind: fc.constantFrom("wait", "take", "settle", "put back"),
+    waitMs: fc.integer({ min: 0, max: 600 }),
+    pick: fc.nat(),
+    graceMs: fc.constantFrom(0, 100, 300),
+  }),
+  { minLength: 20, maxLength: 60 },
+);
+
+const records = fc.array(
+  fc.record({
+    lastArrivalAt: fc.oneof(fc.constant(-Infinity), fc.integer({ min: -1500, max: 200 })),
+    assumed: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 6 },
+);
+
+const ascending = (values: number[]): number[] => values.sort((a, b) => (a === b ? 0 : a < b ? -1 : 1));
+
+/** Expects of a table what can be read from the slots one by one. */
+function expectSame(table: SlotTable, slots: readonly Known[], now: number): void {
+  const occupiedMs = occupiedMsOf(WINDOW_MS);
+  const resting = slots.filter(({ takenAt }) => takenAt === null).map(({ lastArrivalAt }) => lastArrivalAt);
+  const usable = ascending(resting.map((at) => Math.max(0, at + occupiedMs - now)));
+  expect(table.resting).toBe(resting.length);
+  expect([...slots, null].map((_, n) => table.usableInMs(n, now))).toEqual(
+    [...slots, null].map((_, n) => usable[n] ?? Infinity),
+  );
+  expect(slots.map((_, id) => table.inFlight(id))).toEqual(slots.map(({ takenAt }) => takenAt !== null));
+  expect(table.lastArrivals()).toEqual(
+    slots.map(({ lastArrivalAt, takenAt }) => (takenAt === null ? lastArrivalAt : Infinity)),
+  );
+  const takenAt = slots.flatMap((slot) => (slot.takenAt === null ? [] : [slot.takenAt]));
+  expect(table.inFlightForMs(now)).toEqual(ascending(takenAt).map((at) => now - at));
+  const all = slots.length - usable.filter((ms) => ms === 0).length;
+  expect(table.busy(now)).toEqual({ all, real: all - slots.filter(({ assumed }) => assumed).length });
+}
+
+function playBesideModel(
+  record: readonly { lastArrivalAt: number; assumed: boolean }[],
+  script: readonly Step[],
+): void {
+  const table = new SlotTable(record.length, WINDOW_MS);
+  table.restore(record);
+  const slots = record.map((slot): Known => ({ ...slot, takenAt: null }));
+  const rested = ({ lastArrivalAt }: Known): boolean => lastArrivalAt + occupiedMsOf(WINDOW_MS) <= now;
+  let now = 0;
+  for (const step of script) {
+    if (step.kind === "wait") now += step.waitMs;
+    // An assumed call counts as one until its slot has rested, whoever takes it then.
+    for (const slot of slots) slot.assumed &&= !rested(slot);
+    if (step.kind === "take") {
+      const free = slots.filter((slot) => slot.takenAt === null && rested(slot));
+      const id = table.take(now);
+      const taken = id === undefined ? undefined : slots[id];
+      expect(taken?.lastArrivalAt).toBe(ascending(free.map(({ lastArrivalAt }) => lastArrivalAt))[0]);
+      if (taken !== undefined) taken.takenAt = now;
+    } else if (step.kind !== "wait") {
+      const id = step.pick % slots.length;
+      const slot = slots[id];
+      if (slot === undefined) continue;
+      const lastArrivalAt =
+        step.kind === "settle" && slot.takenAt !== null ? now + step.graceMs : slot.lastArrivalAt;
+      expect(step.kind === "settle" ? table.settle(id, now + step.graceMs) : table.putBack(id)).toBe(
+        lastArrivalAt,
+      );
+      Object.assign(slot, { lastArrivalAt, takenAt: null });
+    }
+    expectSame(table, slots, now);
+  }
+}
+
 describe("the slot table", () => {
+  test("says of its slots what they say one by one, after any record and in any order of calls", () => {
+    fc.assert(fc.property(records, steps, playBesideModel), { numRuns: 200 });
+  });
+
+  test("keeps its order over thousands of calls, those of the first ones included", () => {
+    const table = new SlotTable(3, WINDOW_MS);
+    const turnMs = occupiedMsOf(WINDOW_MS);
+    const taken = Array.from({ length: 1_500 }, (_, turn) =>
+      [0, 1, 2].map((order) => {
+        const id = table.take(turn * turnMs + order);
+        table.settle(id ?? NaN, turn * turnMs + order);
+        return id;
+      }),
+    );
+    expect(new Set(taken.map((ids) => ids.join(" ")))).toEqual(new Set(["0 1 2"]));
+    expect(table.resting).toBe(3);
+  });
+
+  test("keeps a slot a thousandth longer than the window, and a call that was given up a sixth", () => {
+    expect([occupiedMsOf(60_000), occupiedMsOf(1_500), graceMsOf(60_000)]).toEqual([60_060, 1_502, 10_000]);
+  });
+
+  test("rejects a slot that it doesn't have, by its number", () => {
+    expect(() => new SlotTable(1, WINDOW_MS).inFlight(1)).toThrow(new RangeError("there is no slot 1"));
+  });
+
   test("never lets more calls arrive in any rolling window than it has slots, whenever they arrive", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), calls, (slots, script) => {

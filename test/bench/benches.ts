@@ -1,0 +1,41 @@
+/** The benchmarks by name. */
+import { benchBots } from "./bots.js";
+import { benchCompare } from "./compare.js";
+import { benchFleet } from "./fleet.js";
+import { benchFloods } from "./floods.js";
+import { benchHttp } from "./http.js";
+import { benchMemory } from "./memory.js";
+import { benchPages } from "./pages.js";
+import { benchReservations } from "./reservations.js";
+import { benchQuota } from "./quota.js";
+import { benchReplicas } from "./replicas.js";
+import { benchRegions } from "./regions.js";
+import { benchService } from "./service.js";
+import { benchStart } from "./start.js";
+import { benchTail } from "./tail.js";
+import { benchTruth, type TruthOptions } from "./truth.js";
+import { benchWaits } from "./waits.js";
+
+export interface Options extends TruthOptions {
+  readonly rounds?: number;
+  readonly seconds?: number;
+  readonly only?: string;
+}
+
+/** `quota` is all of these. */
+export const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
+export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  ...QUOTA,
+  waits: benchWaits,
+  reservations: benchReservations,
+  regions: benchRegions,
+  service: benchService,
+  http: benchHttp,
+  tail: benchTail,
+  start: benchStart,
+  memory: benchMemory,
+  floods: benchFloods,
+  pages: benchPages,
+};
+/** Run only if they are named: they take half an hour or more. */
+export const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };
