@@ -19,6 +19,11 @@ const MAX_FLUSH_MS = 2_000;
  * V8 lets them grow to several times the live heap: by 100 MB in a flood of new names.
  */
 const HEAP_GROWTH_PERCENT = 50;
+/**
+ * Connections that the kernel accepts while the service is busy; it caps this at `net.core.somaxconn`. With Node's 511, a flood of 1,500
+ * connections makes the kernel drop those of others, whose clients try again after a second.
+ */
+const LISTEN_BACKLOG = 4096;
 
 const result = readConfig(process.env, systemClock);
 if (result.ok) {
@@ -94,7 +99,7 @@ async function run(config: Config, log: Log): Promise<void> {
 function listen(server: Server, { port, host }: { port: number; host: string }): Promise<AddressInfo> {
   return new Promise((done, failed) => {
     server.once("error", failed);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: LISTEN_BACKLOG }, () => {
       const address = server.address();
       if (typeof address === "object" && address !== null) done(address);
       else failed(new Error("The server has no port."));

@@ -1,6 +1,6 @@
 /**
- * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. Every file is read when the
- * first is asked for, then held in memory and compressed once.
+ * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. The files are
+ * prepared when the first is requested, then held in memory and compressed once.
  */
 import { createHash } from "node:crypto";
 import type { IRouter } from "express";

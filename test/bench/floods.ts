@@ -75,8 +75,11 @@ interface Endured {
   readonly descriptors: number;
 }
 
-/** `only`: floods whose name contains it. */
-export async function benchFloods({ only = "" }: { readonly only?: string } = {}): Promise<void> {
+/** `only`: floods whose name contains it. Times are medians of the rounds, memory and descriptors the most of all. */
+export async function benchFloods({
+  only = "",
+  rounds = 3,
+}: { readonly only?: string; readonly rounds?: number } = {}): Promise<void> {
   const rows: string[][] = [];
   for (const flood of FLOODS.filter(({ name }) => name.includes(only))) {
     const servers: [string, () => Promise<Server>][] = [
@@ -87,15 +90,16 @@ export async function benchFloods({ only = "" }: { readonly only?: string } = {}
         ? [["no limit", () => startService()] as [string, () => Promise<Server>]]
         : []),
     ];
-    let bareMs = NaN;
-    for (const [who, start] of servers) {
-      const one = await endure(flood, start);
-      if (Number.isNaN(bareMs)) bareMs = one.silentMs;
+    const endured = servers.map((): Endured[] => []);
+    for (let round = 0; round < rounds; round += 1)
+      for (const [index, [, start]] of servers.entries()) endured[index]?.push(await endure(flood, start));
+    const typical = endured.map(typicalOf);
+    for (const [index, one] of typical.entries()) {
       const row = [
         flood.name,
-        who,
+        servers[index]?.[0] ?? "",
         figure(one.silentMs),
-        figure(one.silentMs / bareMs),
+        figure(one.silentMs / (typical[0]?.silentMs ?? NaN)),
         figure(one.silentLaterMs),
         figure(one.usualMs),
         figure(one.afterwardsMs),
@@ -125,6 +129,18 @@ export async function benchFloods({ only = "" }: { readonly only?: string } = {}
       rows,
     ),
   );
+}
+
+function typicalOf(rounds: readonly Endured[]): Endured {
+  const middle = (of: (one: Endured) => number): number => median(rounds.map(of));
+  return {
+    silentMs: middle(({ silentMs }) => silentMs),
+    silentLaterMs: middle(({ silentLaterMs }) => silentLaterMs),
+    usualMs: middle(({ usualMs }) => usualMs),
+    afterwardsMs: middle(({ afterwardsMs }) => afterwardsMs),
+    rssMb: Math.max(...rounds.map(({ rssMb }) => rssMb)),
+    descriptors: Math.max(...rounds.map(({ descriptors }) => descriptors)),
+  };
 }
 
 async function endure({ attack, seconds }: Flood, start: () => Promise<Server>): Promise<Endured> {

@@ -56,8 +56,10 @@ export class Connection {
     socket.on("error", () => socket.destroy());
     socket.on("timeout", () => socket.destroy());
     socket.on("drain", this.#resumeSoon);
-    // Answers that are ready in this turn of the event loop are written at its end.
-    socket.on("end", () => setImmediate(this.#clientEnded));
+    socket.on("end", () => {
+      // Answers that are ready in this turn of the event loop are written at its end.
+      if (this.#outstanding.length > 0) setImmediate(this.#clientEnded);
+    });
     socket.on("close", this.#closed);
   }
 

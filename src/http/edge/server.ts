@@ -8,7 +8,7 @@ import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
 import { createBurstQueue } from "./turns.js";
 
-const connections = new WeakMap<Duplex, Connection>();
+type OpenConnections = Map<Duplex, Connection>;
 
 interface OnConnection extends Arrived {
   readonly arrivedOn: Connection | undefined;
@@ -18,7 +18,7 @@ interface OnConnection extends Arrived {
  * Express changes the prototype of every request and response, after which V8 (Node 18 to 22) finds none of their properties fast
  * (nodejs/node#37457). Made by these classes they have Express's prototypes from birth, and Express changes nothing.
  */
-function bornAsExpress(app: Express) {
+function bornAsExpress(app: Express, connections: OpenConnections) {
   class Incoming extends IncomingMessage {
     declare readonly ip: string | undefined;
     declare arrivedOn: Connection | undefined;
@@ -59,9 +59,10 @@ export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
 }
 
 export function serve(app: Express, parts: ServerParts): Server {
+  const connections: OpenConnections = new Map();
   const server = createServer(
     {
-      ...bornAsExpress(app),
+      ...bornAsExpress(app, connections),
       headersTimeout: 10_000,
       requestTimeout: 20_000,
       connectionsCheckingInterval: 5_000,
@@ -94,7 +95,6 @@ export function serve(app: Express, parts: ServerParts): Server {
     });
   }
 
-  const open = new Set<Socket>();
   const rules: ConnectionRules = {
     ...parts,
     parseOn(socket, rest) {
@@ -108,16 +108,15 @@ export function serve(app: Express, parts: ServerParts): Server {
   server.on("connection", (socket) => {
     if (connections.has(socket)) return;
     connections.set(socket, new Connection(socket, rules));
+    socket.once("close", () => connections.delete(socket));
     burst.accepted();
-    open.add(socket);
-    socket.once("close", () => open.delete(socket));
   });
   server.on("upgrade", (request: Arrived, socket, rest) => {
     connections.get(socket)?.hold(request, rest);
   });
   // Node's own knows nothing of those that it has let go.
   server.closeAllConnections = () => {
-    for (const socket of open) socket.destroy();
+    for (const socket of connections.keys()) socket.destroy();
   };
   server.on("checkContinue", (request, response) => {
     // Or Node would end the connection behind an answer that comes without the invitation, though the body is read either way.

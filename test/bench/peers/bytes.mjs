@@ -5,8 +5,13 @@ import { createServer } from "node:http";
 const { headers, body } = JSON.parse(readFileSync(process.env.BYTES, "utf8"));
 const bytes = Buffer.from(body, "latin1");
 
-// As the service has them, so that slow clients are dropped at the same time.
-const timeouts = { headersTimeout: 10_000, requestTimeout: 20_000, connectionsCheckingInterval: 5_000 };
+// As the service has them, so that slow and idle clients are dropped at the same time.
+const timeouts = {
+  headersTimeout: 10_000,
+  requestTimeout: 20_000,
+  connectionsCheckingInterval: 5_000,
+  keepAliveTimeout: 65_000,
+};
 
 createServer(timeouts, (_, response) => {
   response.writeHead(200, headers).end(bytes);

@@ -1,0 +1,18 @@
+/** The tests that play a mutant: those of the mutated modules that run in one process, without waiting. */
+import config from "../../jest.config.js";
+
+const TESTS = [
+  "cache/{cache,facts,unknown}",
+  "quota/{admission,fairness,priority,queue,reservations,scheduler,slot-table,waits}",
+  "retail/*",
+  "storefront/*",
+  "truth/stories",
+];
+
+const { testSequencer: _, ...rest } = config;
+
+export default {
+  ...rest,
+  rootDir: "../..",
+  testMatch: TESTS.map((tests) => `<rootDir>/test/${tests}.test.ts`),
+};
