@@ -6,9 +6,9 @@ import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchPages } from "./pages.js";
+import { benchPair } from "./pair.js";
 import { benchReservations } from "./reservations.js";
 import { benchQuota } from "./quota.js";
-import { benchReplicas } from "./replicas.js";
 import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
@@ -23,7 +23,7 @@ export interface Options extends TruthOptions {
 }
 
 /** `quota` is all of these. */
-export const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots, replicas: benchReplicas };
+export const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots };
 export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
   waits: benchWaits,
@@ -36,6 +36,7 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   memory: benchMemory,
   floods: benchFloods,
   pages: benchPages,
+  pair: benchPair,
 };
 /** Run only if they are named: they take half an hour or more. */
 export const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import type { Core } from "./cores.js";
 import { nginxProgram, startNginx } from "./nginx.js";
 import { freePort, type Question, Server, temporaryFolder } from "./server.js";
 
@@ -38,14 +39,17 @@ export function installPeers(): void {
 
 export async function startPeer(
   file: string,
-  { env = {}, core = "server" }: { env?: Readonly<Record<string, string>>; core?: "server" | "load" } = {},
+  { env = {}, core = "server" }: { env?: Readonly<Record<string, string>>; core?: Core } = {},
 ): Promise<Server> {
   const command = [process.execPath, `${PEERS}/${file}`];
   return new Server({ command, port: await freePort(), env, core });
 }
 
 /** The service with its embedded sandbox, no client limited unless `env` says so. */
-export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Server> {
+export async function startService(
+  env: Readonly<Record<string, string>> = {},
+  core: Core = "server",
+): Promise<Server> {
   return new Server({
     command: [process.execPath, "dist/main.js"],
     port: await freePort(),
@@ -55,6 +59,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
       STATE_DIR: temporaryFolder(),
       ...env,
     },
+    core,
   });
 }
 

@@ -5,9 +5,11 @@ const [serverCore, loadCore] = allowedCores();
 const CORES =
   serverCore === undefined || loadCore === undefined ? null : { server: serverCore, load: loadCore };
 
-/** The command that runs `command` on the core of its side; the process id stays its own. */
-export function pinned(side: "server" | "load", command: readonly string[]): readonly string[] {
-  return CORES ? ["taskset", "-c", String(CORES[side]), ...command] : command;
+export type Core = "server" | "load" | "any";
+
+/** The command that runs `command` on this core; the process id stays its own. */
+export function pinned(side: Core, command: readonly string[]): readonly string[] {
+  return CORES && side !== "any" ? ["taskset", "-c", String(CORES[side]), ...command] : command;
 }
 
 export function coresInWords(): string {

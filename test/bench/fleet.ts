@@ -1,16 +1,16 @@
 /**
- * `npm run bench -- fleet [--rounds N]`: four processes of the service over one real Redis, each behind a network of its own, asked for more
- * new names than there is budget, through N faults (300) in a random order and two at a time; counted strictly at the sandbox.
+ * `npm run bench -- fleet [--rounds N]`: four processes of the service over a real Redis, asked for more new names than there is budget,
+ * through N faults (300) in a random order and two at a time; counted strictly at the sandbox. Four such fleets run side by side: one is
+ * asked directly, two behind nginx, one has its Redis behind Sentinel.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { rmSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
-import { freePort, type RedisServer, startRedis } from "../support/redis-server.js";
+import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
+import { ask, Replica } from "./fleet-replica.js";
+import { type Faults, oneRedis, redisBehindSentinel, type SharedRedis } from "./fleet-redis.js";
 import { median, table } from "./table.js";
 
 const LIMIT = 60;
@@ -25,125 +25,6 @@ const LOAD = 0.5;
 /** Visitors who follow what they are told give up after so many times. */
 const MOST_TRIES = 3;
 const KNOWN_NAME = "google.af";
-const LONG_AFTER_MS = 5000;
-
-interface Answer {
-  /** 0: there was none. */
-  readonly status: number;
-  readonly tookMs: number;
-  /** Of a refusal: when to come back. */
-  readonly retryAfterMs: number;
-}
-
-/** One process and its connection to Redis; started again it takes its old port. */
-class Replica {
-  readonly proxy: LinkProxy;
-  readonly #port: number;
-  readonly #env: Readonly<Record<string, string>>;
-  readonly #agent = new Agent({ keepAlive: true });
-  #child: ChildProcess | null = null;
-  /** Whether it should answer. */
-  isThere = false;
-
-  private constructor(sandbox: Sandbox, proxy: LinkProxy, port: number) {
-    const { key, secret } = sandbox.credential();
-    this.proxy = proxy;
-    this.#port = port;
-    this.#env = {
-      PORT: String(port),
-      HOST: "127.0.0.1",
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
-      UPSTREAM_RATE_LIMIT: String(LIMIT),
-      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
-      UPSTREAM_TIMEOUT_MS: "500",
-      QUOTA_MAX_WAIT_MS: "1000",
-      REDIS_URL: proxy.url,
-      REPLICAS_MAX: String(REPLICAS),
-      STATE_DIR: join(tmpdir(), "bench-unused"),
-      CLIENT_RATE_PER_MINUTE: "1000000",
-      CLIENT_COLD_PER_MINUTE: "1000000",
-      TRUST_PROXY_HOPS: "1",
-      LOG_LEVEL: "error",
-    };
-  }
-
-  static async start(sandbox: Sandbox, redis: RedisServer): Promise<Replica> {
-    const replica = new Replica(sandbox, await startLinkProxy(redis), await freePort());
-    await replica.start();
-    return replica;
-  }
-
-  async start(): Promise<void> {
-    const child = spawn(process.execPath, ["dist/main.js"], { stdio: "ignore", env: this.#env });
-    this.#child = child;
-    process.once("exit", () => child.kill("SIGKILL"));
-    while ((await this.ask("/livez")).status !== 200) {
-      if (child.exitCode !== null) throw new Error("a replica has ended");
-      await sleep(20);
-    }
-    this.isThere = true;
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = null;
-    this.isThere = false;
-    if (child === null) return;
-    const gone = new Promise((done) => child.once("exit", done));
-    child.kill("SIGKILL");
-    await gone;
-  }
-
-  stop(): void {
-    this.isThere = false;
-    this.#child?.kill("SIGSTOP");
-  }
-
-  wake(): void {
-    this.#child?.kill("SIGCONT");
-    this.isThere = this.#child !== null;
-  }
-
-  ask(path: string, from = "10.0.0.1"): Promise<Answer> {
-    const began = performance.now();
-    return new Promise((done) => {
-      const end = (status: number, retryAfterMs = NaN): void => {
-        done({ status, tookMs: performance.now() - began, retryAfterMs });
-      };
-      const asked = request(
-        {
-          host: "127.0.0.1",
-          port: this.#port,
-          path,
-          agent: this.#agent,
-          headers: { "x-forwarded-for": from },
-        },
-        (response) => {
-          response.resume().once("end", () => {
-            end(response.statusCode ?? 0, 1000 * Number(response.headers["retry-after"]));
-          });
-          response.once("error", () => {
-            end(0);
-          });
-        },
-      );
-      asked.setTimeout(LONG_AFTER_MS, () => asked.destroy());
-      asked.once("error", () => {
-        end(0);
-      });
-      asked.end();
-    });
-  }
-
-  async close(): Promise<void> {
-    this.wake();
-    await this.kill();
-    await this.proxy.close();
-    this.#agent.destroy();
-  }
-}
 
 /** A fault as it was seen. */
 export interface FaultSeen {
@@ -169,20 +50,51 @@ export interface FleetFaultsSettings {
   readonly random?: () => number;
   /** Only these, by name. */
   readonly only?: (fault: string) => boolean;
+  /** By default one, each replica behind a network of its own. */
+  readonly startRedis?: () => Promise<SharedRedis>;
+  /** How nginx shares new names out; by default visitors ask the replicas directly. */
+  readonly behindNginx?: Balance;
 }
 
 export const FLEET_BUDGET = BUDGET;
 
 /** Plays the faults one after another and returns what the sandbox has counted. */
 export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise<FleetSeen> {
-  const { random = Math.random, only = () => true } = settings;
+  const { random = Math.random, only = () => true, startRedis = oneRedis, behindNginx } = settings;
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
     latency: { jitterMs: 0.01 * WINDOW_MS },
   });
+  const { key, secret } = sandbox.credential();
   const redis = await startRedis();
-  const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => Replica.start(sandbox, redis)));
+  const startReplica = async (): Promise<Replica> =>
+    Replica.start({
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY: key,
+      UPSTREAM_SERVICE_SECRET: secret,
+      UPSTREAM_RATE_LIMIT: String(LIMIT),
+      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
+      UPSTREAM_TIMEOUT_MS: "500",
+      QUOTA_MAX_WAIT_MS: "1000",
+      REDIS_URL: await redis.urlForReplica(),
+      REPLICAS_MAX: String(REPLICAS),
+      STATE_DIR: join(tmpdir(), "bench-unused"),
+      CLIENT_RATE_PER_MINUTE: "1000000",
+      CLIENT_COLD_PER_MINUTE: "1000000",
+      TRUST_PROXY_HOPS: behindNginx === undefined ? "1" : "2",
+      LOG_LEVEL: "error",
+    });
+  const replicas = await Promise.all(Array.from({ length: REPLICAS }, startReplica));
+  const nginx =
+    behindNginx === undefined
+      ? null
+      : await startNginx(
+          nginxProgram ?? "nginx",
+          replicas.map(({ port }) => port),
+          behindNginx,
+        );
+  const front = nginx === null ? null : { port: nginx.port, agent: new Agent({ keepAlive: true }) };
   const over = new AbortController();
   const windows = (count: number): Promise<void> => sleep(count * WINDOW_MS);
   const some = (from: number, to: number): Promise<void> => windows(from + random() * (to - from));
@@ -200,7 +112,9 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     const from = `10.${asked >> 16}.${(asked >> 8) & 255}.${asked & 255}`;
     const path = `/v1/availability?domain=fleet-${asked}.af`;
     for (let tries = 0; tries < MOST_TRIES && !over.signal.aborted; tries += 1) {
-      const { status, retryAfterMs } = await replica.ask(path, from);
+      const { status, retryAfterMs } = await (front === null
+        ? replica.ask(path, from)
+        : ask(front, path, from));
       if (status !== 503 || Number.isNaN(retryAfterMs)) return;
       await sleep(retryAfterMs);
     }
@@ -233,7 +147,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     return (accepted() - before) / ((BUDGET * (performance.now() - began)) / WINDOW_MS);
   }
 
-  const all: Readonly<Record<string, () => Promise<void>>> = {
+  const all: Faults = {
     "a replica is killed and started": async () => {
       const replica = anyReplica();
       await replica.kill();
@@ -246,57 +160,15 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       await some(1.1, 2);
       replica.wake();
     },
-    "a replica is cut off from Redis": async () => {
-      const { proxy } = anyReplica();
-      proxy.cut();
-      await some(0.3, 2.5);
-      proxy.heal();
-    },
-    "connections are reset every 150 ms": async () => {
-      for (const { proxy } of replicas) proxy.resetAfter(150);
-      await some(1, 2);
-      for (const { proxy } of replicas) proxy.resetAfter(null);
-    },
-    "100 ms to Redis and back": async () => {
-      for (const { proxy } of replicas) proxy.roundTrip(100);
-      await some(2, 4);
-      for (const { proxy } of replicas) proxy.roundTrip(0);
-    },
-    "Redis is read-only": async () => {
-      await redis.command("REPLICAOF", "127.0.0.1", "1");
-      await some(0.5, 2);
-      await redis.command("REPLICAOF", "NO", "ONE");
-    },
-    "Redis is out of memory": async () => {
-      await redis.command("CONFIG", "SET", "maxmemory", "1");
-      await some(0.5, 2);
-      await redis.command("CONFIG", "SET", "maxmemory", "0");
-    },
-    "Redis hangs": async () => {
-      redis.hang();
-      await some(0.3, 2);
-      redis.wake();
-    },
-    "Redis is killed and started empty": async () => {
-      await redis.kill();
-      rmSync(join(redis.folder, "dump.rdb"), { force: true });
-      await some(0, 1.5);
-      await redis.start();
-    },
-    "Redis is started with an old snapshot": async () => {
-      await redis.command("SAVE");
-      await some(0.2, 1.5);
-      await redis.kill();
-      await redis.start();
-    },
     "a fifth replica comes and is killed": async () => {
-      const fifth = await Replica.start(sandbox, redis);
+      const fifth = await startReplica();
       for (let n = 0; n < 10; n += 1) {
         void fifth.ask(`/v1/availability?domain=fifth-${(asked += 1)}.af`);
         await some(0.1, 0.2);
       }
       await fifth.close();
     },
+    ...redis.faults(some, random),
   };
   const names = Object.keys(all).filter(only);
   const twoAtOnce = names.length > 1 && only("two at once");
@@ -309,7 +181,8 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     .map((name) => ({ name, order: random() }))
     .sort((a, b) => a.order - b.order);
   async function play(name: string): Promise<void> {
-    const pair = TOGETHER[Math.floor(random() * TOGETHER.length)] ?? [];
+    const pairs = TOGETHER.filter((pair) => pair.every((each) => each in all));
+    const pair = pairs[Math.floor(random() * pairs.length)] ?? [];
     const together = name === "two at once" ? pair : [name];
     await Promise.all(together.map(async (each) => all[each]?.()));
   }
@@ -332,8 +205,9 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   }
   over.abort();
   await Promise.all(floods);
-  const { key } = sandbox.credential();
   const seen = sandbox.stats().credentials.find((one) => one.key === key);
+  front?.agent.destroy();
+  await nginx?.close();
   await Promise.all(replicas.map((replica) => replica.close()));
   await redis.close();
   await sandbox.close();
@@ -357,17 +231,33 @@ const TOGETHER: readonly (readonly [string, string])[] = [
   ["100 ms to Redis and back", "a replica is killed and started"],
   ["a fifth replica comes and is killed", "a replica is cut off from Redis"],
   ["a fifth replica comes and is killed", "Redis is read-only"],
+  ["a replica is killed and started", "the master is killed, and comes back after the failover"],
+  ["a replica is stopped past a window", "the master hangs, and wakes after the failover"],
 ];
 
 const quantile = (values: readonly number[], part: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * part)] ?? NaN;
 
-/** Prints the table. */
+const FLEETS: readonly { readonly name: string; readonly settings: Omit<FleetFaultsSettings, "faults"> }[] = [
+  { name: "asked directly", settings: {} },
+  { name: "behind nginx, round robin", settings: { behindNginx: "round robin" } },
+  { name: "behind nginx, least connections", settings: { behindNginx: "least connections" } },
+  { name: "Redis behind Sentinel", settings: { startRedis: redisBehindSentinel } },
+];
+
+/** Prints a table for each fleet. */
 export async function benchFleet({ rounds = FAULTS }: { readonly rounds?: number } = {}): Promise<void> {
-  const seen = await fleetThroughFaults({ faults: rounds });
+  await Promise.all(
+    FLEETS.map(async ({ name, settings }) => {
+      print(name, await fleetThroughFaults({ faults: Math.ceil(rounds / FLEETS.length), ...settings }));
+    }),
+  );
+}
+
+function print(fleet: string, seen: FleetSeen): void {
   const names = [...new Set(seen.faults.map(({ fault }) => fault))].sort();
   console.log(
-    `\n${REPLICAS} replicas over one Redis through ${seen.faults.length} faults (window ${WINDOW_MS} ms, budget ${BUDGET} of ${LIMIT}, visitors for ${REPLICAS * LOAD} times the budget)`,
+    `\n${REPLICAS} replicas, ${fleet}, through ${seen.faults.length} faults (window ${WINDOW_MS} ms, budget ${BUDGET} of ${LIMIT}, visitors for ${REPLICAS * LOAD} times the budget)`,
   );
   console.log(
     `worst window over all of it: ${seen.largestWindow} of ${BUDGET}; rejections: ${seen.rejections}; use without faults: ${seen.calmUse.toFixed(2)}`,

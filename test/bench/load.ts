@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { pinned } from "./cores.js";
+import { type Core, pinned } from "./cores.js";
 import { type Question, temporaryFolder } from "./server.js";
 
 export const CONNECTIONS = 50;
@@ -33,9 +33,14 @@ let asked = 0;
  * Where path or header has `{n}` or `{address}`, one of the two and once, each request has another number or IPv4 address; they go on
  * where the last load ended.
  */
-export async function load(port: number, question: Question, seconds: number): Promise<LoadReport> {
+export async function load(
+  port: number,
+  question: Question,
+  seconds: number,
+  core: Core = "load",
+): Promise<LoadReport> {
   const command = generator === "wrk" ? wrk(port, question, seconds) : autocannon(port, question, seconds);
-  const [program = "", ...args] = pinned("load", command);
+  const [program = "", ...args] = pinned(core, command);
   const { stdout } = await run(program, args);
   const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
   asked = (asked + report.requests + CONNECTIONS) % MILLION;

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { pinned } from "./cores.js";
+import { type Core, pinned } from "./cores.js";
 
 const START_WITHIN_MS = 30_000;
 /** What Linux has shown to programs since 2.6, whatever its own clock. */
@@ -37,7 +37,7 @@ export interface ServerSettings {
   readonly env?: Readonly<Record<string, string>>;
   /** Its work is done by processes that it forks and whose titles have these words. */
   readonly workers?: string;
-  readonly core?: "server" | "load";
+  readonly core?: Core;
 }
 
 /** What is left in it is removed when the benchmark ends. */
@@ -164,7 +164,8 @@ export class Server {
   }
 }
 
-function usageOf(pid: string): Usage {
+/** Of one process, with all threads, since it started. */
+export function usageOf(pid: string): Usage {
   if (!existsSync("/proc/self/stat")) return usageByPs(pid);
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // The name of the program, in brackets, may hold anything; utime and stime are the 12th and 13th field behind it.

@@ -1,13 +1,10 @@
 /** Redis behind real Sentinels, through a failover; and what is no Redis that can be used. */
 import { afterEach, expect, test } from "@jest/globals";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { systemClock } from "../../src/clock.js";
 import { connectRedis, type RedisLink } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
+import { type Sentinel, startSentinel } from "../support/sentinel.js";
 import { recordingLog, spawnService, until } from "../support/service.js";
 
 const PASSWORD = "correct horse";
@@ -23,39 +20,10 @@ async function redisOn(port: number, ...args: readonly string[]): Promise<RedisS
   return server;
 }
 
-/** A sentinel that finds a Redis gone after 300 ms, and decides alone. */
-async function startSentinel(redisPort: number, password: string | null): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "sentinel-"));
-  const port = await freePort();
-  const file = join(folder, "sentinel.conf");
-  const auth =
-    password === null ? [] : [`sentinel auth-pass main "${password}"`, `requirepass "${password}"`];
-  writeFileSync(
-    file,
-    [
-      `port ${port}`,
-      "bind 127.0.0.1",
-      `dir ${folder}`,
-      `sentinel monitor main 127.0.0.1 ${redisPort} 1`,
-      "sentinel down-after-milliseconds main 300",
-      "sentinel failover-timeout main 2000",
-      ...auth,
-    ].join("\n"),
-  );
-  const child: ChildProcess = spawn("redis-server", [file, "--sentinel"], { stdio: "ignore" });
-  const ended = new Promise((done) => child.once("exit", done));
-  closers.push(async () => {
-    child.kill("SIGKILL");
-    await ended;
-    rmSync(folder, { recursive: true, force: true });
-  });
-  return port;
-}
-
-/** What the server on this port says. */
-function says(port: number, password: string | null, ...words: readonly string[]): string {
-  const auth = password === null ? [] : ["-a", password, "--no-auth-warning"];
-  return spawnSync("redis-cli", ["-p", String(port), ...auth, ...words], { encoding: "utf8" }).stdout;
+async function sentinelOf(redisPort: number, password: string | null): Promise<Sentinel> {
+  const sentinel = await startSentinel(redisPort, password);
+  closers.push(() => sentinel.close());
+  return sentinel;
 }
 
 function connect(url: string): { link: RedisLink; log: string[] } {
@@ -78,9 +46,9 @@ describeWithRedis("Redis behind Sentinel", () => {
       const [first, second, silent] = [await freePort(), await freePort(), await freePort()];
       const master = await redisOn(first, ...auth);
       await redisOn(second, ...auth, "--replicaof", "127.0.0.1", String(first));
-      const sentinel = await startSentinel(first, password);
+      const sentinel = await sentinelOf(first, password);
       const user = password === null ? "" : `:${encodeURIComponent(password)}@`;
-      const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel}/main`);
+      const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel.port}/main`);
       await until(() => link.reachable(), "the connection");
       await link.set("k", "before", 60_000);
       const heard: string[] = [];
@@ -90,10 +58,7 @@ describeWithRedis("Redis behind Sentinel", () => {
         () => heard.push("gap"),
       );
       await until(() => heard.length === 1, "the subscription");
-      await until(
-        () => /runid\n[0-9a-f]{40}/.test(says(sentinel, password, "SENTINEL", "REPLICAS", "main")),
-        "the sentinel knows of it",
-      );
+      await until(() => sentinel.hasReplica(), "the sentinel knows of it");
 
       await master.kill();
       await until(() => !link.reachable(), "the loss");
@@ -117,8 +82,8 @@ describeWithRedis("Redis behind Sentinel", () => {
   test("says that a Sentinel itself isn't a Redis", async () => {
     const port = await freePort();
     await redisOn(port);
-    const sentinel = await startSentinel(port, null);
-    const { link } = connect(`redis://127.0.0.1:${sentinel}`);
+    const sentinel = await sentinelOf(port, null);
+    const { link } = connect(`redis://127.0.0.1:${sentinel.port}`);
     await expect(link.firstContact(10_000)).rejects.toThrow("REDIS_URL: is a Sentinel");
   });
 });

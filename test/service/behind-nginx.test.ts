@@ -34,7 +34,7 @@ withNginx("behind nginx", () => {
     service.server.on("request", ({ url = "" }) => {
       urls.push(url);
     });
-    nginx = await startNginx(nginxProgram ?? "", service.port);
+    nginx = await startNginx(nginxProgram ?? "", [service.port]);
   });
   afterAll(async () => {
     await nginx.close();

@@ -1,9 +1,9 @@
-/** nginx as operators put it in front: one worker, HTTP/1.1 to the service over connections that it keeps. */
+/** nginx as operators put it in front: one worker, HTTP/1.1 to the replicas of the service over connections that it keeps. */
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { exchange, get } from "./raw.js";
+import { freePort } from "./redis-server.js";
 import { temporaryFolder } from "./service.js";
 
 /** Where packages put it, though the path of an ordinary user does not lead there. */
@@ -18,13 +18,20 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-export async function startNginx(program: string, servicePort: number): Promise<Proxy> {
+/** In turn, or to the replica with the fewest requests under way. */
+export type Balance = "round robin" | "least connections";
+
+export async function startNginx(
+  program: string,
+  servicePorts: readonly number[],
+  balance: Balance = "round robin",
+): Promise<Proxy> {
   const folder = temporaryFolder();
   // Started by root it works as another user.
   chmodSync(folder.path, 0o755);
   const port = await freePort();
   const file = join(folder.path, "nginx.conf");
-  writeFileSync(file, configuration(folder.path, port, servicePort));
+  writeFileSync(file, configuration(folder.path, port, servicePorts, balance));
   const child = spawn(program, ["-p", folder.path, "-c", file], { stdio: "ignore" });
   const gone = new Promise<void>((done) => {
     child.once("exit", () => {
@@ -48,18 +55,12 @@ export async function startNginx(program: string, servicePort: number): Promise<
   throw new Error("nginx does not answer");
 }
 
-function freePort(): Promise<number> {
-  return new Promise((done) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        done(typeof address === "object" && address !== null ? address.port : 0);
-      });
-    });
-  });
-}
-
-function configuration(folder: string, port: number, servicePort: number): string {
+function configuration(
+  folder: string,
+  port: number,
+  servicePorts: readonly number[],
+  balance: Balance,
+): string {
   return `
 daemon off;
 worker_processes 1;
@@ -75,7 +76,8 @@ http {
   scgi_temp_path ${folder}/scgi;
   keepalive_requests 1000000;
   upstream service {
-    server 127.0.0.1:${servicePort};
+    ${balance === "least connections" ? "least_conn;" : ""}
+    ${servicePorts.map((servicePort) => `server 127.0.0.1:${servicePort};`).join("\n    ")}
     keepalive 2;
     keepalive_requests 1000000;
   }

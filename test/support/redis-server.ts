@@ -8,6 +8,8 @@ import { join } from "node:path";
 export interface RedisServer {
   /** For REDIS_URL. */
   readonly url: string;
+  /** Of its process; 0 while it isn't running. */
+  pid(): number;
   /** The folder that it works in. */
   readonly folder: string;
   /** Resolves when it answers; what it held is gone unless it was saved. */
@@ -98,6 +100,7 @@ export async function startRedis(...args: readonly string[]): Promise<RedisServe
   await start();
   return {
     url: `unix://${path}`,
+    pid: () => child?.pid ?? 0,
     folder,
     start,
     kill,

@@ -23,6 +23,10 @@ export interface ConnectionRules {
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
   /** Parses the bytes already read, and then the socket. */
   readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
+  /** Runs the function after every request that has already arrived was handed on. */
+  readonly inOrder: (act: () => void) => void;
+  /** Called once the connection is closed. */
+  readonly closed: (socket: Socket) => void;
   /** Renders the complete answer to bytes that aren't an HTTP request. */
   readonly unreadable: (problem: ServiceError) => string;
 }
@@ -110,7 +114,9 @@ export class Connection {
       const { request, response } = unfinished;
       // Its client limit may still refuse the request in this turn.
       setImmediate(() => {
-        if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
+        this.#rules.inOrder(() => {
+          if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
+        });
       });
       this.#endWith(() => this.#socket.end());
     }
@@ -183,6 +189,7 @@ export class Connection {
   /** Node reports the close only to the answer being written, not to those queued behind it. */
   readonly #closed = (): void => {
     this.#rest = null;
+    this.#rules.closed(this.#socket);
     for (const response of this.#outstanding.splice(0)) if (response.socket === null) abandon(response);
   };
 }

@@ -6,7 +6,10 @@ import type { Express } from "express";
 import { ServiceError } from "../../errors.js";
 import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
-import { createBurstQueue } from "./turns.js";
+import { createBurstQueue, inTurns } from "./turns.js";
+
+/** Clients per turn of the event loop that are refused because their request is late. */
+const MAX_LATE_PER_TURN = 4;
 
 type OpenConnections = Map<Duplex, Connection>;
 
@@ -49,7 +52,7 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-export interface ServerParts extends Omit<ConnectionRules, "parseOn"> {
+export interface ServerParts extends Omit<ConnectionRules, "parseOn" | "closed" | "inOrder"> {
   /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
   /** Called for a request that may have to wait for a burst to end. Returns what to call if its client leaves first. */
@@ -79,12 +82,12 @@ export function serve(app: Express, parts: ServerParts): Server {
   Object.assign(server, { httpAllowHalfOpen: true });
 
   const burst = createBurstQueue();
+  const refuseInTurn = inTurns(MAX_LATE_PER_TURN);
 
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     if (parts.isAnswered(request, response)) return;
-    // A request with a body isn't deferred, because nobody would read the body in the meantime.
-    if (parts.isUrgent(request) || hasBody(request)) {
+    if (parts.isUrgent(request)) {
       app(request, response);
       return;
     }
@@ -97,6 +100,8 @@ export function serve(app: Express, parts: ServerParts): Server {
 
   const rules: ConnectionRules = {
     ...parts,
+    inOrder: burst.run,
+    closed: (socket) => connections.delete(socket),
     parseOn(socket, rest) {
       // Node adds its own once more and has not removed them.
       socket.removeAllListeners("pause").removeAllListeners("resume");
@@ -108,7 +113,6 @@ export function serve(app: Express, parts: ServerParts): Server {
   server.on("connection", (socket) => {
     if (connections.has(socket)) return;
     connections.set(socket, new Connection(socket, rules));
-    socket.once("close", () => connections.delete(socket));
     burst.accepted();
   });
   server.on("upgrade", (request: Arrived, socket, rest) => {
@@ -138,6 +142,11 @@ export function serve(app: Express, parts: ServerParts): Server {
       socket.destroy();
     } else if (error.code === "HPE_INVALID_EOF_STATE") {
       connection.cutOff(problemOf(error));
+    } else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") {
+      // Node finds everyone who is late at once, which may be hundreds.
+      refuseInTurn(() => {
+        connection.refuse(problemOf(error));
+      });
     } else {
       connection.refuse(problemOf(error));
     }

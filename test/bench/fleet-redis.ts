@@ -1,0 +1,126 @@
+/** The Redis of a fleet, and what can happen to it and to the network in front of it. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
+import { freePort, type RedisServer, startRedis } from "../support/redis-server.js";
+import { startSentinel } from "../support/sentinel.js";
+
+/** Waits for a random time between these, in windows. */
+export type Some = (from: number, to: number) => Promise<void>;
+
+export type Faults = Readonly<Record<string, () => Promise<void>>>;
+
+export interface SharedRedis {
+  /** REDIS_URL for one more replica. */
+  urlForReplica(): Promise<string>;
+  faults(some: Some, random: () => number): Faults;
+  close(): Promise<void>;
+}
+
+/** One server; each replica reaches it over a network of its own. */
+export async function oneRedis(): Promise<SharedRedis> {
+  const redis = await startRedis();
+  const links: LinkProxy[] = [];
+  return {
+    async urlForReplica() {
+      const link = await startLinkProxy(redis);
+      links.push(link);
+      return link.url;
+    },
+    faults: (some, random) => ({
+      "a replica is cut off from Redis": async () => {
+        const link = links[Math.floor(random() * links.length)];
+        link?.cut();
+        await some(0.3, 2.5);
+        link?.heal();
+      },
+      "connections are reset every 150 ms": async () => {
+        for (const link of links) link.resetAfter(150);
+        await some(1, 2);
+        for (const link of links) link.resetAfter(null);
+      },
+      "100 ms to Redis and back": async () => {
+        for (const link of links) link.roundTrip(100);
+        await some(2, 4);
+        for (const link of links) link.roundTrip(0);
+      },
+      "Redis is read-only": async () => {
+        await redis.command("REPLICAOF", "127.0.0.1", "1");
+        await some(0.5, 2);
+        await redis.command("REPLICAOF", "NO", "ONE");
+      },
+      "Redis is out of memory": async () => {
+        await redis.command("CONFIG", "SET", "maxmemory", "1");
+        await some(0.5, 2);
+        await redis.command("CONFIG", "SET", "maxmemory", "0");
+      },
+      "Redis hangs": async () => {
+        redis.hang();
+        await some(0.3, 2);
+        redis.wake();
+      },
+      "Redis is killed and started empty": async () => {
+        await redis.kill();
+        rmSync(join(redis.folder, "dump.rdb"), { force: true });
+        await some(0, 1.5);
+        await redis.start();
+      },
+      "Redis is started with an old snapshot": async () => {
+        await redis.command("SAVE");
+        await some(0.2, 1.5);
+        await redis.kill();
+        await redis.start();
+      },
+    }),
+    async close() {
+      await Promise.all(links.map((link) => link.close()));
+      await redis.close();
+    },
+  };
+}
+
+/** A master and its replica behind Sentinel, which each replica of the service asks for the master. */
+export async function redisBehindSentinel(): Promise<SharedRedis> {
+  const ports = [await freePort(), await freePort()] as const;
+  const on = (port: number, ...more: readonly string[]): Promise<RedisServer> =>
+    startRedis("--port", String(port), "--bind", "127.0.0.1", ...more);
+  const servers = new Map([
+    [ports[0], await on(ports[0])],
+    [ports[1], await on(ports[1], "--replicaof", "127.0.0.1", String(ports[0]))],
+  ]);
+  const sentinel = await startSentinel(ports[0]);
+  const master = (): RedisServer => {
+    const server = servers.get(sentinel.master());
+    if (server === undefined) throw new Error("Sentinel names no master");
+    return server;
+  };
+  async function until(what: () => boolean): Promise<void> {
+    while (!what()) await new Promise((later) => setTimeout(later, 50));
+  }
+  await until(() => sentinel.hasReplica());
+  return {
+    urlForReplica: () => Promise.resolve(`redis+sentinel://127.0.0.1:${sentinel.port}/main`),
+    faults: (some) => ({
+      "the master is killed, and comes back after the failover": async () => {
+        const old = master();
+        await old.kill();
+        await until(() => master() !== old);
+        await some(0.2, 1.5);
+        await old.start();
+        await until(() => sentinel.hasReplica());
+      },
+      "the master hangs, and wakes after the failover": async () => {
+        const old = master();
+        old.hang();
+        await until(() => master() !== old);
+        await some(0.2, 1.5);
+        old.wake();
+        await until(() => sentinel.hasReplica());
+      },
+    }),
+    async close() {
+      await sentinel.close();
+      await Promise.all([...servers.values()].map((server) => server.close()));
+    },
+  };
+}

@@ -1,0 +1,107 @@
+/** A process of the service as benchmarks kill, stop and ask it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../support/redis-server.js";
+
+const LONG_AFTER_MS = 5000;
+
+export interface Answer {
+  /** 0: there was none. */
+  readonly status: number;
+  readonly tookMs: number;
+  /** Of a refusal: when to come back. */
+  readonly retryAfterMs: number;
+}
+
+/** One process of the service; started again it takes its old port. */
+export class Replica {
+  readonly port: number;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #agent = new Agent({ keepAlive: true });
+  #child: ChildProcess | null = null;
+  /** Whether it should answer. */
+  isThere = false;
+
+  private constructor(port: number, env: Readonly<Record<string, string>>) {
+    this.port = port;
+    this.#env = { HOST: "127.0.0.1", PORT: String(port), ...env };
+  }
+
+  static async start(env: Readonly<Record<string, string>>): Promise<Replica> {
+    const replica = new Replica(await freePort(), env);
+    await replica.start();
+    return replica;
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, ["dist/main.js"], { stdio: "ignore", env: this.#env });
+    this.#child = child;
+    process.once("exit", () => child.kill("SIGKILL"));
+    while ((await this.ask("/livez")).status !== 200) {
+      if (child.exitCode !== null) throw new Error("a replica has ended");
+      await sleep(20);
+    }
+    this.isThere = true;
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    this.isThere = false;
+    if (child === null) return;
+    const gone = new Promise((done) => child.once("exit", done));
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  stop(): void {
+    this.isThere = false;
+    this.#child?.kill("SIGSTOP");
+  }
+
+  wake(): void {
+    this.#child?.kill("SIGCONT");
+    this.isThere = this.#child !== null;
+  }
+
+  ask(path: string, from?: string): Promise<Answer> {
+    return ask({ port: this.port, agent: this.#agent }, path, from);
+  }
+
+  async close(): Promise<void> {
+    this.wake();
+    await this.kill();
+    this.#agent.destroy();
+  }
+}
+
+/** Asks a replica, or what stands in front of several, for one visitor. */
+export function ask(
+  at: { readonly port: number; readonly agent: Agent },
+  path: string,
+  from = "10.0.0.1",
+): Promise<Answer> {
+  const began = performance.now();
+  return new Promise((done) => {
+    const end = (status: number, retryAfterMs = NaN): void => {
+      done({ status, tookMs: performance.now() - began, retryAfterMs });
+    };
+    const asked = request(
+      { host: "127.0.0.1", path, ...at, headers: { "x-forwarded-for": from } },
+      (response) => {
+        response.resume().once("end", () => {
+          end(response.statusCode ?? 0, 1000 * Number(response.headers["retry-after"]));
+        });
+        response.once("error", () => {
+          end(0);
+        });
+      },
+    );
+    asked.setTimeout(LONG_AFTER_MS, () => asked.destroy());
+    asked.once("error", () => {
+      end(0);
+    });
+    asked.end();
+  });
+}

@@ -1,0 +1,55 @@
+/** A real Sentinel over one master. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "./redis-server.js";
+
+export interface Sentinel {
+  readonly port: number;
+  /** The port of the current master. */
+  master(): number;
+  /** Whether it knows of a replica that can take over. */
+  hasReplica(): boolean;
+  close(): Promise<void>;
+}
+
+/** Finds a master gone after 300 ms, and decides alone. */
+export async function startSentinel(masterPort: number, password: string | null = null): Promise<Sentinel> {
+  const folder = mkdtempSync(join(tmpdir(), "sentinel-"));
+  const port = await freePort();
+  const file = join(folder, "sentinel.conf");
+  const auth =
+    password === null ? [] : [`sentinel auth-pass main "${password}"`, `requirepass "${password}"`];
+  writeFileSync(
+    file,
+    [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `dir ${folder}`,
+      `sentinel monitor main 127.0.0.1 ${masterPort} 1`,
+      "sentinel down-after-milliseconds main 300",
+      "sentinel failover-timeout main 2000",
+      ...auth,
+    ].join("\n"),
+  );
+  const child: ChildProcess = spawn("redis-server", [file, "--sentinel"], { stdio: "ignore" });
+  const ended = new Promise((done) => child.once("exit", done));
+
+  function says(...words: readonly string[]): string {
+    const login = password === null ? [] : ["-a", password, "--no-auth-warning"];
+    const command = ["-p", String(port), ...login, "SENTINEL", ...words];
+    return spawnSync("redis-cli", command, { encoding: "utf8" }).stdout;
+  }
+
+  return {
+    port,
+    master: () => Number(says("GET-MASTER-ADDR-BY-NAME", "main").split("\n")[1]),
+    hasReplica: () => /runid\n[0-9a-f]{40}/.test(says("REPLICAS", "main")),
+    async close() {
+      child.kill("SIGKILL");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
