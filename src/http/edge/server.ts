@@ -86,7 +86,9 @@ export function serve(app: Express, parts: ServerParts): Server {
 
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
-    if (parts.isAnswered(request, response)) return;
+    // A request with a body is never answered from memory, so even its refusal can wait.
+    const isPatient = hasBody(request);
+    if (!isPatient && parts.isAnswered(request, response)) return;
     if (parts.isUrgent(request)) {
       app(request, response);
       return;
@@ -94,7 +96,7 @@ export function serve(app: Express, parts: ServerParts): Server {
     const abandoned = parts.deferred(request);
     burst.run(() => {
       if (response.destroyed) abandoned();
-      else app(request, response);
+      else if (!isPatient || !parts.isAnswered(request, response)) app(request, response);
     });
   }
 
