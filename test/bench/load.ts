@@ -28,6 +28,7 @@ export const generator = spawnSync("wrk", ["-v"]).error ? "autocannon" : "wrk";
 const folder = temporaryFolder();
 const run = promisify(execFile);
 let asked = 0;
+let scripts = 0;
 
 /**
  * Where path or header has `{n}` or `{address}`, one of the two and once, each request has another number or IPv4 address; they go on
@@ -65,7 +66,8 @@ function wrk(port: number, { path, headers = {} }: Question, seconds: number): r
   const fields = Object.entries({ Host: host, ...headers }).map(([name, value]) => `${name}: ${value}`);
   const request = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
   const [before, change, after] = request.split(/\{(n|address)\}/);
-  const script = join(folder, "load.lua");
+  scripts += 1;
+  const script = join(folder, `${scripts}.lua`);
   const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
   if (change === undefined) {
     writeFileSync(script, DONE);
