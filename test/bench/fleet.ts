@@ -48,6 +48,7 @@ export interface FleetSeen {
 export interface FleetFaultsSettings {
   readonly faults: number;
   readonly random?: () => number;
+  readonly windowMs?: number;
   /** Only these, by name. */
   readonly only?: (fault: string) => boolean;
   /** By default one, each replica behind a network of its own. */
@@ -60,11 +61,17 @@ export const FLEET_BUDGET = BUDGET;
 
 /** Plays the faults one after another and returns what the sandbox has counted. */
 export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise<FleetSeen> {
-  const { random = Math.random, only = () => true, startRedis = oneRedis, behindNginx } = settings;
+  const {
+    random = Math.random,
+    only = () => true,
+    startRedis = oneRedis,
+    behindNginx,
+    windowMs = WINDOW_MS,
+  } = settings;
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
-    rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
-    latency: { jitterMs: 0.01 * WINDOW_MS },
+    rateLimit: { limit: LIMIT, windowMs },
+    latency: { jitterMs: 0.01 * windowMs },
   });
   const { key, secret } = sandbox.credential();
   const redis = await startRedis();
@@ -74,7 +81,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       UPSTREAM_SERVICE_KEY: key,
       UPSTREAM_SERVICE_SECRET: secret,
       UPSTREAM_RATE_LIMIT: String(LIMIT),
-      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
+      UPSTREAM_RATE_WINDOW_MS: String(windowMs),
       UPSTREAM_TIMEOUT_MS: "500",
       QUOTA_MAX_WAIT_MS: "1000",
       REDIS_URL: await redis.urlForReplica(),
@@ -96,7 +103,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
         );
   const front = nginx === null ? null : { port: nginx.port, agent: new Agent({ keepAlive: true }) };
   const over = new AbortController();
-  const windows = (count: number): Promise<void> => sleep(count * WINDOW_MS);
+  const windows = (count: number): Promise<void> => sleep(count * windowMs);
   const some = (from: number, to: number): Promise<void> => windows(from + random() * (to - from));
   const anyReplica = (): Replica => {
     const replica = replicas[Math.floor(random() * REPLICAS)];
@@ -124,7 +131,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     while (!over.signal.aborted) {
       const one: Promise<unknown> = visit(replica).then(() => visits.delete(one));
       visits.add(one);
-      await sleep((WINDOW_MS / (LOAD * BUDGET)) * (0.5 + random()));
+      await sleep((windowMs / (LOAD * BUDGET)) * (0.5 + random()));
     }
     await Promise.all(visits);
   }
@@ -144,7 +151,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   async function use(act: () => Promise<void>): Promise<number> {
     const [before, began] = [accepted(), performance.now()];
     await act();
-    return (accepted() - before) / ((BUDGET * (performance.now() - began)) / WINDOW_MS);
+    return (accepted() - before) / ((BUDGET * (performance.now() - began)) / windowMs);
   }
 
   const all: Faults = {

@@ -9,6 +9,7 @@ describeWithRedis("a fleet through faults", () => {
   test("never passes the budget, is never refused, and is at work again after each", async () => {
     const seen = await fleetThroughFaults({
       faults: FAULTS.length,
+      windowMs: 3000,
       only: (fault) => FAULTS.includes(fault),
     });
     expect(seen.faults.map(({ fault }) => fault).sort()).toEqual([...FAULTS].sort());

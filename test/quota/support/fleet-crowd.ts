@@ -1,4 +1,5 @@
 /** A crowd in front of replicas of the quota over one real Redis, in real time: what it is told, and whether that holds wherever it returns. */
+import { setMaxListeners } from "node:events";
 import { setTimeout as pass } from "node:timers/promises";
 import { systemClock } from "../../../src/clock.js";
 import { ServiceError } from "../../../src/errors.js";
@@ -58,6 +59,7 @@ export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCro
   }
   const seen: FleetCrowdSeen = { kept: { came: 0, served: 0 }, arrivals: [] };
   const over = new AbortController();
+  setMaxListeners(0, over.signal);
   let requests = 0;
   const next = (): Quota => {
     requests += 1;
@@ -86,7 +88,7 @@ export async function fleetCrowd(settings: FleetCrowdSettings): Promise<FleetCro
         if (!isObedient) return;
         const inMs = Math.ceil((error.retryAfterMs ?? 0) / 1000) * 1000;
         const dueAt = performance.now() + inMs;
-        await pass(inMs + Math.random() * LATEST_SHARE * windowMs);
+        await pass(inMs + Math.random() * LATEST_SHARE * windowMs, undefined, over).catch(() => undefined);
         // On a busy machine a timer may be so late that its visitor is.
         isKept = error.kept === true && performance.now() < dueAt + ON_TIME_MS;
       }
