@@ -49,7 +49,7 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
   /** In place of the client's own. */
   readonly timeoutMs?: number;
-  /** Told before every wait for a retry, so that a page can count down. */
+  /** Called before every wait for a retry, so that a page can count down. */
   readonly onWait?: (problem: StorefrontProblem, waitMs: number) => void;
 }
 
@@ -194,7 +194,7 @@ export function createClient(settings: ClientSettings = {}) {
       return get("/v1/quotes", query, options);
     },
 
-    /** Prices 1 to 20 items together; what is to be registered is checked anew. Orders nothing, so a retry is harmless. */
+    /** Prices 1 to 20 items together; what is to be registered is checked again. Orders nothing, so a retry is harmless. */
     cart(items: readonly CartItem[], options: AskOptions = {}): Promise<Quotes> {
       return timed(options, async (call) => {
         const init = {

@@ -1,4 +1,4 @@
-/** The one error of the client: a problem that the service told, or that the service could not be reached or understood. */
+/** The one error of the client: a problem reported by the service, or a service that could not be reached or understood. */
 import type { components } from "./schema.js";
 
 type Problem = components["schemas"]["Problem"];

@@ -184,7 +184,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     if (isSameAgain && (state.phase === "searching" || state.phase === "waiting")) return;
     const signal = begin();
     if (query.q.trim() === "") return become(IDLE);
-    // What memory told of the same names stays until the answers come.
+    // What is already known about the same names stays until the answers come.
     state = { ...IDLE, query, results: isSameAgain ? state.results : [] };
     void run(query, signal);
   }

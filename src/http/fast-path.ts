@@ -160,12 +160,12 @@ function together(): (act: () => void) => void {
 }
 
 /** Reports whether an ended answer reached the socket: usually known immediately, without the cost of a listener. */
-function onceSettled(response: ServerResponse, tell: (isSent: boolean) => void): void {
-  if (response.destroyed) tell(false);
-  else if (response.writableFinished) tell(true);
+function onceSettled(response: ServerResponse, settled: (isSent: boolean) => void): void {
+  if (response.destroyed) settled(false);
+  else if (response.writableFinished) settled(true);
   else
     response.once("close", () => {
-      tell(response.writableFinished);
+      settled(response.writableFinished);
     });
 }
 

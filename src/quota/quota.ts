@@ -94,7 +94,7 @@ export interface Quota {
   refusal(request: QuotaRequest): ServiceError | null;
   /**
    * Whether a call for this client would be at the expense of another: calls are waited for, others wait or were refused of late, and the
-   * client was not told to come back now.
+   * client was not asked to come back now.
    */
   isContested(client: string): boolean;
   /** The upstream said 429: nothing is sent for that long. */

@@ -192,6 +192,21 @@ describe("a price", () => {
     expect(priceAt({ EUR: "1.1" }, "USD", "AFN")).toEqual({ ok: false, reason: "currency_without_rate" });
   });
 
+  test("is a whole amount in a currency without minor units", () => {
+    expect(priceAt({ USD: "150.05" }, "USD", "JPY")).toMatchObject({ price: "1501" });
+  });
+
+  test("can't be formed in a currency that doesn't exist", () => {
+    expect(() => createRetailPolicy(configOf({}, { currency: "XQQ" }))).toThrow(
+      new RangeError("the shown currency is unknown to ISO 4217"),
+    );
+  });
+
+  test("is refused for what no rule matches", () => {
+    const config = configOf({}, { rules: [{ match: { action: "renewal" }, ...AT_COST }] });
+    expect(priceOf(config, "10.00")).toEqual({ ok: false, reason: "not_sold" });
+  });
+
   test("is refused for what is not sold", () => {
     const policy = createRetailPolicy(configOf({}));
     for (const what of [
@@ -225,6 +240,13 @@ describe("a promotion", () => {
   test("holds from its first instant to the one before its last", () => {
     const shown = [NOW - 1, NOW, NOW + 999, NOW + 1000].map((atMs) => priceUnder([promotion("10")], atMs));
     expect(shown.map((result) => "promotion" in result)).toEqual([false, true, true, false]);
+  });
+
+  test("begins and ends an epoch of prices, the same until then", () => {
+    const list = [promotion("10"), promotion("20", { fromMs: NOW + 500, toMs: NOW + 2000 })];
+    const policy = createRetailPolicy(configOf({}, { promotions: list }));
+    const at = [-1, 0, 499, 500, 999, 1000, 1999, 2000].map((ms) => policy.promotionEpoch(NOW + ms));
+    expect(at).toEqual([0, 1, 1, 2, 2, 3, 3, 4]);
   });
 
   test("never goes below wholesale with the least margin", () => {
@@ -306,5 +328,7 @@ describe("the warning about a constant mark-up", () => {
   test("considers each pair of currencies separately", () => {
     const mixed = rows(["10.00", "12.50"], ["20.00", "25.00"], ["30.00", "2625", "AFN"]);
     expect(marginWarnings(mixed)).toEqual([]);
+    const other = rows(["10.00", "875", "AFN"], ["20.00", "1750", "AFN"], ["30.00", "2625", "AFN"]);
+    expect(marginWarnings([...mixed, ...other])).toEqual([expect.stringContaining("(USD to AFN)")]);
   });
 });

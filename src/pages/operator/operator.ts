@@ -37,7 +37,7 @@ const ACCOUNT_RETRY_MS = 30_000;
 const form = byId("sign-in", HTMLFormElement);
 const field = byId("token", HTMLInputElement);
 const problem = byId("sign-in-problem", HTMLParagraphElement);
-const board = byId("board", HTMLDivElement);
+const dashboard = byId("dashboard", HTMLDivElement);
 const signOut = byId("sign-out", HTMLButtonElement);
 
 /** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
@@ -73,7 +73,7 @@ function noticeBoard(signal: AbortSignal) {
 const alarms = alarmList();
 
 function askForToken(words: string): void {
-  board.hidden = true;
+  dashboard.hidden = true;
   signOut.hidden = true;
   form.hidden = false;
   problem.textContent = words;
@@ -84,10 +84,10 @@ function askForToken(words: string): void {
 /** Runs until the token is refused or the user signs out. */
 function run(api: StaffApi): void {
   form.hidden = true;
-  board.hidden = false;
+  dashboard.hidden = false;
   signOut.hidden = false;
   // The focused field has just been hidden. The page stays at its top, where the alarms are.
-  board.focus({ preventScroll: true });
+  dashboard.focus({ preventScroll: true });
   scrollTo(0, 0);
   const end = new AbortController();
   const notices = noticeBoard(end.signal);

@@ -1,5 +1,5 @@
 /**
- * The ledger that a kill -9 cannot make forget: each call is in the file before it leaves, and what the file does not tell counts as spent.
+ * The ledger that a kill -9 cannot make forget: each call is in the file before it leaves, and what is missing from it counts as spent.
  *
  * Nothing is synced to the disk: what was written survives the death of the process. A power cut may lose writes, but after a reboot no
  * time in the file is believed (the uptime does not fit), so every slot ever used counts from the new start and nothing is lost by it.
