@@ -1,0 +1,25 @@
+/** `npm run mutate [-- --mutate src/FILE.ts]`: changes these modules in thousands of small ways, and prints each change that no test notices. */
+export default {
+  mutate: [
+    "src/cache/facts.ts",
+    "src/quota/ledger/slot-table.ts",
+    "src/quota/scheduler/admission.ts",
+    "src/quota/scheduler/priority.ts",
+    "src/quota/scheduler/reservations.ts",
+    "src/retail/policy.ts",
+    "src/retail/price-epoch.ts",
+    "src/storefront/name-facts.ts",
+  ],
+  testRunner: "jest",
+  testRunnerNodeArgs: ["--experimental-vm-modules", "--disable-warning=ExperimentalWarning"],
+  jest: { configFile: "test/mutation/jest.config.js", enableFindRelatedTests: false },
+  coverageAnalysis: "perTest",
+  // Stryker would rewrite it with TypeScript's former API; nothing here needs it.
+  tsconfigFile: "none",
+  ignorePatterns: ["dist-bench", "var", "coverage", "test-output"],
+  tempDirName: "test-output/mutation",
+  concurrency: 2,
+  thresholds: { high: 95, low: 90, break: 90 },
+  reporters: ["clear-text", "progress-append-only", "json"],
+  jsonReporter: { fileName: "test-output/mutation.json" },
+};
