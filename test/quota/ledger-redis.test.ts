@@ -1,5 +1,5 @@
 /** The shared ledger in a real Redis: what replicas may use together, alone, after kills, and whatever Redis forgets. */
-import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { describe, expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
@@ -7,82 +7,93 @@ import { connectRedis, type RedisLink } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
+import { sideBySide, type World } from "../support/stories.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
 
+interface Replica {
+  readonly ledger: Ledger;
+  /** Like kill -9: Redis hears nothing more. */
+  kill(): void;
+}
+
+/** A Redis, and replicas that share it. */
+interface Shared extends World {
+  readonly server: RedisServer;
+  replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
+  /** Resolves when all replicas hear Redis. */
+  untilBack(): Promise<void>;
+}
+
+async function open(): Promise<Shared> {
+  const server = await startRedis();
+  const links: RedisLink[] = [];
+  return {
+    server,
+    async replica(more = {}) {
+      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+      links.push(redis);
+      const ledger = await openRedisLedger({
+        redis,
+        fingerprint: "abc",
+        limit: BUDGET + 2,
+        headroom: 2,
+        windowMs: WINDOW_MS,
+        coldStart: "assume-free",
+        replicasMax: 2,
+        longestCallMs: 100,
+        clock: systemClock,
+        ...more,
+      });
+      return { ledger, kill: redis.close };
+    },
+    untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
+    async close() {
+      for (const link of links) link.close();
+      await server.close();
+    },
+  };
+}
+
+/** Takes until there is nothing, settling each call as soon as it is taken unless told otherwise. */
+async function drain(ledger: Ledger, ending: "answered" | "open" = "answered"): Promise<SlotId[]> {
+  const slots: SlotId[] = [];
+  for (;;) {
+    const taken = await ledger.take();
+    if ("retryInMs" in taken) return slots;
+    slots.push(taken.slot);
+    if (ending !== "open") await ledger.settle(taken.slot, ending);
+  }
+}
+
+/** Takes again and again until something is to be had. */
+async function takeSoon(ledger: Ledger): Promise<SlotId> {
+  let slot: SlotId | undefined;
+  await until(async () => {
+    const taken = await ledger.take();
+    if ("slot" in taken) slot = taken.slot;
+    return slot !== undefined;
+  }, "a slot");
+  return slot ?? 0;
+}
+
+const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
+
 describeWithRedis("the shared ledger", () => {
-  let server: RedisServer;
-  let links: RedisLink[] = [];
-
-  beforeEach(async () => {
-    server = await startRedis();
-  });
-  afterEach(async () => {
-    for (const link of links) link.close();
-    links = [];
-    await server.close();
-  });
-
-  interface Replica {
-    readonly ledger: Ledger;
-    /** Like kill -9: Redis hears nothing more. */
-    kill(): void;
-  }
-
-  async function replica(more: Partial<RedisLedgerSettings> = {}): Promise<Replica> {
-    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
-    links.push(redis);
-    const ledger = await openRedisLedger({
-      redis,
-      fingerprint: "abc",
-      limit: BUDGET + 2,
-      headroom: 2,
-      windowMs: WINDOW_MS,
-      coldStart: "assume-free",
-      replicasMax: 2,
-      longestCallMs: 100,
-      clock: systemClock,
-      ...more,
-    });
-    return { ledger, kill: redis.close };
-  }
-
-  /** Takes until there is nothing, settling each call as soon as it is taken unless told otherwise. */
-  async function drain(ledger: Ledger, ending: "answered" | "open" = "answered"): Promise<SlotId[]> {
-    const slots: SlotId[] = [];
-    for (;;) {
-      const taken = await ledger.take();
-      if ("retryInMs" in taken) return slots;
-      slots.push(taken.slot);
-      if (ending !== "open") await ledger.settle(taken.slot, ending);
-    }
-  }
-
-  /** Takes again and again until something is to be had. */
-  async function takeSoon(ledger: Ledger): Promise<SlotId> {
-    let slot: SlotId | undefined;
-    await until(async () => {
-      const taken = await ledger.take();
-      if ("slot" in taken) slot = taken.slot;
-      return slot !== undefined;
-    }, "a slot");
-    return slot ?? 0;
-  }
-
-  const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-  const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
+  const test = sideBySide(open);
 
   describe("at the start", () => {
-    test("an empty Redis is a spent window: only the headroom can be used", async () => {
+    test("an empty Redis is a spent window: only the headroom can be used", async ({ replica }) => {
       const { ledger } = await replica({ coldStart: "assume-spent" });
       await opened();
       expect(await drain(ledger)).toHaveLength(2);
       expect(ledger.usage()).toEqual({ used: BUDGET, largestWindowToday: 2 });
     });
 
-    test("an empty Redis that is said to be free gives the whole budget, once", async () => {
+    test("an empty Redis that is said to be free gives the whole budget, once", async ({ replica }) => {
       const { ledger } = await replica();
       expect(await drain(ledger)).toHaveLength(0);
       await opened();
@@ -90,7 +101,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain((await replica()).ledger)).toHaveLength(0);
     });
 
-    test("a record in Redis counts whatever the cold start is said to be", async () => {
+    test("a record in Redis counts whatever the cold start is said to be", async ({ replica }) => {
       const first = await replica();
       await opened();
       await drain(first.ledger);
@@ -100,7 +111,9 @@ describeWithRedis("the shared ledger", () => {
   });
 
   describe("together", () => {
-    test("replicas share one budget, and every slot rests a window from its end by Redis's clock", async () => {
+    test("replicas share one budget, and every slot rests a window from its end by Redis's clock", async ({
+      replica,
+    }) => {
       const long = { longestCallMs: 10_000 };
       const [a, b] = [await replica(long), await replica(long)];
       await opened();
@@ -114,7 +127,9 @@ describeWithRedis("the shared ledger", () => {
       expect((await drain(a.ledger)).length).toBe(4);
     });
 
-    test("one replica alone at work gets nearly all, and the idle one has its share back when it wants it", async () => {
+    test("one replica alone at work gets nearly all, and the idle one has its share back when it wants it", async ({
+      replica,
+    }) => {
       const [busy, idle] = [await replica(), await replica()];
       await opened();
       let got = (await drain(busy.ledger)).length;
@@ -128,14 +143,14 @@ describeWithRedis("the shared ledger", () => {
       expect((await drain(idle.ledger)).length).toBeGreaterThanOrEqual(BUDGET / 2);
     });
 
-    test("a call that was never sent costs nothing", async () => {
+    test("a call that was never sent costs nothing", async ({ replica }) => {
       const { ledger } = await replica();
       await opened();
       for (const slot of await drain(ledger, "open")) await ledger.settle(slot, "unsent");
       expect(await drain(ledger)).toHaveLength(BUDGET);
     });
 
-    test("a pause on one is a pause on all, and a shorter one does not end it", async () => {
+    test("a pause on one is a pause on all, and a shorter one does not end it", async ({ replica }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await a.ledger.pause(60_000);
@@ -145,7 +160,7 @@ describeWithRedis("the shared ledger", () => {
       expect(a.ledger.forecast().pausedForMs).toBeLessThanOrEqual(60_100);
     });
 
-    test("more replicas than were announced still share one budget", async () => {
+    test("more replicas than were announced still share one budget", async ({ replica }) => {
       const [a, b] = [await replica({ replicasMax: 1 }), await replica({ replicasMax: 1 })];
       await opened();
       const first = await takeSoon(b.ledger);
@@ -156,7 +171,9 @@ describeWithRedis("the shared ledger", () => {
   });
 
   describe("after a kill", () => {
-    test("who takes the place goes on with what Redis recorded, calls in flight counted as still arriving", async () => {
+    test("who takes the place goes on with what Redis recorded, calls in flight counted as still arriving", async ({
+      replica,
+    }) => {
       const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
       const [first] = await drain(killed.ledger, "open").then((slots) => [slots.length]);
@@ -168,7 +185,7 @@ describeWithRedis("the shared ledger", () => {
       await takeSoon(ledger);
     });
 
-    test("an unused budget is passed on at once", async () => {
+    test("an unused budget is passed on at once", async ({ replica }) => {
       const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(killed.ledger);
@@ -178,7 +195,9 @@ describeWithRedis("the shared ledger", () => {
       expect((await drain(ledger)).length).toBeGreaterThanOrEqual(BUDGET - 3);
     });
 
-    test("what it may have used on its own counts as used, when it was silent for long enough to do so", async () => {
+    test("what it may have used on its own counts as used, when it was silent for long enough to do so", async ({
+      replica,
+    }) => {
       const cutOff = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(cutOff.ledger);
@@ -192,7 +211,7 @@ describeWithRedis("the shared ledger", () => {
   });
 
   describe("without Redis", () => {
-    test("each replica goes on with its own share, and with no more", async () => {
+    test("each replica goes on with its own share, and with no more", async ({ server, replica }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await server.kill();
@@ -202,7 +221,10 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("what was lent comes back when whoever borrowed it must have finished", async () => {
+    test("what was lent comes back when whoever borrowed it must have finished", async ({
+      server,
+      replica,
+    }) => {
       const [busy, idle] = [await replica(), await replica()];
       await opened();
       await until(
@@ -215,7 +237,10 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(idle.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("a replica that starts without it begins with nothing, and has its share when a window is over", async () => {
+    test("a replica that starts without it begins with nothing, and has its share when a window is over", async ({
+      server,
+      replica,
+    }) => {
       await server.kill();
       const { ledger } = await replica();
       expect(await drain(ledger)).toHaveLength(0);
@@ -225,20 +250,27 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("its own use is told when Redis is back, though Redis was emptied", async () => {
+    test("its own use is told when Redis is back, though Redis was emptied", async ({
+      server,
+      replica,
+      untilBack,
+    }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await server.kill();
       await pass(ALONE_AFTER_MS + 100);
       expect(await drain(a.ledger)).toHaveLength(BUDGET / 2);
       await server.start();
-      await until(() => links.every((link) => link.reachable()), "the return");
+      await untilBack();
       expect(await drain(a.ledger)).toHaveLength(0);
       // The other's own share was not used, and it knows.
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("its own use is told once, however many things it asks at its return", async () => {
+    test("its own use is told once, however many things it asks at its return", async ({
+      server,
+      replica,
+    }) => {
       const { ledger } = await replica({ replicasMax: 1 });
       await opened();
       for (let n = 0; n < BUDGET / 2; n += 1)
@@ -248,7 +280,10 @@ describeWithRedis("the shared ledger", () => {
       expect(taken.filter((one) => "slot" in one)).toHaveLength(BUDGET / 2);
     });
 
-    test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async () => {
+    test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async ({
+      server,
+      replica,
+    }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await drain(a.ledger);
@@ -260,7 +295,11 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(late.ledger)).toHaveLength(0);
     });
 
-    test("a hung Redis that wakes up does not speak for who has gone on without it", async () => {
+    test("a hung Redis that wakes up does not speak for who has gone on without it", async ({
+      server,
+      replica,
+      untilBack,
+    }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       server.hang();
@@ -268,14 +307,18 @@ describeWithRedis("the shared ledger", () => {
       const alone = (await drain(a.ledger)).length + (await drain(b.ledger)).length;
       expect(alone).toBe(BUDGET);
       server.wake();
-      await until(() => links.every((link) => link.reachable()), "the return");
+      await untilBack();
       await pass(400);
       expect(await drain(a.ledger)).toHaveLength(0);
       expect(await drain(b.ledger)).toHaveLength(0);
     });
   });
 
-  test("a grant whose answer was lost is taken back, but not with it what was used alone meanwhile", async () => {
+  test("a grant whose answer was lost is taken back, but not with it what was used alone meanwhile", async ({
+    server,
+    replica,
+    untilBack,
+  }) => {
     const { ledger } = await replica({ replicasMax: 1 });
     await opened();
     server.hang();
@@ -286,12 +329,15 @@ describeWithRedis("the shared ledger", () => {
     await pass(ALONE_AFTER_MS + 200);
     expect(await drain(ledger)).toHaveLength(BUDGET);
     server.wake();
-    await until(() => links.every((link) => link.reachable()), "the return");
+    await untilBack();
     await pass(400);
     expect(await drain(ledger)).toHaveLength(0);
   });
 
-  test("a state that cannot be read, or is older than one seen before, counts as spent", async () => {
+  test("a state that cannot be read, or is older than one seen before, counts as spent", async ({
+    server,
+    replica,
+  }) => {
     const { ledger } = await replica({ replicasMax: 1 });
     await opened();
     await server.command("SET", "af-storefront:quota:abc", "nonsense");
