@@ -1,5 +1,5 @@
 /** More replicas than there may be, or with other settings: refused their part, and together never over the budget. */
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
@@ -7,6 +7,7 @@ import { connectRedis, type RedisLink } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
+import { sideBySide, type World } from "../support/stories.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 3000;
@@ -17,49 +18,57 @@ const SHARE_BACK_AFTER_MS = ALONE_AFTER_MS + LONGEST_CALL_MS + WINDOW_MS / 6 + W
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-describeWithRedis("the members of a fleet", () => {
-  let server: RedisServer;
-  let links: RedisLink[];
-  beforeEach(async () => {
-    server = await startRedis();
-    links = [];
-  });
-  afterEach(async () => {
-    for (const link of links) link.close();
-    await server.close();
-  });
+/** A Redis, and replicas that share it. */
+interface Fleet extends World {
+  readonly server: RedisServer;
+  replica(more?: Partial<RedisLedgerSettings>): Promise<Ledger>;
+}
 
-  async function replica(more: Partial<RedisLedgerSettings> = {}): Promise<Ledger> {
-    const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
-    links.push(redis);
-    return openRedisLedger({
-      redis,
-      fingerprint: "abc",
-      limit: BUDGET + 2,
-      headroom: 2,
-      windowMs: WINDOW_MS,
-      coldStart: "assume-free",
-      replicasMax: 3,
-      longestCallMs: LONGEST_CALL_MS,
-      clock: systemClock,
-      ...more,
-    });
-  }
+async function open(): Promise<Fleet> {
+  const server = await startRedis();
+  const links: RedisLink[] = [];
+  return {
+    server,
+    replica(more = {}) {
+      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+      links.push(redis);
+      return openRedisLedger({
+        redis,
+        fingerprint: "abc",
+        limit: BUDGET + 2,
+        headroom: 2,
+        windowMs: WINDOW_MS,
+        coldStart: "assume-free",
+        replicasMax: 3,
+        longestCallMs: LONGEST_CALL_MS,
+        clock: systemClock,
+        ...more,
+      });
+    },
+    async close() {
+      for (const link of links) link.close();
+      await server.close();
+    },
+  };
+}
 
-  async function drain(ledgers: readonly Ledger[]): Promise<number> {
-    let taken = 0;
-    for (const ledger of ledgers) {
-      for (;;) {
-        const one = await ledger.take();
-        if ("retryInMs" in one) break;
-        taken += 1;
-        await ledger.settle(one.slot, "answered");
-      }
+async function drain(ledgers: readonly Ledger[]): Promise<number> {
+  let taken = 0;
+  for (const ledger of ledgers) {
+    for (;;) {
+      const one = await ledger.take();
+      if ("retryInMs" in one) break;
+      taken += 1;
+      await ledger.settle(one.slot, "answered");
     }
-    return taken;
   }
+  return taken;
+}
 
-  test("are never over the budget without Redis, however many there are", async () => {
+describeWithRedis("the members of a fleet", () => {
+  const test = sideBySide(open);
+
+  test("are never over the budget without Redis, however many there are", async ({ server, replica }) => {
     const ledgers: Ledger[] = [];
     for (let count = 0; count < 9; count += 1) ledgers.push(await replica());
     await pass(ALONE_AFTER_MS);
@@ -71,7 +80,7 @@ describeWithRedis("the members of a fleet", () => {
     expect(taken).toBeGreaterThan(0);
   }, 60_000);
 
-  test("that came too late have their part once there is room", async () => {
+  test("that came too late have their part once there is room", async ({ replica }) => {
     const first = [await replica(), await replica(), await replica()];
     const late = await replica();
     await pass(ALONE_AFTER_MS);
@@ -79,7 +88,10 @@ describeWithRedis("the members of a fleet", () => {
     await until(async () => (await drain([late])) > 0, "its part");
   }, 60_000);
 
-  test("with another limit or window get nothing, with Redis and without, and disturb nobody", async () => {
+  test("with another limit or window get nothing, with Redis and without, and disturb nobody", async ({
+    server,
+    replica,
+  }) => {
     const ledgers = [await replica(), await replica()];
     const others = [await replica({ limit: BUDGET + 10 }), await replica({ windowMs: WINDOW_MS / 2 })];
     await pass(ALONE_AFTER_MS);
@@ -91,7 +103,7 @@ describeWithRedis("the members of a fleet", () => {
     expect(await drain(ledgers)).toBeGreaterThan(0);
   }, 60_000);
 
-  test("with another limit take over when all who had the former one have left", async () => {
+  test("with another limit take over when all who had the former one have left", async ({ replica }) => {
     const former = await replica();
     const later = await replica({ limit: BUDGET + 10 });
     await pass(ALONE_AFTER_MS);
