@@ -1,9 +1,10 @@
 /** What staff see of a fleet from any replica: who is there, its parts and the whole, and what is wrong with it. */
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { expect } from "@jest/globals";
 import { z } from "zod";
 import { describeWithRedis } from "../support/redis.js";
-import { type Fleet, startFleet } from "../support/fleet.js";
+import { startFleet } from "../support/fleet.js";
 import { bearer, type Service, until } from "../support/service.js";
+import { sideBySide } from "../support/stories.js";
 
 const overviewShape = z.object({
   fleet: z.array(
@@ -28,29 +29,26 @@ async function redisCheck(replica: Service) {
   return healthShape.parse((await replica.ask("/health")).body).checks.redis[0];
 }
 
+const seenBy = async (replica: Service): Promise<string[]> =>
+  (await overviewOf(replica)).fleet.map(({ replica: name }) => name);
+
 describeWithRedis("a fleet", () => {
-  let fleet: Fleet;
-  beforeEach(async () => {
-    fleet = await startFleet(3);
-  });
-  afterEach(() => fleet.close());
+  const test = sideBySide(() => startFleet(3));
 
-  const seenBy = async (replica: Service): Promise<string[]> =>
-    (await overviewOf(replica)).fleet.map(({ replica: name }) => name);
-  const everyoneSees = (size: number) => async (): Promise<boolean> =>
-    (await Promise.all(fleet.replicas.map(seenBy))).every(({ length }) => length === size);
-
-  test("is seen whole by each of its replicas, with the sum of their figures", async () => {
-    await until(everyoneSees(3), "the fleet");
-    const firsts = await Promise.all(fleet.replicas.map(async (replica) => (await seenBy(replica))[0]));
+  test("is seen whole by each of its replicas, with the sum of their figures", async ({ replicas }) => {
+    await until(
+      async () => (await Promise.all(replicas.map(seenBy))).every(({ length }) => length === 3),
+      "the fleet",
+    );
+    const firsts = await Promise.all(replicas.map(async (replica) => (await seenBy(replica))[0]));
     expect(new Set(firsts).size).toBe(3);
     for (let asked = 0; asked < 9; asked += 1)
-      await fleet.replicas[asked % 3]?.ask("/v1/availability?domain=a..b&years=1");
+      await replicas[asked % 3]?.ask("/v1/availability?domain=a..b&years=1");
     await until(async () => {
-      const totals = await Promise.all(fleet.replicas.map(async (one) => (await overviewOf(one)).fleetTotal));
+      const totals = await Promise.all(replicas.map(async (one) => (await overviewOf(one)).fleetTotal));
       return totals.every(({ refusedLocally }) => refusedLocally === 9);
     }, "the sum");
-    const [first] = fleet.replicas;
+    const [first] = replicas;
     if (first === undefined) throw new Error("there is no replica");
     const { fleet: parts, fleetTotal } = await overviewOf(first);
     expect(new Set(parts.map(({ settings }) => settings)).size).toBe(1);
@@ -60,10 +58,10 @@ describeWithRedis("a fleet", () => {
     expect(metrics.text).toMatch(/^fleet_replicas 3$/m);
   }, 60_000);
 
-  test("with a replica too many says so, and stops when it has left", async () => {
-    const [first] = fleet.replicas;
+  test("with a replica too many says so, and stops when it has left", async ({ replicas, join }) => {
+    const [first] = replicas;
     if (first === undefined) throw new Error("there is no replica");
-    const fourth = await fleet.join();
+    const fourth = await join();
     await until(
       async () => (await redisCheck(first)).output?.includes("REPLICAS_MAX") === true,
       "the warning",
@@ -74,11 +72,11 @@ describeWithRedis("a fleet", () => {
     await until(async () => (await redisCheck(first)).status === "pass", "the recovery");
   }, 60_000);
 
-  test("whose replicas have different settings says so", async () => {
-    const [first, second] = fleet.replicas;
+  test("whose replicas have different settings says so", async ({ replicas, join }) => {
+    const [first, second] = replicas;
     if (first === undefined || second === undefined) throw new Error("there is no replica");
     await second.close();
-    await fleet.join({ CLIENT_RATE_PER_MINUTE: "17" });
+    await join({ CLIENT_RATE_PER_MINUTE: "17" });
     await until(
       async () => (await redisCheck(first)).output?.includes("different settings") === true,
       "the warning",
