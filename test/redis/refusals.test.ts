@@ -8,6 +8,7 @@ import { fixedSecret } from "../../src/secret.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, recordingLog, type Service, startService, until } from "../support/service.js";
+import { sideBySide, type World } from "../support/stories.js";
 
 interface Story {
   readonly kind: string;
@@ -95,45 +96,56 @@ const STORIES: readonly Story[] = [
 const refusedLines = (log: readonly string[]): string[] =>
   log.filter((line) => line.includes('"redis.refused"'));
 
-describeWithRedis("a Redis that refuses commands", () => {
-  let redis: RedisServer;
-  let link: RedisLink;
-  let log: string[];
+/** A Redis, and one link to it. */
+interface Refusing extends World {
+  readonly redis: RedisServer;
+  readonly link: RedisLink;
+  readonly log: readonly string[];
+}
 
-  beforeEach(async () => {
-    redis = await startRedis("--enable-debug-command", "yes", "--enable-protected-configs", "yes");
-    log = [];
-    link = connectRedis({ url: fixedSecret(redis.url), clock: systemClock, log: recordingLog(log) });
-    await until(() => link.reachable(), "the connection");
-  });
-  afterEach(async () => {
-    link.close();
-    await redis.close();
-  });
-
-  test.each(STORIES)(
-    "$kind: noticed while nobody asks, logged once, and over when it is over",
-    async ({ kind, begin, end }) => {
-      for (const round of [1, 2]) {
-        await begin(redis);
-        await until(() => link.state() === "refusing", "the refusal");
-        expect(link.reachable()).toBe(false);
-        await expect(link.get("k")).rejects.toBeInstanceOf(RedisGoneError);
-        await until(() => (link.refusals()[kind] ?? 0) >= round, "the count");
-        await end(redis);
-        await until(() => link.state() === "shared", "the recovery");
-        expect(link.reachable()).toBe(true);
-        expect(refusedLines(log)).toEqual(
-          Array.from({ length: round }, () =>
-            JSON.stringify({ level: "error", event: "redis.refused", kind }),
-          ),
-        );
-      }
+async function open(): Promise<Refusing> {
+  const redis = await startRedis("--enable-debug-command", "yes", "--enable-protected-configs", "yes");
+  const log: string[] = [];
+  const link = connectRedis({ url: fixedSecret(redis.url), clock: systemClock, log: recordingLog(log) });
+  await until(() => link.reachable(), "the connection");
+  return {
+    redis,
+    link,
+    log,
+    async close() {
+      link.close();
+      await redis.close();
     },
-    60_000,
-  );
+  };
+}
 
-  test("one value of a wrong type is reported, and keeps nobody from the others", async () => {
+describeWithRedis("a Redis that refuses commands", () => {
+  const tell = sideBySide(open);
+
+  for (const { kind, begin, end } of STORIES)
+    tell(
+      `${kind}: noticed while nobody asks, logged once, and over when it is over`,
+      async ({ redis, link, log }) => {
+        for (const round of [1, 2]) {
+          await begin(redis);
+          await until(() => link.state() === "refusing", "the refusal");
+          expect(link.reachable()).toBe(false);
+          await expect(link.get("k")).rejects.toBeInstanceOf(RedisGoneError);
+          await until(() => (link.refusals()[kind] ?? 0) >= round, "the count");
+          await end(redis);
+          await until(() => link.state() === "shared", "the recovery");
+          expect(link.reachable()).toBe(true);
+          expect(refusedLines(log)).toEqual(
+            Array.from({ length: round }, () =>
+              JSON.stringify({ level: "error", event: "redis.refused", kind }),
+            ),
+          );
+        }
+      },
+      60_000,
+    );
+
+  tell("one value of a wrong type is reported, and keeps nobody from the others", async ({ redis, link }) => {
     await redis.command("LPUSH", "list", "1");
     await expect(link.get("list")).rejects.toBeInstanceOf(RedisGoneError);
     expect(link.state()).toBe("refusing");
