@@ -1,5 +1,5 @@
 /** The whole price list changes under four replicas that are asked for more than the budget: with Redis, and while Redis is gone. */
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { expect } from "@jest/globals";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
@@ -8,6 +8,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, type Service, startService, until } from "../support/service.js";
+import { sideBySide, type World } from "../support/stories.js";
 
 const LIMIT = { limit: 200, windowMs: 20_000 };
 const REPLICAS = 4;
@@ -22,57 +23,54 @@ const staffPrices = z.object({
   prices: z.array(z.object({ doubtful: z.literal(true).optional(), changed: z.unknown().optional() })),
 });
 
-describeWithRedis("a changed price list", () => {
-  let redis: RedisServer;
-  let sandbox: Sandbox;
-  let replicas: Service[];
-  let over: AbortController;
-  let load: Promise<void>[];
-  let wrong: string[];
-  let signed: number;
-
-  beforeEach(async () => {
-    redis = await startRedis();
-    sandbox = await startSandbox({ rateLimit: LIMIT });
-    const { key, secret } = sandbox.credential();
-    const env = {
-      REDIS_URL: redis.url,
-      UPSTREAM_BASE_URL: sandbox.url,
-      PROMISE_PRIVATE_KEY: newPromiseKey(),
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
-      QUOTA_COLD_START: "assume-free",
-      UPSTREAM_RATE_LIMIT: String(LIMIT.limit),
-      UPSTREAM_RATE_WINDOW_MS: String(LIMIT.windowMs),
-      REPLICAS_MAX: String(REPLICAS),
-    };
-    replicas = [];
-    for (let n = 0; n < REPLICAS; n += 1)
-      replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
-    await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every((p) => p.length === SOLD));
-    over = new AbortController();
-    wrong = [];
-    signed = 0;
-    load = replicas.flatMap((replica, at) => [searches(replica, at), carts(replica)]);
-  });
-  afterEach(async () => {
-    over.abort();
-    await Promise.all(load);
-    await Promise.all(replicas.map((replica) => replica.close()));
-    await sandbox.close();
-    await redis.close();
-  });
-
-  /** As long as a window and a half takes: longer than any step of these stories may. */
-  async function eventually(what: () => Promise<boolean>): Promise<void> {
-    for (let looks = 0; looks < 300; looks += 1) {
-      if (await what()) return;
-      await pause(100);
-    }
-    throw new Error("it has not happened");
+/** As long as a window and a half takes: longer than any step of these stories may. */
+async function eventually(what: () => Promise<boolean>): Promise<void> {
+  for (let looks = 0; looks < 300; looks += 1) {
+    if (await what()) return;
+    await pause(100);
   }
+  throw new Error("it has not happened");
+}
 
-  const knows = ({ log }: Service): boolean => log.some((line) => line.includes("prices.epoch.ended"));
+const knows = ({ log }: Service): boolean => log.some((line) => line.includes("prices.epoch.ended"));
+
+async function pricesOf({ ask }: Service) {
+  return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
+}
+
+/** One Redis, one upstream, and four replicas that are asked for more than the budget. */
+interface Shops extends World {
+  readonly redis: RedisServer;
+  readonly sandbox: Sandbox;
+  readonly replicas: readonly Service[];
+  /** What was shown or signed that should not have been. */
+  readonly wrong: readonly string[];
+  /** How many promises were signed by replicas that knew of the change. */
+  signed(): number;
+}
+
+async function open(): Promise<Shops> {
+  const redis = await startRedis();
+  const sandbox = await startSandbox({ rateLimit: LIMIT });
+  const { key, secret } = sandbox.credential();
+  const env = {
+    REDIS_URL: redis.url,
+    UPSTREAM_BASE_URL: sandbox.url,
+    PROMISE_PRIVATE_KEY: newPromiseKey(),
+    UPSTREAM_SERVICE_KEY: key,
+    UPSTREAM_SERVICE_SECRET: secret,
+    QUOTA_COLD_START: "assume-free",
+    UPSTREAM_RATE_LIMIT: String(LIMIT.limit),
+    UPSTREAM_RATE_WINDOW_MS: String(LIMIT.windowMs),
+    REPLICAS_MAX: String(REPLICAS),
+  };
+  const replicas: Service[] = [];
+  for (let n = 0; n < REPLICAS; n += 1)
+    replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
+  await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every((p) => p.length === SOLD));
+  const over = new AbortController();
+  const wrong: string[] = [];
+  let signed = 0;
 
   /** New names, so fast that all replicas together ask for twice the budget; from its evidence on a replica must show no old price as certain. */
   async function searches(replica: Service, at: number): Promise<void> {
@@ -100,35 +98,63 @@ describeWithRedis("a changed price list", () => {
     }
   }
 
-  async function pricesOf({ ask }: Service) {
-    return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
-  }
+  const load = replicas.flatMap((replica, at) => [searches(replica, at), carts(replica)]);
+  return {
+    redis,
+    sandbox,
+    replicas,
+    wrong,
+    signed: () => signed,
+    async close() {
+      over.abort();
+      await Promise.all(load);
+      await Promise.all(replicas.map((replica) => replica.close()));
+      await sandbox.close();
+      await redis.close();
+    },
+  };
+}
 
-  const refusals = () => sandbox.stats().credentials.filter(({ rejected429 }) => rejected429 > 0);
+const refusals = (sandbox: Sandbox) =>
+  sandbox.stats().credentials.filter(({ rejected429 }) => rejected429 > 0);
 
-  const allRight = async (): Promise<boolean> =>
-    (await Promise.all(replicas.map(pricesOf)))
-      .flat()
-      .every(({ doubtful, changed }) => !doubtful && changed !== undefined);
+const allRight = async (replicas: readonly Service[]): Promise<boolean> =>
+  (await Promise.all(replicas.map(pricesOf)))
+    .flat()
+    .every(({ doubtful, changed }) => !doubtful && changed !== undefined);
 
-  test("reaches all replicas by what one of them learns; none shows or signs an old price after it", async () => {
+describeWithRedis("a changed price list", () => {
+  const test = sideBySide(open);
+
+  test("reaches all replicas by what one of them learns; none shows or signs an old price after it", async ({
+    sandbox,
+    replicas,
+    wrong,
+    signed,
+  }) => {
     sandbox.control.setTier("demo", "Platinum");
     await until(() => replicas.every(knows), "the evidence");
-    await eventually(allRight);
-    await eventually(() => Promise.resolve(signed >= REPLICAS));
+    await eventually(() => allRight(replicas));
+    await eventually(() => Promise.resolve(signed() >= REPLICAS));
     expect(wrong).toEqual([]);
-    expect(refusals()).toEqual([]);
+    expect(refusals(sandbox)).toEqual([]);
   }, 60_000);
 
-  test("that some learn of while Redis is gone reaches the others when it is back, though it has forgotten everything", async () => {
+  test("that some learn of while Redis is gone reaches the others when it is back, though it has forgotten everything", async ({
+    redis,
+    sandbox,
+    replicas,
+    wrong,
+    signed,
+  }) => {
     await redis.kill();
     sandbox.control.setTier("demo", "Platinum");
     await until(() => replicas.some(knows), "the evidence");
     await redis.start();
     await eventually(() => Promise.resolve(replicas.every(knows)));
-    await eventually(allRight);
-    await eventually(() => Promise.resolve(signed >= REPLICAS));
+    await eventually(() => allRight(replicas));
+    await eventually(() => Promise.resolve(signed() >= REPLICAS));
     expect(wrong).toEqual([]);
-    expect(refusals()).toEqual([]);
+    expect(refusals(sandbox)).toEqual([]);
   }, 90_000);
 });
