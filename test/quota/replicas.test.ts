@@ -1,5 +1,5 @@
 /** Four replicas under far more asks than there is budget, while they and their Redis are killed, hung, emptied and started again. */
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { openRedisLedger } from "../../src/quota/ledger/redis.js";
@@ -8,6 +8,7 @@ import { connectRedis } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
+import { sideBySide, type World } from "../support/stories.js";
 import { ask } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 
@@ -18,19 +19,26 @@ const LONGEST_CALL_MS = 60;
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-describeWithRedis("four replicas", () => {
-  let server: RedisServer;
-  const arrivals: number[] = [];
-  const living: { readonly place: string; stop(): void }[] = [];
+interface Replica {
+  readonly place: string;
+  stop(): void;
+}
 
-  beforeEach(async () => {
-    server = await startRedis();
-    arrivals.length = 0;
-  });
-  afterEach(async () => {
-    for (const replica of living.splice(0)) replica.stop();
-    await server.close();
-  });
+/** One Redis, and replicas that always have more asks than slots. */
+interface Fleet extends World {
+  readonly server: RedisServer;
+  /** When calls arrived, ms. */
+  readonly arrivals: readonly number[];
+  readonly living: Replica[];
+  start(place: string): Promise<void>;
+  /** The share of the budget that was used between these times. */
+  used(fromMs: number, toMs: number): number;
+}
+
+async function open(): Promise<Fleet> {
+  const server = await startRedis();
+  const arrivals: number[] = [];
+  const living: Replica[] = [];
 
   /** A call that arrives somewhere between its send and its end. */
   async function call(): Promise<void> {
@@ -81,10 +89,24 @@ describeWithRedis("four replicas", () => {
     }
   }
 
-  const used = (from: number, to: number): number =>
-    arrivals.filter((at) => at >= from && at < to).length / (((to - from) / WINDOW_MS) * BUDGET);
+  return {
+    server,
+    arrivals,
+    living,
+    start,
+    used: (fromMs, toMs) =>
+      arrivals.filter((at) => at >= fromMs && at < toMs).length / (((toMs - fromMs) / WINDOW_MS) * BUDGET),
+    async close() {
+      for (const replica of living) replica.stop();
+      await server.close();
+    },
+  };
+}
 
-  test("never pass the budget together and use nearly all of it", async () => {
+describeWithRedis("four replicas", () => {
+  const test = sideBySide(open);
+
+  test("never pass the budget together and use nearly all of it", async ({ arrivals, start, used }) => {
     await Promise.all(Array.from({ length: REPLICAS }, (_, n) => start(`place ${n}`)));
     await pass(3 * WINDOW_MS);
     // The bench prints the exact share. A busy machine takes some of it, so four windows in a row must show it sooner or later.
@@ -92,7 +114,13 @@ describeWithRedis("four replicas", () => {
     expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
   });
 
-  test("never pass the budget together while any of them, or Redis, is killed, hung, emptied or started again", async () => {
+  test("never pass the budget together while any of them, or Redis, is killed, hung, emptied or started again", async ({
+    server,
+    arrivals,
+    living,
+    start,
+    used,
+  }) => {
     await Promise.all(Array.from({ length: REPLICAS }, (_, n) => start(`place ${n}`)));
     const restart = async (): Promise<void> => {
       const [killed] = living.splice(Math.floor(Math.random() * living.length), 1);
