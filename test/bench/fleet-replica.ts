@@ -22,6 +22,8 @@ export class Replica {
   #child: ChildProcess | null = null;
   /** Whether it should answer. */
   isThere = false;
+  /** Whether it has answered the known name since its start; one that has just started without Redis knows nothing. */
+  hasAnswered = false;
 
   private constructor(port: number, env: Readonly<Record<string, string>>) {
     this.port = port;
@@ -43,6 +45,7 @@ export class Replica {
       await sleep(20);
     }
     this.isThere = true;
+    this.hasAnswered = false;
   }
 
   async kill(): Promise<void> {

@@ -334,6 +334,23 @@ describeWithRedis("the shared ledger", () => {
     expect(await drain(ledger)).toHaveLength(0);
   });
 
+  test("a table that lost its last writes in a failover is noticed, though another replica writes first", async ({
+    server,
+    replica,
+  }) => {
+    const [a, b] = [await replica(), await replica()];
+    await opened();
+    const table = "af-storefront:quota:abc";
+    await server.command("COPY", table, "copied");
+    const before = (await drain(b.ledger)).length;
+    expect(before).toBeGreaterThan(0);
+    await server.command("COPY", "copied", table, "REPLACE");
+    // As many writes as were lost, and more.
+    for (let writes = 0; writes < 3 * BUDGET; writes += 1) await a.ledger.pause(0);
+    const after = [...(await drain(b.ledger)), ...(await drain(a.ledger))].length;
+    expect(before + after).toBeLessThanOrEqual(BUDGET);
+  });
+
   test("a state that cannot be read, or is older than one seen before, counts as spent", async ({
     server,
     replica,

@@ -11,13 +11,15 @@ import { redisScript } from "../../redis.js";
 /**
  * Takes one JSON object (`Request` in redis.ts). Returns the time and what this replica needs of the table (`replySchema` there).
  *
+ * The table: `unheard` the replicas that may have seen writes which it has lost, until `poolFrom`.
+ *
  * A slot: `at` the latest time at which its last call can have arrived; `grant` the call in flight; `owner` the replica that makes it;
  * `before` what `at` was before that; `holder` see above; `leaving` the revision whose reply tells the holder to give the slot up;
  * `assumed` counts as spent because nothing is known; `unclaimed` counts as free because no replica has reported otherwise.
  *
- * A member: `seen` its last request; `seat` whether it has a share of its own; `place` where it runs, so that another one there proves it
- * dead; `since` when it joined; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how much more
- * it was in every request since `excessAt`, by its own clock.
+ * A member: `seen` its last request; `revision` the last reply to it; `seat` whether it has a share of its own; `place` where it runs, so
+ * that another one there proves it dead; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how
+ * much more it was in every request since `excessAt`, by its own clock.
  */
 export const LEDGER_SCRIPT = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -41,8 +43,13 @@ if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
     if name ~= q.me and now - member.seen <= q.evictMs then return {now, '', -1, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
   end
 end
--- A table with another budget, or older than one that this replica has seen (restored from a snapshot), can't be relied on.
-if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and s.revision < q.revision)) then s = nil end
+-- A table with another budget can't be relied on, nor one whose last writes were lost (in a failover, or restored from a snapshot). Each
+-- reply to a replica is on record, so one that has seen a later one has seen what was lost, whatever others have written since.
+if s then
+  local listed = s.members[q.me]
+  local onRecord = listed and listed.revision or s.revision
+  if s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and onRecord < q.revision) then s = nil end
+end
 -- This request sees the time at which it was sent, by the replica's own clock. If every request within a second was late by some amount,
 -- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 local known = s and s.members[q.me]
@@ -74,9 +81,18 @@ if not s then
   end
 end
 
--- If no replica was heard for a while, Redis itself was unreachable, and the table may be older than what the replicas know. They get time
--- to report it.
-if now - s.now > q.evictMs / 2 then s.silentUntil = now; s.trustedFrom = now + q.localAfterMs end
+-- If no replica was heard for a while, Redis itself was unreachable, and the table may have lost its last writes. Every replica that may
+-- have made one is asked: until it has been heard, or its calls have rested, nothing of the pool is given out.
+if now - s.now > q.evictMs / 2 then
+  s.trustedFrom = now + q.localAfterMs
+  s.poolFrom = now + q.longestMs + q.occupiedMs
+  s.unheard = s.unheard or {}
+  for name, member in pairs(s.members) do if s.now - member.seen <= q.localAfterMs then s.unheard[name] = true end end
+end
+if s.unheard then
+  s.unheard[q.me] = nil
+  if not next(s.unheard) or now >= s.poolFrom then s.unheard = nil end
+end
 s.now = now
 
 local function slotsOf(name)
@@ -106,7 +122,7 @@ local function charge(agoMs)
   if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.unclaimed = false end
 end
 
-if not known then s.members[q.me] = { seen = now, since = now, place = q.place, ahead = now - q.at, at = q.at } end
+if not known then s.members[q.me] = { seen = now, place = q.place, ahead = now - q.at, at = q.at } end
 s.members[q.me].seen = now
 if s.epoch == q.epoch then
   for _, slot in ipairs(slotsOf(q.me)) do
@@ -187,6 +203,7 @@ for name, member in pairs(s.members) do
     if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
   end
 end
+if s.unheard then withheld = s.budget end
 local self = s.members[q.me]
 if not self.seat and seats < q.replicasMax then self.seat = true end
 
@@ -211,9 +228,7 @@ local poolFree = -withheld
 for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
 
 local taken = 0
--- A replica that joined after a silence takes nothing until the earlier ones have had time to report.
-local trusted = now >= (s.trustedFrom or 0) or (self.since or 0) < s.silentUntil
-if q.op == 'take' and s.pausedUntil <= now and trusted then
+if q.op == 'take' and s.pausedUntil <= now then
   local slot = longestRested(mine)
   if not (slot and rested(slot)) then slot = poolFree > 0 and longestRested(pool) or nil end
   if slot then
@@ -243,6 +258,7 @@ local day = math.floor(now / 86400000)
 if day ~= s.day then s.day = day; s.largest = 0 end
 s.largest = math.max(s.largest, real)
 s.revision = s.revision + 1
+self.revision = s.revision
 redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 
 local ids, ats, poolIds, poolAts = {}, {}, {}, {}
