@@ -14,5 +14,5 @@ export default {
   },
   testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 20000,
-  maxWorkers: 3,
+  maxWorkers: 4,
 };

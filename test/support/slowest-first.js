@@ -3,16 +3,22 @@ import Sequencer from "@jest/test-sequencer";
 
 const SLOWEST = [
   "service/fleet-faults",
-  "service/shared-cache",
-  "service/fault-matrix",
-  "quota/waits",
-  "truth/model",
-  "quota/ledger-redis",
-  "quota/fleet-reservations",
-  "quota/cut-off",
-  "e2e/storefront-looks",
   "e2e/storefront-typing",
+  "truth/model",
+  "service/shared-cache",
+  "e2e/storefront-looks",
+  "quota/cut-off",
   "service/naughty",
+  "quota/fleet-reservations",
+  "service/fault-matrix",
+  "service/replicas",
+  "e2e/operator",
+  "quota/waits",
+  "quota/replicas",
+  "quota/ledger-redis",
+  "service/process",
+  "service/floods",
+  "service/history",
 ];
 
 /** @param {{ readonly path: string }} test */
