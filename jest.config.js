@@ -14,5 +14,5 @@ export default {
   },
   testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 20000,
-  maxWorkers: 4,
+  maxWorkers: 3,
 };
