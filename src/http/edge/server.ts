@@ -87,7 +87,7 @@ export function serve(app: Express, parts: ServerParts): Server {
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     // A request with a body is never answered from memory, so even its refusal can wait.
-    const isPatient = hasBody(request);
+    const isPatient = request.method !== "GET" && hasBody(request);
     if (!isPatient && parts.isAnswered(request, response)) return;
     if (parts.isUrgent(request)) {
       app(request, response);
