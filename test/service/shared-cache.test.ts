@@ -495,7 +495,7 @@ describeWithRedis("replicas that share a Redis", () => {
       inWorld(open, async ({ redis, replica, inTouch }) => {
         await redis.kill();
         // It cannot know what was called before, so it waits a window, here a short one, before it calls.
-        const env = { UPSTREAM_RATE_WINDOW_MS: "1000", UPSTREAM_TIMEOUT_MS: "300" };
+        const env = { UPSTREAM_RATE_WINDOW_MS: "1000", UPSTREAM_TIMEOUT_MS: "1000" };
         const one = await replica({ env });
         expect((await one.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "warn" }] } });
         await knowsAll(one);
