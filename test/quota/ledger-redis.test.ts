@@ -351,6 +351,32 @@ describeWithRedis("the shared ledger", () => {
     expect(before + after).toBeLessThanOrEqual(BUDGET);
   });
 
+  test("what was lost with the only replica that knew of it counts as spent: the others keep to their own slots", async ({
+    server,
+    replica,
+  }) => {
+    const settings = { replicasMax: 4 };
+    const [a, b] = [await replica(settings), await replica(settings)];
+    await opened();
+    await server.command("SAVE");
+    const lost = (await drain(b.ledger)).length;
+    expect(lost).toBeGreaterThan(BUDGET / 2);
+    b.kill();
+    await server.kill();
+    // A failover takes at least as long; b's calls are still in the window after it.
+    await pass(300);
+    await server.start();
+    const kept: SlotId[] = [];
+    await until(async () => {
+      kept.push(...(await drain(a.ledger)));
+      return kept.length > 0;
+    }, "a slot");
+    await pass(200);
+    kept.push(...(await drain(a.ledger)));
+    expect(kept).toHaveLength(BUDGET / 4);
+    expect(lost + kept.length).toBeLessThanOrEqual(BUDGET);
+  });
+
   test("a state that cannot be read, or is older than one seen before, counts as spent", async ({
     server,
     replica,
