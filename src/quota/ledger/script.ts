@@ -203,6 +203,8 @@ for name, member in pairs(s.members) do
     if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
   end
 end
+-- Usually all have been heard within a beat, so forecasts don't change before that has taken too long.
+local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
 if s.unheard then withheld = s.budget end
 local self = s.members[q.me]
 if not self.seat and seats < q.replicasMax then self.seat = true end
@@ -266,5 +268,5 @@ for id, slot in ipairs(s.slots) do
   if slot.holder == q.me and not slot.leaving then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
   elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
 end
-return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, withheld, ids, ats, poolIds, poolAts, self.seat and 1 or 0}
+return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, forecast, ids, ats, poolIds, poolAts, self.seat and 1 or 0}
 `);
