@@ -11,8 +11,8 @@ export type Some = (from: number, to: number) => Promise<void>;
 export type Faults = Readonly<Record<string, () => Promise<void>>>;
 
 export interface SharedRedis {
-  /** REDIS_URL for one more replica. */
-  urlForReplica(): Promise<string>;
+  /** The way of one more replica to it: REDIS_URL, and how to end it when the replica has gone for good. */
+  connect(): Promise<{ readonly url: string; close(): Promise<void> }>;
   faults(some: Some, random: () => number): Faults;
   close(): Promise<void>;
 }
@@ -20,16 +20,22 @@ export interface SharedRedis {
 /** One server; each replica reaches it over a network of its own. */
 export async function oneRedis(): Promise<SharedRedis> {
   const redis = await startRedis();
-  const links: LinkProxy[] = [];
+  const links = new Set<LinkProxy>();
   return {
-    async urlForReplica() {
+    async connect() {
       const link = await startLinkProxy(redis);
-      links.push(link);
-      return link.url;
+      links.add(link);
+      return {
+        url: link.url,
+        async close() {
+          links.delete(link);
+          await link.close();
+        },
+      };
     },
     faults: (some, random) => ({
       "a replica is cut off from Redis": async () => {
-        const link = links[Math.floor(random() * links.length)];
+        const link = [...links][Math.floor(random() * links.size)];
         link?.cut();
         await some(0.3, 2.5);
         link?.heal();
@@ -73,7 +79,7 @@ export async function oneRedis(): Promise<SharedRedis> {
       },
     }),
     async close() {
-      await Promise.all(links.map((link) => link.close()));
+      await Promise.all([...links].map((link) => link.close()));
       await redis.close();
     },
   };
@@ -99,7 +105,11 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
   }
   await until(() => sentinel.hasReplica());
   return {
-    urlForReplica: () => Promise.resolve(`redis+sentinel://127.0.0.1:${sentinel.port}/main`),
+    connect: () =>
+      Promise.resolve({
+        url: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
+        close: () => Promise.resolve(),
+      }),
     faults: (some) => ({
       "the master is killed, and comes back after the failover": async () => {
         const old = master();

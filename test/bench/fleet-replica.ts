@@ -39,6 +39,7 @@ export class Replica {
   async start(): Promise<void> {
     const child = spawn(process.execPath, ["dist/main.js"], { stdio: "ignore", env: this.#env });
     this.#child = child;
+    process.setMaxListeners(0);
     process.once("exit", () => child.kill("SIGKILL"));
     while ((await this.ask("/livez")).status !== 200) {
       if (child.exitCode !== null) throw new Error("a replica has ended");

@@ -75,7 +75,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   });
   const { key, secret } = sandbox.credential();
   const redis = await startRedis();
-  const startReplica = async (): Promise<Replica> =>
+  const startReplica = (redisUrl: string): Promise<Replica> =>
     Replica.start({
       UPSTREAM_BASE_URL: sandbox.url,
       UPSTREAM_SERVICE_KEY: key,
@@ -84,7 +84,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       UPSTREAM_RATE_WINDOW_MS: String(windowMs),
       UPSTREAM_TIMEOUT_MS: "500",
       QUOTA_MAX_WAIT_MS: "1000",
-      REDIS_URL: await redis.urlForReplica(),
+      REDIS_URL: redisUrl,
       REPLICAS_MAX: String(REPLICAS),
       STATE_DIR: join(tmpdir(), "bench-unused"),
       CLIENT_RATE_PER_MINUTE: "1000000",
@@ -92,7 +92,9 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       TRUST_PROXY_HOPS: behindNginx === undefined ? "1" : "2",
       LOG_LEVEL: "error",
     });
-  const replicas = await Promise.all(Array.from({ length: REPLICAS }, startReplica));
+  const replicas = await Promise.all(
+    Array.from({ length: REPLICAS }, async () => startReplica((await redis.connect()).url)),
+  );
   const nginx =
     behindNginx === undefined
       ? null
@@ -169,12 +171,14 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       replica.wake();
     },
     "a fifth replica comes and is killed": async () => {
-      const fifth = await startReplica();
+      const link = await redis.connect();
+      const fifth = await startReplica(link.url);
       for (let n = 0; n < 10; n += 1) {
         void fifth.ask(`/v1/availability?domain=fifth-${(asked += 1)}.af`);
         await some(0.1, 0.2);
       }
       await fifth.close();
+      await link.close();
     },
     ...redis.faults(some, random),
   };

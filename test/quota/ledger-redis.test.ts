@@ -1,61 +1,23 @@
 /** The shared ledger in a real Redis: what replicas may use together, alone, after kills, and whatever Redis forgets. */
 import { describe, expect } from "@jest/globals";
-import { systemClock } from "../../src/clock.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
-import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
-import { connectRedis, type RedisLink } from "../../src/redis.js";
-import { fixedSecret } from "../../src/secret.js";
-import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { recordingLog, until } from "../support/service.js";
-import { sideBySide, type World } from "../support/stories.js";
+import { describeWithRedis } from "../support/redis.js";
+import { until } from "../support/service.js";
+import { sideBySide } from "../support/stories.js";
+import { openSharedLedger, type SharedLedger } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
 
-interface Replica {
-  readonly ledger: Ledger;
-  /** Like kill -9: Redis hears nothing more. */
-  kill(): void;
-}
-
-/** A Redis, and replicas that share it. */
-interface Shared extends World {
-  readonly server: RedisServer;
-  replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
-  /** Resolves when all replicas hear Redis. */
-  untilBack(): Promise<void>;
-}
-
-async function open(): Promise<Shared> {
-  const server = await startRedis();
-  const links: RedisLink[] = [];
-  return {
-    server,
-    async replica(more = {}) {
-      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
-      links.push(redis);
-      const ledger = await openRedisLedger({
-        redis,
-        fingerprint: "abc",
-        limit: BUDGET + 2,
-        headroom: 2,
-        windowMs: WINDOW_MS,
-        coldStart: "assume-free",
-        replicasMax: 2,
-        longestCallMs: 100,
-        clock: systemClock,
-        ...more,
-      });
-      return { ledger, kill: redis.close };
-    },
-    untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
-    async close() {
-      for (const link of links) link.close();
-      await server.close();
-    },
-  };
-}
+const open = (): Promise<SharedLedger> =>
+  openSharedLedger({
+    limit: BUDGET + 2,
+    headroom: 2,
+    windowMs: WINDOW_MS,
+    replicasMax: 2,
+    longestCallMs: 100,
+  });
 
 /** Takes until there is nothing, settling each call as soon as it is taken unless told otherwise. */
 async function drain(ledger: Ledger, ending: "answered" | "open" = "answered"): Promise<SlotId[]> {

@@ -1,13 +1,11 @@
 /** More replicas than there may be, or with other settings: refused their part, and together never over the budget. */
 import { expect } from "@jest/globals";
-import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
-import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
-import { connectRedis, type RedisLink } from "../../src/redis.js";
-import { fixedSecret } from "../../src/secret.js";
-import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { recordingLog, until } from "../support/service.js";
-import { sideBySide, type World } from "../support/stories.js";
+import type { RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
+import { describeWithRedis } from "../support/redis.js";
+import { until } from "../support/service.js";
+import { sideBySide } from "../support/stories.js";
+import { openSharedLedger } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 3000;
@@ -18,37 +16,17 @@ const SHARE_BACK_AFTER_MS = ALONE_AFTER_MS + LONGEST_CALL_MS + WINDOW_MS / 6 + W
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** A Redis, and replicas that share it. */
-interface Fleet extends World {
-  readonly server: RedisServer;
-  replica(more?: Partial<RedisLedgerSettings>): Promise<Ledger>;
-}
-
-async function open(): Promise<Fleet> {
-  const server = await startRedis();
-  const links: RedisLink[] = [];
+async function open() {
+  const { replica, ...shared } = await openSharedLedger({
+    limit: BUDGET + 2,
+    headroom: 2,
+    windowMs: WINDOW_MS,
+    replicasMax: 3,
+    longestCallMs: LONGEST_CALL_MS,
+  });
   return {
-    server,
-    replica(more = {}) {
-      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
-      links.push(redis);
-      return openRedisLedger({
-        redis,
-        fingerprint: "abc",
-        limit: BUDGET + 2,
-        headroom: 2,
-        windowMs: WINDOW_MS,
-        coldStart: "assume-free",
-        replicasMax: 3,
-        longestCallMs: LONGEST_CALL_MS,
-        clock: systemClock,
-        ...more,
-      });
-    },
-    async close() {
-      for (const link of links) link.close();
-      await server.close();
-    },
+    ...shared,
+    replica: async (more: Partial<RedisLedgerSettings> = {}): Promise<Ledger> => (await replica(more)).ledger,
   };
 }
 

@@ -52,7 +52,7 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-export interface ServerParts extends Omit<ConnectionRules, "parseOn" | "closed" | "inOrder"> {
+export interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "unreadable"> {
   /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
   /** Called for a request that may have to wait for a burst to end. Returns what to call if its client leaves first. */

@@ -1,0 +1,50 @@
+/** A real Redis, and replicas whose ledgers share it. */
+import { systemClock } from "../../../src/clock.js";
+import type { Ledger } from "../../../src/quota/ledger/ledger.js";
+import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
+import { connectRedis, type RedisLink } from "../../../src/redis.js";
+import { fixedSecret } from "../../../src/secret.js";
+import { type RedisServer, startRedis } from "../../support/redis.js";
+import { recordingLog, until } from "../../support/service.js";
+import type { World } from "../../support/stories.js";
+
+export interface Replica {
+  readonly ledger: Ledger;
+  /** Like kill -9: Redis hears nothing more. */
+  kill(): void;
+}
+
+export interface SharedLedger extends World {
+  readonly server: RedisServer;
+  replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
+  /** Resolves when all replicas hear Redis. */
+  untilBack(): Promise<void>;
+}
+
+export async function openSharedLedger(
+  settings: Pick<RedisLedgerSettings, "limit" | "headroom" | "windowMs" | "replicasMax" | "longestCallMs">,
+): Promise<SharedLedger> {
+  const server = await startRedis();
+  const links: RedisLink[] = [];
+  return {
+    server,
+    async replica(more = {}) {
+      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+      links.push(redis);
+      const ledger = await openRedisLedger({
+        redis,
+        fingerprint: "abc",
+        coldStart: "assume-free",
+        clock: systemClock,
+        ...settings,
+        ...more,
+      });
+      return { ledger, kill: redis.close };
+    },
+    untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
+    async close() {
+      for (const link of links) link.close();
+      await server.close();
+    },
+  };
+}
