@@ -1,6 +1,7 @@
 /**
- * Shares reservations between replicas: each publishes its own through Redis, and reads those of the others, seven times a second. So a
- * reservation holds wherever its holder returns. No request waits for Redis; without it, each replica continues with what it knows.
+ * Shares reservations between replicas, and how many carts they serve: each publishes its own through Redis, and reads those of the others,
+ * seven times a second. So a reservation holds wherever its holder returns. No request waits for Redis; without it, each replica continues
+ * with what it knows.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -22,7 +23,7 @@ const EXCHANGE_EVERY_MS = 150;
 /**
  * Records this replica's changes and returns those of the others since `after`, or everything if the table isn't the one the replica knows.
  * A reservation: `n` the number of its last change, `by` the replica that made it, `at` when it is due, `over` claimed or given up. It is
- * deleted three seconds after it was due, and so is a replica that has been silent for as long.
+ * deleted three seconds after it was due, and so is a replica that has been silent for as long. `carts`: its cart calls per window.
  */
 const EXCHANGE = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -31,16 +32,22 @@ local now = math.floor(time[1] * 1000 + time[2] / 1000)
 local raw = redis.call('GET', KEYS[1])
 local read, s = pcall(cmsgpack.unpack, raw or '')
 if not (raw and read and type(s) == 'table' and s.reservations) then s = { table = q.nonce, n = 0, members = {}, reservations = {} } end
-local changed = math.abs(now - (s.members[q.me] or 0)) > 1000
+s.carts = s.carts or {}
+local changed = math.abs(now - (s.members[q.me] or 0)) > 1000 or s.carts[q.me] ~= q.carts
 s.members[q.me] = now
+s.carts[q.me] = q.carts
 for _, one in ipairs(q.changes) do
   s.n = s.n + 1
   s.reservations[one.key] = { n = s.n, by = q.me, at = now + one.inMs, over = one.over, client = one.client, asked = now - one.askedAgoMs, wait = one.maxWaitMs, early = one.earlyAsks }
   changed = true
 end
-local others, members = {}, 0
+local others, members, carts = {}, 0, 0
 for name, seen in pairs(s.members) do
-  if math.abs(now - seen) > 3000 then s.members[name] = nil; changed = true else members = members + 1 end
+  if math.abs(now - seen) > 3000 then s.members[name] = nil; s.carts[name] = nil; changed = true
+  else
+    members = members + 1
+    if name ~= q.me then carts = carts + (s.carts[name] or 0) end
+  end
 end
 for key, one in pairs(s.reservations) do
   if one.at < now - 3000 then s.reservations[key] = nil
@@ -49,10 +56,11 @@ for key, one in pairs(s.reservations) do
   end
 end
 if changed then redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 600000) end
-return { s.table, s.n, members, others }`);
+return { s.table, s.n, members, math.ceil(carts), others }`);
 
 const replySchema = z.tuple([
   z.string(),
+  z.number(),
   z.number(),
   z.number(),
   z.array(z.tuple([z.string(), z.number(), z.string(), z.number(), z.number(), z.number(), z.number()])),
@@ -70,6 +78,7 @@ export function shareReservations(
   let table = "";
   let after = 0;
   let members = 1;
+  let cartsElsewhere = 0;
   let cancel = (): void => {};
 
   async function exchange(): Promise<void> {
@@ -80,6 +89,7 @@ export function shareReservations(
       nonce: randomUUID(),
       table,
       after,
+      carts: own.cartsPerWindow(),
       changes: publishing.map(([key, reservation]) => ({
         key,
         over: reservation === null,
@@ -91,7 +101,7 @@ export function shareReservations(
       })),
     };
     const reply = await redis.run(EXCHANGE, redisKey, [JSON.stringify(request)]);
-    const [newTable, last, count, others] = replySchema.parse(reply);
+    const [newTable, last, count, carts, others] = replySchema.parse(reply);
     const now = clock.monotonic();
     for (const [key, reservation] of publishing)
       if (unpublished.get(key) === reservation) unpublished.delete(key);
@@ -101,6 +111,7 @@ export function shareReservations(
     table = newTable;
     after = last;
     members = count;
+    cartsElsewhere = carts;
     for (const [key, isOver, client, inMs, askedAgoMs, maxWaitMs, earlyAsks] of others) {
       if (unpublished.has(key)) continue;
       const reservation = { key, client, dueAt: now + inMs, askedAt: now - askedAgoMs, maxWaitMs, earlyAsks };
@@ -124,6 +135,7 @@ export function shareReservations(
       unpublished.set(key, reservation);
     },
     replicas: () => members,
+    cartsElsewhere: () => cartsElsewhere,
     close() {
       isClosed = true;
       cancel();

@@ -1,6 +1,7 @@
 /** The benchmarks by name. */
 import { benchBots } from "./bots.js";
 import { benchCompare } from "./compare.js";
+import { benchFaults } from "./faults.js";
 import { benchFleet } from "./fleet.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
@@ -39,4 +40,4 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   pair: benchPair,
 };
 /** Run only if they are named: they take half an hour or more. */
-export const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, fleet: benchFleet };
+export const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, faults: benchFaults, fleet: benchFleet };

@@ -14,6 +14,7 @@ import {
   IMPATIENT_EVERY_MS,
   IMPATIENT_FOR_MS,
   meanWaitMs,
+  onlyFigures,
   type Person,
   RAMP_WINDOWS,
   servedWithin,
@@ -68,7 +69,7 @@ function figures(people: readonly Person[], cartsMs: number): string[] {
 
 async function simulate({ name, ...row }: Row): Promise<string[]> {
   const seen = await waits({ budget: BUDGET, windows: WINDOWS, seed: 1, ...row });
-  const { idleCalls, reservations } = seen.snapshot.waits;
+  const { idleCalls, reservations } = onlyFigures(seen);
   const used = row.load + (row.carts ?? 0) + (row.behindOneAddress ?? 0) + (row.bots ?? 0);
   return [
     name,

@@ -26,6 +26,7 @@ function outlook(now: number, more: Partial<Outlook> = {}): Outlook {
     windowMs: WINDOW_MS,
     pausedForMs: 0,
     callsUntil: (at) => Math.max(0, Math.floor((at - now) / EVERY_MS)),
+    part: 1,
     waiting: 0,
     backAndWaiting: 0,
     ...more,
@@ -34,8 +35,19 @@ function outlook(now: number, more: Partial<Outlook> = {}): Outlook {
 
 function refuse(now: number, more: Partial<Refused & Outlook> = {}) {
   tickets += 1;
-  const refused = { key: `ticket ${tickets}`, client: "a", askedAt: now, maxWaitMs: 8000, part: 1, ...more };
+  const refused = {
+    key: `ticket ${tickets}`,
+    client: "a",
+    askedAt: now,
+    maxWaitMs: 8000,
+    openPart: 1,
+    ...more,
+  };
   return reservations.refuse(refused, outlook(now, more));
+}
+
+function heldUntil(now: number, callsUntil: (at: number) => number): number | null {
+  return reservations.heldUntil(now, { callsUntil, part: 1 });
 }
 
 const seconds = (ticket: { dueAt: number }, now: number): number => (ticket.dueAt - now) / 1000;
@@ -58,7 +70,7 @@ describe("a reservation", () => {
         let now = 0;
         for (const [n, pauseMs] of pauses.entries()) {
           now += pauseMs;
-          const refused = { key: `${n}`, client: "a", askedAt: now, maxWaitMs: 8000, part: 1 };
+          const refused = { key: `${n}`, client: "a", askedAt: now, maxWaitMs: 8000, openPart: 1 };
           const { key, isReserved, dueAt } = kept.refuse(refused, outlook(now));
           expect(dueAt - now).toBeLessThanOrEqual(WINDOW_MS);
           if (!isReserved) continue;
@@ -82,7 +94,7 @@ describe("a reservation", () => {
   });
 
   test("is not given where a smaller part is open to a busy client", () => {
-    const busy = { part: 1 / 8 };
+    const busy = { openPart: 1 / 8 };
     expect(
       [refuse(0, busy), refuse(0, busy), refuse(0, busy), refuse(0, busy)].map((one) => one.isReserved),
     ).toEqual([true, true, true, false]);
@@ -196,7 +208,7 @@ describe("a call", () => {
   /** Until when `heldUntil` counts the calls for each second that it looks at. */
   function lookedAt(now: number): number[] {
     const asked: number[] = [];
-    expect(reservations.heldUntil(now, (at) => asked.push(at) + 9)).toBeNull();
+    expect(heldUntil(now, (at) => asked.push(at) + 9)).toBeNull();
     return asked;
   }
 
@@ -204,15 +216,15 @@ describe("a call", () => {
     expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(12);
     expect(lookedAt(3999)).toEqual([]);
     expect(lookedAt(4000)).toEqual([18_000]);
-    expect(reservations.heldUntil(3999, () => 1)).toBeNull();
-    expect(reservations.heldUntil(4000, () => 1)).toBe(13_800);
+    expect(heldUntil(3999, () => 1)).toBeNull();
+    expect(heldUntil(4000, () => 1)).toBe(13_800);
     expect(lookedAt(12_500)[0]).toBe(18_500);
   });
 
   test("is looked for as if people had a second of patience where they have less", () => {
     expect(seconds(refuse(0, { maxWaitMs: 0, waiting: 3 }), 0)).toBe(4);
     expect(lookedAt(4050)).toEqual([4800, 5750]);
-    expect(reservations.heldUntil(4050, () => 1)).toBe(5100);
+    expect(heldUntil(4050, () => 1)).toBe(5100);
   });
 
   test("may be late by a second for a reservation, or by half of a shorter patience", () => {
@@ -226,10 +238,10 @@ describe("a call", () => {
     const scarce = (at: number): number => (at >= 5000 ? 1 : 0);
     refuse(0, { callsUntil: scarce });
     // The next call after this one is far away.
-    expect(reservations.heldUntil(4100, () => 1)).toBe(5800);
-    expect(reservations.heldUntil(4100, () => 2)).toBeNull();
-    expect(reservations.heldUntil(5799, () => 1)).toBe(5800);
-    expect(reservations.heldUntil(5800, () => 1)).toBeNull();
+    expect(heldUntil(4100, () => 1)).toBe(5800);
+    expect(heldUntil(4100, () => 2)).toBeNull();
+    expect(heldUntil(5799, () => 1)).toBe(5800);
+    expect(heldUntil(5800, () => 1)).toBeNull();
   });
 });
 
@@ -252,35 +264,25 @@ describe("a reservation that another replica has made", () => {
     expect(reservations.standing(reserved.key, 10_000).kind).toBe("newcomer");
   });
 
-  test("takes nothing from what can be promised here, and does not count as unclaimed here", () => {
-    const alone = Array.from({ length: 18 }, () => seconds(refuse(0), 0));
-    reservations = new Reservations();
-    for (let n = 0; n < 50; n += 1)
+  test("takes as much from what can be promised here, and does not count as unclaimed here", () => {
+    for (let n = 0; n < 6; n += 1)
       reservations.learn(`elsewhere ${n}`, { ...reserved, key: `elsewhere ${n}` }, 0);
-    expect(Array.from({ length: 18 }, () => seconds(refuse(0), 0))).toEqual(alone);
-    expect(reservations.own()).toHaveLength(18);
-    expect(reservations.lapsed(12_600)).toBe(alone.filter((dueIn) => dueIn <= 10).length);
+    expect(Array.from({ length: 3 }, () => seconds(refuse(0), 0))).toEqual([20, 23, 26]);
+    expect(reservations.own()).toHaveLength(3);
+    expect([reservations.lapsed(12_600), reservations.size]).toEqual([0, 3]);
   });
 
-  test("holds calls here as far as it is likely to be claimed here", () => {
-    const changes: (string | null)[] = [];
-    const changed = (key: string): number => changes.push(key);
-    for (const replicas of [1, 4]) {
-      const shared = new Reservations({ replicas: () => replicas, changed });
-      shared.learn(reserved.key, reserved, 0);
-      shared.learn("another", { ...reserved, key: "another" }, 0);
-      expect(shared.heldUntil(9500, () => 2)).toBe(replicas === 1 ? 11_800 : null);
-      expect(shared.dueWithin(8000, 9500)).toBe(replicas === 1 ? 2 : 1);
-    }
-    expect(changes).toEqual([]);
+  test("takes as much and holds calls as it is likely to be claimed here, where only this replica's calls count", () => {
+    for (const key of ["one", "two", "three", "four"]) reservations.learn(key, { ...reserved, key }, 0);
+    const held = (part: number) => reservations.heldUntil(9500, { callsUntil: () => 2, part });
+    expect([held(1), held(1 / 4)]).toEqual([11_800, null]);
+    expect(reservations.dueWithin(8000, 9500)).toBe(4);
+    expect(seconds(refuse(0, { part: 1 / 4, waiting: 12 }), 0)).toBe(13);
   });
 
   test("is told of when it is made, when it is claimed, and not when it lapses", () => {
     const changes: [string, boolean][] = [];
-    reservations = new Reservations({
-      replicas: () => 2,
-      changed: (key, made) => changes.push([key, made !== null]),
-    });
+    reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
     const [first, second] = [refuse(0), refuse(0)];
     reservations.forget(first.key);
     reservations.standing(second.key, 30_000);

@@ -10,7 +10,15 @@ import type { Lane } from "../../src/quota/quota.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, toldMs, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
-import { counted, meanWaitMs, servedWithin, useOfSafeBound, waits, type WaitsSeen } from "./support/waits.js";
+import {
+  counted,
+  meanWaitMs,
+  onlyFigures,
+  servedWithin,
+  useOfSafeBound,
+  waits,
+  type WaitsSeen,
+} from "./support/waits.js";
 
 const BUDGET = 57;
 
@@ -48,7 +56,7 @@ describe.each([
 
   test("the budget is used where people wait for it, and never passed", () => {
     expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-    const { idleCalls, reservations } = seen.snapshot.waits;
+    const { idleCalls, reservations } = onlyFigures(seen);
     expect(idleCalls).toBeLessThanOrEqual(0.02 * seen.arrivals.length);
     if (load + carts <= 1) return;
     expect(useOfSafeBound(seen, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
@@ -237,6 +245,8 @@ test("a clock that moves on while a refusal is worked out makes no wait longer t
 const spentLedger = {
   resting: 1,
   usableInMs: () => WINDOW_MS,
+  borrowableInMs: [],
+  newsInMs: Infinity,
   inFlightForMs: [],
   pausedForMs: 0,
   occupiedMs: 60_060,
@@ -249,6 +259,8 @@ test("a cold start is told at most a sixth more than a window", async () => {
     forecast: () => ({
       resting: BUDGET,
       usableInMs: () => Math.max(0, 70_060 - base.clock.monotonic()),
+      borrowableInMs: [],
+      newsInMs: Infinity,
       inFlightForMs: [],
       pausedForMs: 0,
       occupiedMs: 60_060,

@@ -99,6 +99,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     budget: table.size,
     windowMs,
     take,
+    urgent: () => {},
     settle,
     pause,
     forecast: () => {
@@ -106,6 +107,8 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
       return {
         resting: table.resting,
         usableInMs: (n) => table.usableInMs(n, now),
+        borrowableInMs: [],
+        newsInMs: Infinity,
         inFlightForMs: table.inFlightForMs(now),
         pausedForMs: Math.max(0, pausedUntilMs - now),
         occupiedMs,

@@ -38,7 +38,11 @@ const TRY_AGAIN_MS = 50;
 /** The assumed maximum by which Redis's clock and ours drift apart during an outage. */
 const CLOCKS_MS = 1000;
 const FIRST_CONTACT_MS = 1000;
+/** A step of Redis's clock is corrected after a second. */
+const NEW_MS = 1500;
 const LONG_AGO_MS = 1e9;
+/** A replica with a larger share seldom has to wait for a slot of its own. */
+const MOST_TO_BORROW = 60;
 
 /** Times of the protocol; the same on every replica, because they follow from the window. */
 function timesOf(windowMs: number, longestCallMs: number) {
@@ -52,6 +56,8 @@ function timesOf(windowMs: number, longestCallMs: number) {
     beatMs: localAfterMs / 6,
     /** A replica silent for this long is replaced by one that runs in its place. */
     evictMs: localAfterMs / 2,
+    /** How long a process can't notice a step of Redis's clock. */
+    newMs: NEW_MS,
     /** A replica silent for less than this can't have used anything that isn't recorded. */
     exactMs: localAfterMs * 0.8,
     /** A replica silent for longer is considered gone. */
@@ -73,16 +79,23 @@ const replySchema = z
     z.number(),
     z.number(),
     z.number(),
+    z.number(),
     numbers,
     numbers,
     numbers,
     numbers,
     z.number(),
+    numbers,
+    z.number(),
+    z.number(),
+    z.number(),
+    z.array(z.tuple([z.string(), z.string(), z.number()])),
   ])
   .transform(
     ([
       now,
       epoch,
+      generation,
       revision,
       taken,
       pausedUntil,
@@ -94,9 +107,15 @@ const replySchema = z
       poolIds,
       poolAts,
       seat,
+      otherAts,
+      borrowed,
+      wanted,
+      aheadMs,
+      members,
     ]) => ({
       now,
       epoch,
+      generation,
       revision,
       taken,
       pausedUntil,
@@ -106,6 +125,11 @@ const replySchema = z
       own: ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })),
       isSeated: seat === 1,
       pool: poolIds.map((id, index) => ({ id, at: poolAts[index] ?? Infinity })),
+      others: otherAts,
+      isBorrowed: borrowed === 1,
+      urgentElsewhere: wanted,
+      aheadMs,
+      members: members.map(([name, place, silentMs]) => ({ name, place, silentMs })),
     }),
   );
 type Reply = z.infer<typeof replySchema>;
@@ -149,18 +173,34 @@ class RedisLedger implements Ledger {
   readonly #me = randomUUID();
   readonly #key: string;
   readonly #share: number;
+  readonly #borrows: boolean;
   readonly #own = new Map<number, OwnSlot>();
   readonly #calls = new Map<SlotId, Call>();
   /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
   readonly #asked = new Set<string>();
   readonly #reports = new Map<number, Report>();
   #pool: readonly { readonly id: number; readonly at: number }[] = [];
+  /** When each slot of other replicas was last used. */
+  #others: readonly number[] = [];
+  #urgent = 0;
+  /** Until when this replica agrees to lend: a window after urgent requests have last waited elsewhere. */
+  #lendsUntil = -Infinity;
+  /** When the last request that agreed to it was sent. */
+  #agreedAt = -Infinity;
+  /** The contact since which a slot counts as lent. */
+  #lentSince = -Infinity;
   /** The table in the last reply; empty before the first. */
   #epoch = "";
+  #generation = 0;
   #revision = 0;
+  #sent = 0;
   /** When the last request that Redis answered was sent. */
   #contactAt: number;
   readonly #openedAt: number;
+  /** The other replicas at the last contact. */
+  #members: Reply["members"] = [];
+  /** How far the table's time was ahead of our clock at the last contact. */
+  #tableAheadMs: number | null = null;
   /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
   #redisAheadMs = -Infinity;
   #pausedUntil = -Infinity;
@@ -186,6 +226,7 @@ class RedisLedger implements Ledger {
     this.#times = timesOf(windowMs, longestCallMs);
     this.#key = `af-storefront:quota:${fingerprint}`;
     this.#share = Math.floor(this.budget / replicasMax);
+    this.#borrows = this.#share <= MOST_TO_BORROW;
     this.#contactAt = clock.monotonic();
     this.#openedAt = this.#contactAt;
   }
@@ -205,6 +246,10 @@ class RedisLedger implements Ledger {
     this.#beat();
   }
 
+  urgent(count: number): void {
+    this.#urgent = count;
+  }
+
   async take(): Promise<Taken> {
     if (this.#closed) throw new Error("the quota ledger is closed");
     const { clock, redis } = this.#settings;
@@ -221,7 +266,7 @@ class RedisLedger implements Ledger {
     // Not before it is known as a call, or a request between the two would report that it never happened.
     this.#asked.delete(grant);
     if (reply === null) return this.#takeAlone(call, grant);
-    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS) return { slot: call };
+    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS) return { slot: call, isBorrowed: reply.isBorrowed };
     if (reply.taken > 0) void this.settle(call, "unsent");
     return { retryInMs: this.#retryInMs() };
   }
@@ -265,6 +310,8 @@ class RedisLedger implements Ledger {
     return {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
+      borrowableInMs: this.#alone(now) ? [] : this.#others.map((at) => Math.max(0, at + occupiedMs - now)),
+      newsInMs: this.#times.beatMs,
       inFlightForMs: calls.map(({ takenAt }) => now - takenAt),
       pausedForMs: Math.max(0, this.#pausedUntil - now),
       occupiedMs,
@@ -306,6 +353,7 @@ class RedisLedger implements Ledger {
     const now = this.#settings.clock.monotonic();
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
+    this.#assumeLent();
     const hasRested = ({ at }: OwnSlot): boolean => at + this.#times.occupiedMs <= now;
     for (const slot of this.#restOfShare().filter(hasRested)) this.#own.set(slot.id, slot);
     const slot = [...this.#own.values()].sort((a, b) => a.at - b.at)[0];
@@ -331,11 +379,27 @@ class RedisLedger implements Ledger {
   #retryInMs(): number {
     const { redis, clock } = this.#settings;
     if (!this.#alone(clock.monotonic()) && !redis.reachable()) return TRY_AGAIN_MS;
-    const { resting, usableInMs, pausedForMs } = this.forecast();
-    let soonestMs = this.#times.beatMs;
-    for (let n = resting - 1; n >= 0 && usableInMs(n) > 0; n -= 1)
-      soonestMs = Math.min(soonestMs, usableInMs(n));
-    return Math.max(1, pausedForMs, soonestMs);
+    const { resting, usableInMs, borrowableInMs, pausedForMs } = this.forecast();
+    const own = Array.from({ length: resting }, (_, n) => usableInMs(n));
+    const coming = [...own, ...(this.#urgent > 0 ? borrowableInMs : [])].filter((inMs) => inMs > 0);
+    return Math.max(1, pausedForMs, Math.min(this.#times.beatMs, ...coming));
+  }
+
+  /** Whether another replica may have borrowed a slot since the last reply. */
+  #mayHaveLent(): boolean {
+    return this.#agreedAt >= this.#contactAt;
+  }
+
+  /** Counts the slot that had rested longest as lent. */
+  #assumeLent(): void {
+    if (!this.#mayHaveLent() || this.#lentSince === this.#contactAt) return;
+    this.#lentSince = this.#contactAt;
+    const [first] = [...this.#own.values()].sort((a, b) => a.at - b.at);
+    const { localAfterMs, longestMs, occupiedMs } = this.#times;
+    const until = this.#contactAt + localAfterMs;
+    if (first === undefined || first.at + occupiedMs > until) return;
+    first.at = until + longestMs + CLOCKS_MS;
+    if (first.id > 0) this.#reports.set(first.id, { grant: "", at: first.at });
   }
 
   /** Null when Redis did not answer in time. */
@@ -366,20 +430,34 @@ class RedisLedger implements Ledger {
       at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
     const reports = [...this.#reports];
     const pausedForMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
+    const lends = sentAt < this.#lendsUntil;
+    const mayHaveLent = this.#mayHaveLent();
+    if (lends) this.#agreedAt = sentAt;
     const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
     const request = {
       ...this.#times,
       grant: "",
+      urgent: this.#borrows ? this.#urgent : 0,
+      borrows: this.#borrows,
+      lends,
+      mayHaveLent,
       id: 0,
       ending: "",
       graceMs: 0,
       ...what,
       me: this.#me,
       nonce: randomUUID(),
+      sent: (this.#sent += 1),
       epoch: this.#epoch,
+      generation: this.#generation,
       revision: this.#revision,
       place: this.#settings.place ?? this.#me,
       at: Math.floor(sentAt),
+      ...this.#aheadAt(sentAt),
+      others: this.#members.map(({ silentMs, ...one }) => ({
+        ...one,
+        silentMs: Math.floor(silentMs + sentAt - this.#contactAt),
+      })),
       openForMs: Math.ceil(sentAt - this.#openedAt),
       // After a silence the estimate of its clock is too old to set a deadline: this request only reads the clock.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,
@@ -389,6 +467,7 @@ class RedisLedger implements Ledger {
       assumeFree: coldStart === "assume-free",
       replicasMax,
       share: this.#share,
+      seated: this.#epoch !== "" && this.#isSeated,
       waiting: sentAt - this.#waitedAt < this.windowMs / 4 ? 1 : 0,
       pauseMs: pausedForMs,
       live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
@@ -399,7 +478,7 @@ class RedisLedger implements Ledger {
         agoMs: agoOf(at),
       })),
       extra: [...this.#own.values()].filter(({ id }) => id < 0).map(({ at }) => agoOf(at)),
-      own: [...this.#own.values()].map(({ at }) => agoOf(at)),
+      own: this.#ownOfLostTable(sentAt, mayHaveLent).map(agoOf),
     };
     const reply = replySchema.parse(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
     this.#redisAheadMs = reply.now - clock.monotonic();
@@ -415,10 +494,25 @@ class RedisLedger implements Ledger {
     return reply;
   }
 
+  /** How far the table's time can be ahead of our clock by now, though the clocks drift apart. */
+  #aheadAt(now: number): { ahead?: number } {
+    if (this.#tableAheadMs === null) return {};
+    return { ahead: Math.ceil(this.#tableAheadMs + (now - this.#contactAt) / 1000) };
+  }
+
+  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
+  #ownOfLostTable(now: number, mayHaveLent: boolean): number[] {
+    const [first, ...rest] = [...this.#own.values()].map(({ at }) => at).sort((a, b) => a - b);
+    if (first === undefined) return [];
+    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
+    return [isLent ? Infinity : first, ...rest];
+  }
+
   #learn(reply: Reply, sentAt: number): void {
     this.#contactAt = Math.max(this.#contactAt, sentAt);
     if (reply.epoch === this.#epoch && reply.revision < this.#revision) return;
     this.#epoch = reply.epoch;
+    this.#generation = reply.generation;
     this.#revision = reply.revision;
     this.#isSeated = reply.isSeated;
     // Converts Redis's times to ours, as late as they can be, because its clock was read before the reply arrived.
@@ -427,7 +521,11 @@ class RedisLedger implements Ledger {
     for (const { id, at } of reply.own) this.#own.set(id, { id, at: ours(at) });
     const pool = reply.pool.map(({ id, at }) => ({ id, at: ours(at) })).sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
+    this.#others = reply.others.map(ours);
     this.#pausedUntil = Math.max(this.#pausedUntil, ours(reply.pausedUntil));
+    if (reply.urgentElsewhere > 0) this.#lendsUntil = sentAt + this.windowMs;
+    this.#members = reply.members;
+    this.#tableAheadMs = reply.aheadMs;
     this.#used = reply.used;
     this.#largest = reply.largest;
   }

@@ -5,21 +5,31 @@
  * Every slot has at most one holder: the replica that alone may use it, even while Redis is unreachable. Slots without a holder are the
  * pool, which is used through Redis only. A slot leaves its holder only when that replica has confirmed it, has left, or is known to be
  * dead. So no two replicas ever use the same slot, even when one of them is cut off.
+ *
+ * One exception: a request that goes before all others may borrow a rested slot of another replica through Redis. A replica that has
+ * agreed to it lends one slot, and no other until it has seen that. If it is cut off meanwhile, it does without one.
  */
 import { redisScript } from "../../redis.js";
 
 /**
  * Takes one JSON object (`Request` in redis.ts). Returns the time and what this replica needs of the table (`replySchema` there).
  *
- * The table: `unheard` the replicas that may have seen writes which it has lost, until `poolFrom`.
+ * The table: `generation` when it was made, and later than every table known before; `unheard` the replicas that may have seen writes which it has
+ * lost, until `poolFrom`.
  *
  * A slot: `at` the latest time at which its last call can have arrived; `grant` the call in flight; `owner` the replica that makes it;
  * `before` what `at` was before that; `holder` see above; `leaving` the revision whose reply tells the holder to give the slot up;
  * `assumed` counts as spent because nothing is known; `unclaimed` counts as free because no replica has reported otherwise.
  *
- * A member: `seen` its last request; `revision` the last reply to it; `seat` whether it has a share of its own; `place` where it runs, so
- * that another one there proves it dead; `ahead` how far the table's time was ahead of its own clock when that was least; `excess` by how
- * much more it was in every request since `excessAt`, by its own clock.
+ * A member: `seen` its last request, and `sent` its number; `revision` the last reply to it, and `listedAt` the first; `seat` whether it has
+ * a share of its own; `place` where it runs, so that another one there proves it dead; `isExpected` it belonged to a lost table and hasn't
+ * been heard since.
+ *
+ * Its clock: `ahead` how far the table's time was ahead of it, at `at`, when that was least; `excess` by how much more it was in every
+ * request since `excessAt`; `newUntil` when it can notice that.
+ *
+ * What it lends: `urgent` the requests that wait there and go before all others; `lends` whether it has agreed to lend; `lent` the revision
+ * that lent one of its slots, until it has seen that.
  */
 export const LEDGER_SCRIPT = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -34,45 +44,57 @@ if s then
   s.skew = math.max(s.skew or 0, s.now - clock)
   now = clock + s.skew
 end
+-- Only the time; a revision of -1: this replica doesn't fit the others.
+local function nothing(revision) return {now, '', 0, revision, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0, {}, 0, 0, 0, {}} end
 -- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
-if now > q.notAfter then return {now, '', 0, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
+if now > q.notAfter then return nothing(0) end
 
 -- A replica with another budget or window gets nothing while one with those of the table is present.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
   for name, member in pairs(s.members) do
-    if name ~= q.me and now - member.seen <= q.evictMs then return {now, '', -1, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0} end
+    if name ~= q.me and now - member.seen <= q.evictMs then return nothing(-1) end
   end
 end
+local lost = nil
 -- A table with another budget can't be relied on, nor one whose last writes were lost (in a failover, or restored from a snapshot). Each
 -- reply to a replica is on record, so one that has seen a later one has seen what was lost, whatever others have written since.
 if s then
   local listed = s.members[q.me]
   local onRecord = listed and listed.revision or s.revision
-  if s.budget ~= q.budget or s.windowMs ~= q.windowMs or (s.epoch == q.epoch and onRecord < q.revision) then s = nil end
+  local isLost = s.epoch == q.epoch and onRecord < q.revision
+  local isOlder = q.epoch ~= '' and s.epoch ~= q.epoch and (s.generation or 0) <= q.generation
+  if s.budget ~= q.budget or s.windowMs ~= q.windowMs or isLost or isOlder then lost = s; s = nil end
 end
+local listed = s and s.members[q.me]
+local isExpected = listed and listed.isExpected
+local self = listed
+if not listed or isExpected then
+  self = { ahead = q.ahead, at = q.at, newUntil = not q.ahead and q.at + q.newMs or nil, seat = isExpected or nil }
+end
+-- Overtaken by a later request of this replica, which no longer waits for this one.
+if q.sent <= (self.sent or 0) then return nothing(0) end
+self.sent = q.sent
 -- This request sees the time at which it was sent, by the replica's own clock. If every request within a second was late by some amount,
 -- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
-local known = s and s.members[q.me]
-if known then
-  known.ahead = known.ahead or now - q.at
-  local excess = now - q.at - known.ahead - q.unevenMs
-  if excess <= 0 then known.excess = nil
+if s then
+  self.ahead = self.ahead or now - q.at
+  local excess = now - q.at - self.ahead - q.unevenMs
+  if excess <= 0 then self.excess = nil
   else
-    if not known.excess then known.excess = excess; known.excessAt = q.at end
-    known.excess = math.min(known.excess, excess)
+    if not self.excess then self.excess = excess; self.excessAt = q.at end
+    self.excess = math.min(self.excess, excess)
     now = now - excess
-    if q.at - known.excessAt > 1000 then s.skew = s.skew - known.excess; known.excess = nil end
+    if q.at - self.excessAt > 1000 then s.skew = s.skew - self.excess; self.excess = nil end
   end
   now = math.max(now, s.now)
-  known.ahead = math.min(known.ahead + (q.at - (known.at or q.at)) / 1000, now - q.at)
-  known.at = q.at
+  self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
+self.at = q.at
 local latest = now + q.longestMs
 if not s then
   local freeSlots = 0
   if not raw and q.epoch == '' then freeSlots = q.assumeFree and q.budget or q.headroom end
-  known = nil
-  s = { epoch = q.nonce, revision = 0, skew = 0, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
+  s = { epoch = q.nonce, generation = math.max(clock, q.generation + 1), revision = 0, skew = now - clock, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
         wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
   for id = 1, q.budget do
     -- Not usable before a replica that knows better has had time to report it.
@@ -81,9 +103,29 @@ if not s then
   end
 end
 
+-- Members of a lost table may be cut off and continue alone: each keeps a share until it is heard or known to be dead.
+local function expect(name, place, seen)
+  if name == q.me or s.members[name] then return end
+  local held = 0
+  for _, slot in ipairs(s.slots) do
+    if held < q.share and slot.holder == '' and slot.assumed then slot.holder = name; held = held + 1 end
+  end
+  s.members[name] = { seen = seen, place = place, seat = true, isExpected = true }
+end
+if q.epoch ~= '' and s.epoch ~= q.epoch then
+  -- This replica belonged to an earlier table, so slots that look unused may have been used.
+  for _, slot in ipairs(s.slots) do
+    if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
+  end
+  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs) end
+end
+if lost then
+  for name, member in pairs(lost.members) do if member.seat then expect(name, member.place, math.min(now, member.seen)) end end
+end
+
 -- If no replica was heard for a while, Redis itself was unreachable, and the table may have lost its last writes. Every replica that may
 -- have made one is asked: until it has been heard, or its calls have rested, nothing of the pool is given out.
-if now - s.now > q.evictMs / 2 then
+if now - (s.heardAt or s.now) > q.evictMs / 2 then
   s.trustedFrom = now + q.localAfterMs
   s.poolFrom = now + q.longestMs + q.occupiedMs
   s.unheard = s.unheard or {}
@@ -93,7 +135,19 @@ if s.unheard then
   s.unheard[q.me] = nil
   if not next(s.unheard) or now >= s.poolFrom then s.unheard = nil end
 end
-s.now = now
+s.heardAt = now
+-- A process that has just started can't notice a step of Redis's clock: while others can, it doesn't move the time by which slots have
+-- rested. And it gets a seat only once they know of it, or it would be forgotten if the table were lost.
+if self.newUntil and q.at >= self.newUntil then self.newUntil = nil end
+self.listedAt = self.listedAt or s.revision + 1
+local isChecked, isKnown = true, true
+for name, member in pairs(s.members) do
+  if name ~= q.me and now - member.seen <= q.evictMs then
+    if self.newUntil and not member.newUntil then isChecked = false end
+    if (member.revision or 0) < self.listedAt then isKnown = false end
+  end
+end
+if isChecked then s.now = math.max(s.now, now) end
 
 local function slotsOf(name)
   local list = {}
@@ -114,7 +168,13 @@ local function longestRested(list)
   for _, slot in ipairs(list) do if not first or slot.at < first.at then first = slot end end
   return first
 end
-local function rested(slot) return slot.at + q.occupiedMs <= now end
+local function rested(slot) return slot.at + q.occupiedMs <= s.now end
+-- The slot that this member can lend now.
+local function lendable(name, member)
+  if s.unheard or member.lent or not member.lends or now - member.seen > q.evictMs then return nil end
+  local slot = longestRested(ownSlotsOf(name))
+  return slot and rested(slot) and slot or nil
+end
 
 -- Records a call that this replica made alone: on the slot that has rested longest, preferably one of its own.
 local function charge(agoMs)
@@ -122,9 +182,13 @@ local function charge(agoMs)
   if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.unclaimed = false end
 end
 
-if not known then s.members[q.me] = { seen = now, place = q.place, ahead = now - q.at, at = q.at } end
-s.members[q.me].seen = now
+self.ahead = self.ahead or now - q.at
+self.seen = now
+self.place = q.place
+self.lends = q.lends
+s.members[q.me] = self
 if s.epoch == q.epoch then
+  if q.revision >= (self.lent or math.huge) then self.lent = nil end
   for _, slot in ipairs(slotsOf(q.me)) do
     if slot.leaving and q.revision >= slot.leaving then slot.holder = ''; slot.leaving = nil end
   end
@@ -140,13 +204,10 @@ if s.epoch == q.epoch then
   end
   for _, agoMs in ipairs(q.extra) do charge(agoMs) end
 else
-  -- This replica belonged to an earlier table, so slots that look unused may have been used.
-  if q.epoch ~= '' then
-    for _, slot in ipairs(s.slots) do
-      if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
-    end
+  if isExpected then
+    for _, slot in ipairs(slotsOf(q.me)) do slot.holder = '' end
   end
-  if known then
+  if listed and not isExpected then
     -- The same report once more, sent before the reply to the first arrived: the later time counts for each slot.
     local mine = sorted(ownSlotsOf(q.me))
     table.sort(q.own, function(a, b) return a < b end)
@@ -163,7 +224,7 @@ else
     end
   end
 end
-if q.op == 'sync' and known and s.epoch == q.epoch then
+if q.op == 'sync' and listed and s.epoch == q.epoch then
   -- A grant whose reply never reached its replica was never used.
   local live = {}
   for _, grant in ipairs(q.live) do live[grant] = true end
@@ -206,8 +267,7 @@ end
 -- Usually all have been heard within a beat, so forecasts don't change before that has taken too long.
 local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
 if s.unheard then withheld = s.budget end
-local self = s.members[q.me]
-if not self.seat and seats < q.replicasMax then self.seat = true end
+if not self.seat and seats < q.replicasMax and (isKnown or q.seated) then self.seat = true end
 
 local mine = ownSlotsOf(q.me)
 local share = self.seat and q.share or 0
@@ -229,10 +289,31 @@ local pool = ownSlotsOf('')
 local poolFree = -withheld
 for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
 
-local taken = 0
+-- Requests that go before all others, anywhere, get the next slots: another one leaves as many as they can borrow.
+local wanted = 0
+for name, member in pairs(s.members) do
+  if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then wanted = wanted + member.urgent end
+end
+local taken, borrowed = 0, 0
 if q.op == 'take' and s.pausedUntil <= now then
-  local slot = longestRested(mine)
-  if not (slot and rested(slot)) then slot = poolFree > 0 and longestRested(pool) or nil end
+  local own = {}
+  for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
+  -- If the table has lost its last writes, one of its own may be lent.
+  local keeps = s.unheard and q.mayHaveLent and 1 or 0
+  if q.urgent == 0 and wanted > 0 then
+    poolFree = poolFree - wanted
+    if poolFree < 0 and lendable(q.me, self) then keeps = 1 end
+  end
+  local slot = #own > keeps and longestRested(own) or nil
+  if not slot and poolFree > 0 then slot = longestRested(pool) end
+  if not slot and q.urgent > 0 then
+    local lender = nil
+    for name, member in pairs(s.members) do
+      local other = name ~= q.me and lendable(name, member)
+      if other and (not slot or other.at < slot.at) then slot = other; lender = member end
+    end
+    if slot then lender.lent = s.revision + 1; borrowed = 1 end
+  end
   if slot then
     slot.before = slot.at; slot.at = latest; slot.grant = q.grant; slot.owner = q.me; slot.unclaimed = false; slot.assumed = false
     for id, one in ipairs(s.slots) do if one == slot then taken = id end end
@@ -247,6 +328,7 @@ elseif q.op == 'settle' then
     slot.grant = ''
   end
 end
+self.urgent = taken > 0 and math.max(0, q.urgent - 1) or q.urgent
 if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
 
 local used, real = 0, 0
@@ -263,10 +345,15 @@ s.revision = s.revision + 1
 self.revision = s.revision
 redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 
-local ids, ats, poolIds, poolAts = {}, {}, {}, {}
+local others = {}
+for name, member in pairs(s.members) do
+  if name ~= q.me then others[#others + 1] = { name, member.place, math.max(0, now - member.seen) } end
+end
+local ids, ats, poolIds, poolAts, otherAts = {}, {}, {}, {}, {}
 for id, slot in ipairs(s.slots) do
   if slot.holder == q.me and not slot.leaving then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
-  elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at end
+  elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at
+  elseif q.borrows and s.members[slot.holder] and now - s.members[slot.holder].seen <= q.evictMs then otherAts[#otherAts + 1] = slot.at end
 end
-return {now, s.epoch, s.revision, taken, s.pausedUntil, used, s.largest, forecast, ids, ats, poolIds, poolAts, self.seat and 1 or 0}
+return {now, s.epoch, s.generation or 0, s.revision, taken, s.pausedUntil, used, s.largest, forecast, ids, ats, poolIds, poolAts, self.seat and 1 or 0, otherAts, borrowed, wanted, math.ceil(self.ahead), others}
 `);

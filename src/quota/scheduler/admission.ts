@@ -12,6 +12,23 @@ import { callsBefore, type Kind } from "./priority.js";
 import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
 import { type Outlook, type Reservations, type Ticket, ticketKey } from "./reservations.js";
 
+/** The coming calls, of this replica or of all together. */
+export interface View {
+  readonly plan: (urgency: Urgency) => Plan;
+  readonly slots: number;
+  /** The part of what is expected of all replicas that these calls must serve. */
+  readonly part: number;
+}
+
+/** `fleet` is the same as `own` where replicas can't borrow slots of each other. */
+export interface Views {
+  readonly pausedUntil: number;
+  readonly own: View;
+  readonly fleet: View;
+  /** The calls that a request of this kind may have. */
+  readonly of: (kind: Kind) => View;
+}
+
 export interface AdmissionSettings {
   readonly clock: Clock;
   readonly windowMs: number;
@@ -19,7 +36,7 @@ export interface AdmissionSettings {
   readonly reservations: Reservations;
   readonly stats: LaneStats;
   /** The plan of the next calls; refusals in quick succession share one. */
-  readonly planned: () => { readonly pausedUntil: number; readonly of: (urgency: Urgency) => Plan };
+  readonly planned: () => Views;
 }
 
 /** A refusal counts as this part of a call until its client returns on time, so clients that ask often rank behind those that ask rarely. */
@@ -101,7 +118,7 @@ export class Admission {
       const ahead = queue.ahead(kind, last.share, NOBODY);
       const others = { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1, refresh: 0 };
       const before = callsBefore(kind, others);
-      const servedAt = planned().of(urgencyOf(kind)).timeAt(before);
+      const servedAt = planned().own.plan("visitor").timeAt(before);
       return servedAt > last.since + last.request.maxWaitMs + NOW_MS ? [last] : [];
     });
   }
@@ -132,7 +149,8 @@ export class Admission {
   #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry, now: number): number {
     if (maxWaitMs === Infinity) return -Infinity;
     const { queue, reservations, planned, stats, windowMs } = this.#settings;
-    const { timeAt } = planned().of(urgencyOf(kind));
+    const view = planned().of(kind);
+    const { timeAt } = view.plan(urgencyOf(kind));
     if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
     // While nobody waits, expected requests don't prevent anyone from waiting, or calls would stay unused for them.
     const expected =
@@ -140,7 +158,7 @@ export class Admission {
         ? NOBODY
         : {
             carts: (stats.cartsPerWindow(now) * maxWaitMs) / windowMs,
-            reserved: reservations.dueWithin(maxWaitMs, now),
+            reserved: Math.round(reservations.dueWithin(maxWaitMs, now) * view.part),
           };
     return timeAt(callsBefore(kind, queue.ahead(kind, share, expected)));
   }
@@ -151,8 +169,8 @@ export class Admission {
     if (lane === "suggestion")
       return this.#refusal(request, { cause: "busy", inMs: windowMs, kept: false }, now);
     const othersAsk = this.#asked.atOfOthers(client) > now - windowMs;
-    const part = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
-    const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, part }, this.#outlook(now));
+    const openPart = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
+    const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, openPart }, this.#outlook(now));
     this.#fairShare.charge(request, now, REFUSED_COUNTS);
     const { isReserved: kept, dueAt } = ticket;
     return this.#refusal(
@@ -190,12 +208,13 @@ export class Admission {
 
   #outlook(now: number): Outlook {
     const { windowMs, planned, queue } = this.#settings;
-    const { pausedUntil, of } = planned();
+    const { pausedUntil, fleet } = planned();
     return {
       now,
       windowMs,
       pausedForMs: Math.max(0, pausedUntil - now),
-      callsUntil: of("visitor").callsUntil,
+      callsUntil: fleet.plan("visitor").callsUntil,
+      part: fleet.part,
       waiting: queue.visitors,
       backAndWaiting: queue.waiting("reserved"),
     };

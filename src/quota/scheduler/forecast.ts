@@ -31,6 +31,16 @@ export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Retur
   };
 }
 
+/** The same as an urgent request sees it, which may borrow slots of other replicas. */
+export function withBorrowed(forecast: Forecast): Forecast {
+  const { resting, usableInMs, borrowableInMs } = forecast;
+  if (borrowableInMs.length === 0) return forecast;
+  const all = [...Array.from({ length: resting }, (_, n) => usableInMs(n)), ...borrowableInMs].sort(
+    (a, b) => a - b,
+  );
+  return { ...forecast, resting: all.length, usableInMs: (n) => all[n] ?? Infinity };
+}
+
 /** How long calls take: the mean and twice the mean deviation, so that a forecast is seldom too early. */
 export class CallTimes {
   #meanMs = 0;

@@ -38,6 +38,8 @@ export interface Plan {
   timeAt(n: number): number;
   /** How many calls can go until then. */
   callsUntil(at: number): number;
+  /** How far apart the next calls are. */
+  readonly spacingMs: number;
 }
 
 export class Pacer {
@@ -45,7 +47,6 @@ export class Pacer {
   readonly spreads: boolean;
   readonly #windowMs: number;
   #wentAt = -Infinity;
-  #spacingMs = 0;
   /** Idle time that was not used yet: one call of a burst spends the time between two even calls. At most one window. */
   #creditMs: number;
   #creditAt = 0;
@@ -57,9 +58,9 @@ export class Pacer {
     this.#creditMs = windowMs;
   }
 
-  /** One of `slots` was used. */
-  went(now: number, slots: number): void {
-    const dueAt = Math.min(now, this.#wentAt + this.#spacingMs);
+  /** One of `slots` was used, `spacingMs` after the last one by the plan. */
+  went(now: number, slots: number, spacingMs: number): void {
+    const dueAt = Math.min(now, this.#wentAt + spacingMs);
     this.#wentAt = Math.max(dueAt, now - CATCH_UP * this.#windowMs);
     this.#creditMs = Math.max(0, this.#creditMs - this.#windowMs / slots);
   }
@@ -77,42 +78,50 @@ export class Pacer {
 
   /** When the next calls can go, by their urgency. */
   plan(returns: Returns, now: number): (urgency: Urgency) => Plan {
-    const { slots } = returns;
-    // A replica that has just joined others knows of no slot yet: it asks for one, and promises none.
-    if (slots === 0) return () => ({ timeAt: () => now, callsUntil: () => 0 });
-    if (!this.spreads) {
-      const plan = asSlotsReturn(returns, now);
-      return () => plan;
-    }
-    const samples = sampled(returns);
-    const lastMs = Math.max(this.#wentAt - now, -this.#windowMs);
-    const credit = Math.floor((this.#creditMs * slots) / this.#windowMs + 1e-9);
-    const widestMs = WIDEST_SPACING * this.#windowMs;
     const plans = new Map<Urgency, Plan>();
     return (urgency) => {
       const known = plans.get(urgency);
       if (known !== undefined) return known;
-      const first = next(returns, samples, lastMs, { times: BURST[urgency], credit, widestMs });
-      this.#spacingMs = first.spacingMs;
-      const plan = spread(returns, samples, first, now);
+      const plan = this.#plan(returns, urgency, now);
       plans.set(urgency, plan);
       return plan;
     };
   }
+
+  #plan(returns: Returns, urgency: Urgency, now: number): Plan {
+    const { slots } = returns;
+    // A replica that has just joined others knows of no slot yet: it asks for one, and promises none.
+    if (slots === 0) return { timeAt: () => now, callsUntil: () => 0, spacingMs: 0 };
+    if (!this.spreads) return asSlotsReturn(returns, now);
+    const samples = sampled(returns);
+    const lastMs = Math.max(this.#wentAt - now, -this.#windowMs);
+    const credit = Math.floor((this.#creditMs * slots) / this.#windowMs + 1e-9);
+    const widestMs = WIDEST_SPACING * this.#windowMs;
+    const first = next(returns, samples, lastMs, { times: BURST[urgency], credit, widestMs });
+    return spread(returns, samples, first, now);
+  }
 }
 
-function asSlotsReturn({ slots, inMs, awayMs }: Returns, now: number): Plan {
+/** The plan in which calls go as soon as there are slots. */
+export function asSlotsReturn({ slots, inMs, awayMs }: Returns, now: number): Plan {
   return planned(
     (n) => now + inMs(n % slots) + Math.floor(n / slots) * awayMs,
     (ms) => slots * (2 + Math.ceil(ms / awayMs)),
     now,
+    0,
   );
 }
 
 /** The plan whose n-th call goes at `timeAt(n)`, and which has fewer than `bound(ms)` calls within so many ms. */
-function planned(timeAt: (n: number) => number, bound: (ms: number) => number, now: number): Plan {
+function planned(
+  timeAt: (n: number) => number,
+  bound: (ms: number) => number,
+  now: number,
+  spacingMs: number,
+): Plan {
   return {
     timeAt,
+    spacingMs,
     callsUntil(at) {
       let low = 0;
       let high = bound(Math.max(0, at - now));
@@ -204,7 +213,7 @@ function spread(returns: Returns, samples: Samples, first: Next, now: number): P
     }
     return now + fromInMs + ((wanted - fromCall) * awayMs) / slots;
   };
-  return planned(timeAt, (ms) => start[0] + Math.ceil(ms / evenMs) + 2, now);
+  return planned(timeAt, (ms) => start[0] + Math.ceil(ms / evenMs) + 2, now, first.spacingMs);
 }
 
 type Corner = [call: number, inMs: number];

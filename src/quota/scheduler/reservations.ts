@@ -16,8 +16,6 @@ const LATE_MS = 1500;
 
 /** A call is held for an overdue reservation for this part of its holder's patience: most holders return on time, and many never do. */
 const AWAITED = 1 / 10;
-/** The same with several replicas: each has few calls, and doesn't know to which of them a holder returns. */
-const AWAITED_BY_MANY = 1;
 
 /** A visitor who returns this late is a newcomer again. */
 const FORGOTTEN_AFTER_MS = 60_000;
@@ -59,8 +57,9 @@ export type Reservation = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | 
 export interface SharedReservations {
   /** Publishes a reservation, or that it is over (null): soon, and repeatedly until Redis has confirmed it. */
   changed(key: string, reservation: Reservation | null): void;
-  /** The number of replicas that visitors may return to, as far as known. */
+  /** The number of replicas that visitors may return to, as far as known, and the cart calls per window of the others. */
   replicas(): number;
+  cartsElsewhere(): number;
   close(): void;
 }
 
@@ -76,6 +75,8 @@ export interface Outlook {
   readonly pausedForMs: number;
   /** The number of calls possible until then. */
   readonly callsUntil: (at: number) => number;
+  /** The part of all reservations that these calls must serve: 1, or less if they are only this replica's. */
+  readonly part: number;
   /** The number of waiting visitors, and how many of them have claimed a reservation. */
   readonly waiting: number;
   readonly backAndWaiting: number;
@@ -87,7 +88,7 @@ export interface Refused {
   readonly askedAt: number;
   readonly maxWaitMs: number;
   /** The part of the reservable calls that is open to this client, up to 1. */
-  readonly part: number;
+  readonly openPart: number;
 }
 
 /** The key of a ticket. It reveals neither the client nor the question. */
@@ -96,7 +97,7 @@ export function ticketKey(client: string, question: string): string {
 }
 
 export class Reservations {
-  readonly #shared: Omit<SharedReservations, "close"> | null;
+  readonly #shared: Pick<SharedReservations, "changed"> | null;
   /** Oldest first. */
   readonly #tickets = new Map<string, Ticket>();
   readonly #reserved = new Map<string, Ticket>();
@@ -109,9 +110,8 @@ export class Reservations {
   #patienceMs = 0;
   #fullUntil = -Infinity;
   #lapsed = 0;
-  #elsewhere = 0;
 
-  constructor(shared: Omit<SharedReservations, "close"> | null = null) {
+  constructor(shared: Pick<SharedReservations, "changed"> | null = null) {
     this.#shared = shared;
   }
 
@@ -210,14 +210,14 @@ export class Reservations {
     return false;
   }
 
-  /** The number of reservations that will be claimed here within so many ms. */
+  /** The number of reservations that will be claimed within so many ms. */
   dueWithin(ms: number, now: number): number {
     this.#expire(now);
     if (this.#reserved.size === 0) return 0;
     let due = 0;
     for (let second = this.#firstSecond; second <= secondOf(now + ms); second += 1)
       due += this.#dueIn.get(second)?.size ?? 0;
-    return Math.round(due * this.#partHere());
+    return due;
   }
 
   /** When the next reservation is due, or was if its holder is overdue; monotonic, Infinity without one. */
@@ -229,17 +229,16 @@ export class Reservations {
   }
 
   /**
-   * Null if a request without a reservation may have the next call, because the following calls of all replicas still serve every
-   * reservation in time. Otherwise the time at which that may change.
+   * Null if a request without a reservation may have the next call, because the following ones still serve every reservation in time.
+   * Otherwise the time at which that may change.
    */
-  heldUntil(now: number, callsUntil: (at: number) => number): number | null {
+  heldUntil(now: number, { callsUntil, part }: Pick<Outlook, "callsUntil" | "part">): number | null {
     this.#expire(now);
     if (this.#reserved.size === 0) return null;
-    const part = this.#partHere();
     let due = 0;
     let first: number | undefined;
     const patienceMs = Math.max(this.#patienceMs, SECOND_MS);
-    const awaitedMs = (part < 1 ? AWAITED_BY_MANY : AWAITED) * patienceMs;
+    const awaitedMs = AWAITED * patienceMs;
     const lastSecond = secondOf(now + patienceMs);
     for (let second = secondOf(now - awaitedMs); second <= lastSecond; second += 1) {
       due += (this.#dueIn.get(second)?.size ?? 0) * part;
@@ -251,38 +250,26 @@ export class Reservations {
     return null;
   }
 
-  /** The part of all reservations that will be claimed here: each replica gets as many. */
-  #partHere(): number {
-    return 1 / Math.max(1, this.#shared?.replicas() ?? 1);
-  }
-
   /**
    * The first second from which on less than the reservable part of the calls is reserved, and at least one call is left after those that
    * the waiting requests need.
    */
   #secondFor(refused: Refused, outlook: Outlook, seconds: number): number | null {
-    const { now, callsUntil, waiting, backAndWaiting, windowMs } = outlook;
+    const { now, callsUntil, part, waiting, backAndWaiting, windowMs } = outlook;
     if (now < this.#fullUntil || !Number.isFinite(refused.maxWaitMs)) return null;
     const slackMs = Math.min(refused.maxWaitMs / 2, SLACK_MS);
     const others = waiting - backAndWaiting;
-    // Other replicas reserve what they can serve. As many of their holders come here as ours go there.
-    let before = backAndWaiting + this.#reserved.size - this.#elsewhere;
+    let before = backAndWaiting + this.#reserved.size * part;
     let found: number | null = null;
     const soonest = Math.max(1, Math.ceil(outlook.pausedForMs / SECOND_MS));
     for (let inSeconds = seconds; inSeconds >= soonest; inSeconds -= 1) {
       const calls = callsUntil(now + inSeconds * SECOND_MS + slackMs);
-      if (before >= refused.part * RESERVABLE * calls || before + others >= calls) break;
+      if (before >= refused.openPart * RESERVABLE * calls || before + others >= calls) break;
       found = inSeconds;
-      before -= this.#madeHereFor(secondOf(now + inSeconds * SECOND_MS));
+      before -= (this.#dueIn.get(secondOf(now + inSeconds * SECOND_MS))?.size ?? 0) * part;
     }
-    if (found === null && refused.part === 1) this.#fullUntil = now + windowMs / 600;
+    if (found === null && refused.openPart === 1) this.#fullUntil = now + windowMs / 600;
     return found;
-  }
-
-  #madeHereFor(second: number): number {
-    const due = this.#dueIn.get(second) ?? new Set<string>();
-    if (this.#elsewhere === 0) return due.size;
-    return [...due].filter((key) => this.#reserved.get(key)?.isElsewhere === false).length;
   }
 
   /** The whole horizon; a little less in a crowd, so that it doesn't return in the same second. */
@@ -308,7 +295,7 @@ export class Reservations {
   }
 
   #keep(ticket: Ticket): void {
-    const { key, dueAt, isReserved, isElsewhere } = ticket;
+    const { key, dueAt, isReserved } = ticket;
     if (!isReserved) {
       this.#tickets.set(key, ticket);
       if (this.#tickets.size <= MOST_TICKETS) return;
@@ -318,15 +305,13 @@ export class Reservations {
     }
     this.#reserved.set(key, ticket);
     this.#patienceMs = ticket.maxWaitMs;
-    if (isElsewhere) this.#elsewhere += 1;
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second) ?? new Set();
     this.#dueIn.set(second, due.add(key));
   }
 
-  #release({ key, dueAt, isElsewhere }: Ticket): void {
+  #release({ key, dueAt }: Ticket): void {
     this.#reserved.delete(key);
-    if (isElsewhere) this.#elsewhere -= 1;
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second);
     due?.delete(key);

@@ -4,12 +4,12 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { Ending, Ledger, SlotId, Taken } from "../ledger/ledger.js";
+import type { Ending, Forecast, Ledger, SlotId, Taken } from "../ledger/ledger.js";
 import type { Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
-import { Admission, NOW_MS, urgencyOf } from "./admission.js";
-import { CallTimes, type Returns, returnsOf } from "./forecast.js";
+import { Admission, NOW_MS, urgencyOf, type View, type Views } from "./admission.js";
+import { CallTimes, type Returns, returnsOf, withBorrowed } from "./forecast.js";
 import { IdleCalls, LaneStats } from "./lane-stats.js";
-import { Pacer, type Plan, type Urgency } from "./pacer.js";
+import { asSlotsReturn, Pacer } from "./pacer.js";
 import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
 import { GONE, Queue, type Waiter } from "./queue.js";
 import { type Reservation, Reservations, type SharedReservations } from "./reservations.js";
@@ -27,6 +27,7 @@ export interface SchedulerSettings {
 }
 
 export interface OwnReservations {
+  cartsPerWindow(): number;
   /** The reservations made by this replica. */
   all(): readonly Reservation[];
   /** Takes over a reservation of another replica; null: it is over. */
@@ -40,11 +41,11 @@ const LEFT_FREE = 0.4;
 const PLAN_LASTS = 1 / 600;
 
 /** The plan of the next calls. */
-interface Planned {
+interface Planned extends Views {
   readonly madeAt: number;
-  readonly pausedUntil: number;
-  readonly returns: Returns;
-  readonly of: (urgency: Urgency) => Plan;
+  readonly newsInMs: number;
+  /** What goes before all others: carts only while they have not used up their reserve. */
+  readonly urgent: readonly Kind[];
 }
 
 class Scheduler implements Quota {
@@ -77,6 +78,7 @@ class Scheduler implements Quota {
     this.#onFault = settings.onFault;
     this.#shared =
       settings.share?.({
+        cartsPerWindow: () => this.#stats.cartsPerWindow(clock.monotonic()),
         all: () => this.#reservations.own(),
         learn: (key, reservation) => {
           this.#reservations.learn(key, reservation, clock.monotonic());
@@ -152,7 +154,7 @@ class Scheduler implements Quota {
   }
 
   hasSpare(): boolean {
-    const goesAt = this.#planned(0).of("background").timeAt(0);
+    const goesAt = this.#planned(0).own.plan("background").timeAt(0);
     return this.#queue.size === 0 && this.roomInMs() === 0 && goesAt <= this.#clock.monotonic() + NOW_MS;
   }
 
@@ -218,9 +220,24 @@ class Scheduler implements Quota {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
     const forecast = this.#ledger.forecast();
-    const returns = returnsOf(forecast, this.#callTimes.likelyMs, this.#taking);
+    const returns = (of: Forecast): Returns => returnsOf(of, this.#callTimes.likelyMs, this.#taking);
+    const ownReturns = returns(forecast);
+    const part = 1 / Math.max(1, this.#shared?.replicas() ?? 1);
+    const own: View = { plan: this.#pacer.plan(ownReturns, now), slots: ownReturns.slots, part };
+    const borrows = forecast.borrowableInMs.length > 0;
+    const fleet = borrows ? this.#fleetView(returns(withBorrowed(forecast)), now) : own;
+    const carts = this.#stats.cartsPerWindow(now) + (borrows ? (this.#shared?.cartsElsewhere() ?? 0) : 0);
+    const hasReserve = carts < Math.max(1, CHECKOUT_RESERVE * fleet.slots);
+    const urgent: readonly Kind[] = hasReserve ? ["cart", "reserved"] : ["reserved"];
+    const of = (kind: Kind): View => (urgent.includes(kind) ? fleet : own);
     const pausedUntil = now + forecast.pausedForMs;
-    return (this.#plan = { madeAt: now, pausedUntil, returns, of: this.#pacer.plan(returns, now) });
+    return (this.#plan = { madeAt: now, pausedUntil, own, fleet, of, urgent, newsInMs: forecast.newsInMs });
+  }
+
+  #fleetView(returns: Returns, now: number): View {
+    const plan = asSlotsReturn(returns, now);
+    const paced = this.#pacer.plan(returns, now);
+    return { plan: (u) => (u === "urgent" ? paced(u) : plan), slots: returns.slots, part: 1 };
   }
 
   /** Call when a request has joined or left. A visitor with a reservation within a window counts as waiting. */
@@ -230,6 +247,8 @@ class Scheduler implements Quota {
     const dueAt = this.#reservations.firstDueAt(now);
     const expected = dueAt <= now + this.#ledger.windowMs ? dueAt : now;
     this.#pacer.awaited(now, waits ? Infinity : expected);
+    const { urgent } = this.#planned(PLAN_LASTS * this.#ledger.windowMs);
+    this.#ledger.urgent(urgent.reduce((sum, kind) => sum + this.#queue.waiting(kind), 0));
     const { slots, awayMs, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
     this.#idle.update(now, slots / awayMs, waits, slots > 0 && inMs(0) === 0);
   }
@@ -291,15 +310,17 @@ class Scheduler implements Quota {
     this.#cancelTimer();
     while (this.#queue.size > 0) {
       this.#queue.regroup();
-      const { returns, of } = this.#planned(0);
+      const planned = this.#planned(0);
+      const { fleet, of, newsInMs } = planned;
       const now = this.#clock.monotonic();
-      const heldUntil = this.#reservations.heldUntil(now, of("visitor").callsUntil);
+      const { callsUntil } = fleet.plan("visitor");
+      const heldUntil = this.#reservations.heldUntil(now, { callsUntil, part: fleet.part });
       const goesAt = (kind: Kind): number =>
-        Math.max(of(urgencyOf(kind)).timeAt(0), kind === "reserved" ? now : (heldUntil ?? now));
+        Math.max(of(kind).plan(urgencyOf(kind)).timeAt(0), kind === "reserved" ? now : (heldUntil ?? now));
       const waiting = KINDS.filter((kind) => this.#queue.waiting(kind) > 0);
       const may = waiting.filter((kind) => goesAt(kind) <= now + NOW_MS);
       if (may.length === 0) {
-        this.#comeBack(Math.min(...waiting.map(goesAt)) - now);
+        this.#comeBack(Math.min(newsInMs, Math.min(...waiting.map(goesAt)) - now));
         return;
       }
       const taken = await this.#take();
@@ -308,24 +329,28 @@ class Scheduler implements Quota {
         return;
       }
       // Chosen only now: while the slot was being taken, requests may have left or become more urgent.
-      const next = this.#next(may, returns.slots);
+      const next = this.#next(taken.isBorrowed === true ? planned.urgent : may, planned);
+      if (next !== undefined) this.#went(planned);
       if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
       else next.start(taken.slot);
       this.#changed();
     }
   }
 
+  /** A slot of this replica was used. */
+  #went({ own }: Planned): void {
+    this.#pacer.went(this.#clock.monotonic(), own.slots, own.plan("visitor").spacingMs);
+    this.#idle.went(own.slots);
+  }
+
   /** Chooses the request that gets the slot. */
-  #next(may: readonly Kind[], slots: number): Waiter | undefined {
+  #next(may: readonly Kind[], { urgent }: Planned): Waiter | undefined {
     this.#queue.regroup();
     const now = this.#clock.monotonic();
     const heads = this.#queue.heads(may);
-    const reserve = Math.max(1, CHECKOUT_RESERVE * slots);
-    const kind = nextKind(heads, this.#turns, this.#stats.cartsPerWindow(now) < reserve);
+    const kind = nextKind(heads, this.#turns, urgent.includes("cart"));
     if (kind === undefined) return undefined;
     this.#turns = turnsAfter(this.#turns, kind, heads);
-    this.#pacer.went(now, slots);
-    this.#idle.went(slots);
     const next = this.#queue.first(kind);
     if (next !== undefined)
       this.#stats.served(next.request.lane, now, now - next.since, next.kind === "reserved");

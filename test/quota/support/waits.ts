@@ -3,7 +3,8 @@
  * 5 s, a fifth never return. Beside them carts, bots that never return, and the users of one address, as the settings say.
  */
 import { ServiceError } from "../../../src/errors.js";
-import type { Lane, QuotaSnapshot } from "../../../src/quota/quota.js";
+import type { Lane, Quota, WaitFigures } from "../../../src/quota/quota.js";
+import type { FakeClock } from "../../support/fake-clock.js";
 import { ask, memoryQuota, toldMs, WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
 
@@ -41,7 +42,16 @@ export interface WaitsSeen {
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
-  readonly snapshot: QuotaSnapshot;
+  /** What each quota says of waits. */
+  readonly figures: readonly WaitFigures[];
+}
+
+/** Replicas of the quota, or one. */
+export interface Replicas {
+  readonly clock: FakeClock;
+  readonly quotas: readonly Quota[];
+  /** Which of them the next request reaches. */
+  readonly balance: (request: number) => number;
 }
 
 /** The first windows, in which a full budget is used up, do not count. */
@@ -53,17 +63,32 @@ export const IMPATIENT_EVERY_MS = 5000;
 export const IMPATIENT_FOR_MS = 120_000;
 const LONGEST_CALL_MS = 600;
 
-export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
+function single(budget: number): Replicas {
+  const { quota, clock } = memoryQuota(budget);
+  return { clock, quotas: [quota], balance: () => 0 };
+}
+
+export async function waits(
+  settings: WaitsSettings,
+  { clock, quotas, balance }: Replicas = single(settings.budget),
+): Promise<WaitsSeen> {
   const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0 } = settings;
   const random = mulberry(settings.seed);
-  const { quota, clock } = memoryQuota(budget);
-  const endsAt = windows * WINDOW_MS;
+  const endsAt = clock.monotonic() + windows * WINDOW_MS;
   const people: Person[] = [];
   const kept = { came: 0, served: 0 };
   const arrivals: number[] = [];
   let callsMs = 0;
   let made = 0;
+  let requests = 0;
   let hasEnded = false;
+
+  const next = (): Quota => {
+    requests += 1;
+    const quota = quotas[balance(requests) % quotas.length];
+    if (quota === undefined) throw new Error("there is no such replica");
+    return quota;
+  };
 
   const call = (): Promise<void> => {
     const tookMs = random() * LONGEST_CALL_MS;
@@ -90,7 +115,7 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
           if (person.servedAt === null) attempt(person, who, withReservation);
         });
     };
-    quota
+    next()
       .run(ask({ ...who, lane }), () => {
         person.servedAt ??= clock.monotonic();
         if (person.manner === "obedient" && person.toldMs.length > 0)
@@ -138,15 +163,17 @@ export async function waits(settings: WaitsSettings): Promise<WaitsSeen> {
   for (let bot = 0; bot < bots; bot += 1)
     stream(WINDOW_MS / 1000 / budget, () => {
       made += 1;
-      quota.run(ask({ client: `bot ${bot}`, question: `name ${made}` }), call).catch(() => {});
+      next()
+        .run(ask({ client: `bot ${bot}`, question: `name ${made}` }), call)
+        .catch(() => {});
     });
-  await clock.advance(endsAt);
-  const snapshot = quota.snapshot();
+  await clock.advance(windows * WINDOW_MS);
+  const figures = quotas.map((quota) => quota.snapshot().waits);
   hasEnded = true;
-  const ended = quota.close();
+  const ended = Promise.all(quotas.map((quota) => quota.close()));
   await clock.advance(WINDOW_MS);
   await ended;
-  return { people, kept, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), snapshot };
+  return { people, kept, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), figures };
 }
 
 /** A visitor of the manner that a number from 0 to 1 draws. */
@@ -185,4 +212,10 @@ export function useOfSafeBound({ arrivals, meanCallMs }: WaitsSeen, budget: numb
   const bound = ((windows - RAMP_WINDOWS) * WINDOW_MS * budget) / (WINDOW_MS + meanCallMs);
   const steady = arrivals.filter((at) => at > RAMP_WINDOWS * WINDOW_MS && at <= windows * WINDOW_MS);
   return steady.length / bound;
+}
+
+/** What the only quota said of waits. */
+export function onlyFigures({ figures: [only] }: WaitsSeen): WaitFigures {
+  if (only === undefined) throw new Error("there was no quota");
+  return only;
 }

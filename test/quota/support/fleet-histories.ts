@@ -1,0 +1,175 @@
+/** Random histories of a fleet under far more asks than there is budget: replicas and their Redis fail at random, together and in turn. */
+import type { Quota } from "../../../src/quota/quota.js";
+import { WINDOW_MS } from "./asks.js";
+import { mulberry } from "./crowd.js";
+import { openTimedFleet } from "./timed-fleet.js";
+import { waits, type WaitsSeen } from "./waits.js";
+
+export interface HistorySettings {
+  readonly redisUrl: string;
+  readonly seed: number;
+  readonly replicas: number;
+  readonly budget: number;
+  readonly windows: number;
+}
+
+export interface HistorySeen extends WaitsSeen {
+  /** What happened, with the second at which it did. */
+  readonly events: readonly string[];
+}
+
+/** Fleets and budgets of several sizes. */
+export function settingsOf(seed: number): Omit<HistorySettings, "redisUrl"> {
+  return { seed, replicas: 2 + (seed % 3), budget: seed % 2 === 0 ? 57 : 20, windows: 8 };
+}
+
+const KEEP_EVERY_MS = 500;
+/** A shorter loss of Redis with its last writes is what the headroom is for. */
+const SHORTEST_FAILOVER_MS = 1500;
+/** Before the end everything works again. */
+const CALM_MS = 30_000;
+
+export async function fleetHistory(settings: HistorySettings): Promise<HistorySeen> {
+  const { seed, replicas: count, budget, windows } = settings;
+  const random = mulberry(seed);
+  const upTo = (most: number): number => random() * most;
+  const oneOf = <T>(of: readonly T[]): T => {
+    const one = of[Math.floor(random() * of.length)];
+    if (one === undefined) throw new Error("there is nothing to choose from");
+    return one;
+  };
+  const fleet = await openTimedFleet({ ...settings, latencyMs: () => 0.2 + upTo(oneOf([1, 1, 1, 20])) });
+  const { clock, replicas } = fleet;
+  const beganAt = clock.monotonic();
+  const endsAt = beganAt + windows * WINDOW_MS - CALM_MS;
+  const events: string[] = [];
+  const note = (what: string): void => {
+    events.push(`${((clock.monotonic() - beganAt) / 1000).toFixed(1)} ${what}`);
+  };
+  const quotas: Quota[] = replicas.map(({ quota }) => quota);
+  /** What each replica suffers from at the moment. */
+  const ails = replicas.map(() => "");
+  const kept: string[] = [];
+  const late = (): number | null => (random() < 0.5 ? null : upTo(1000));
+
+  function keep(): void {
+    kept.unshift(`kept ${kept.length % 200}`);
+    void fleet.keep(kept[0] ?? "");
+    clock.after(KEEP_EVERY_MS, keep);
+  }
+
+  function after(ms: number, act: () => void): void {
+    clock.after(Math.min(ms, Math.max(1, endsAt - clock.monotonic())), act);
+  }
+
+  function ail(index: number, what: string, begin: () => void, forMs: number, end: () => void): void {
+    if (ails[index] !== "") return;
+    note(`${what} ${index} for ${Math.round(forMs)} ms`);
+    ails[index] = what;
+    begin();
+    after(forMs, () => {
+      note(`${what} ${index} ends`);
+      end();
+      ails[index] = "";
+    });
+  }
+
+  function cutOff(index: number, forMs: number): void {
+    const replica = replicas[index];
+    if (replica === undefined) return;
+    ail(
+      index,
+      "cut off",
+      () => {
+        replica.cutOff(late);
+      },
+      forMs,
+      () => {
+        replica.mend();
+      },
+    );
+  }
+
+  function stop(index: number): void {
+    const replica = replicas[index];
+    if (replica === undefined) return;
+    ail(
+      index,
+      "stop",
+      () => {
+        replica.stop();
+      },
+      upTo(oneOf([500, 3000, 80_000])),
+      () => {
+        replica.resume();
+      },
+    );
+  }
+
+  function kill(index: number): void {
+    const replica = replicas[index];
+    if (replica === undefined || ails[index] !== "") return;
+    note(`kill ${index}`);
+    ails[index] = "kill";
+    replica.kill();
+    after(upTo(oneOf([100, 5000, 30_000])), () => {
+      note(`start ${index}`);
+      void fleet.start(`place ${index}`).then((started) => {
+        replicas[index] = started;
+        quotas[index] = started.quota;
+        ails[index] = "";
+      });
+    });
+  }
+
+  /** Redis is away for everybody, and has lost something when it is back. */
+  function failover(): void {
+    const forMs = SHORTEST_FAILOVER_MS + upTo(oneOf([1000, 20_000]));
+    for (const index of replicas.keys()) cutOff(index, forMs + upTo(oneOf([50, 3000, 20_000])));
+    const lost = oneOf(["nothing", "writes", "writes", "writes", "snapshot", "everything"]);
+    const back = lost === "writes" ? 1 + Math.floor(upTo(5)) : Math.floor(upTo(Math.min(150, kept.length)));
+    const name = kept[back];
+    note(`failover, loses ${lost} of ${back}`);
+    if (lost === "nothing" || name === undefined) return;
+    after(upTo(forMs), () => {
+      void fleet.lose(lost === "everything" ? undefined : name);
+    });
+  }
+
+  const faults = [
+    () => {
+      cutOff(Math.floor(upTo(count)), upTo(oneOf([500, 5000, 90_000])));
+    },
+    () => {
+      stop(Math.floor(upTo(count)));
+    },
+    () => {
+      kill(Math.floor(upTo(count)));
+    },
+    failover,
+    () => {
+      const byMs = Math.round(upTo(4000) - 2000);
+      note(`the clock of Redis steps by ${byMs} ms`);
+      fleet.stepRedisClock(byMs);
+    },
+  ];
+  function trouble(): void {
+    clock.after(upTo(oneOf([2000, 20_000, 60_000])), () => {
+      if (clock.monotonic() > endsAt) return;
+      oneOf(faults)();
+      trouble();
+    });
+  }
+
+  function balance(): number {
+    const living = [...ails.keys()].filter((index) => ails[index] === "" || ails[index] === "cut off");
+    return living.length === 0 ? 0 : oneOf(living);
+  }
+
+  keep();
+  trouble();
+  const crowd = { budget, windows, load: oneOf([1, 2, 5]), carts: oneOf([0, 1 / 3, 1]), seed };
+  const seen = await waits(crowd, { clock, quotas, balance });
+  fleet.close();
+  return { ...seen, events };
+}
