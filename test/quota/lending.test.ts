@@ -1,0 +1,126 @@
+/** Slots that replicas borrow from each other for urgent requests, and shares that are kept for those who can't be heard; in a real Redis. */
+import { describe, expect } from "@jest/globals";
+import type { Ledger } from "../../src/quota/ledger/ledger.js";
+import { describeWithRedis } from "../support/redis.js";
+import { until } from "../support/service.js";
+import { sideBySide } from "../support/stories.js";
+import { openSharedLedger, type Replica, type SharedLedger } from "./support/shared-ledger.js";
+
+const BUDGET = 12;
+const SHARE = 6;
+const WINDOW_MS = 1500;
+const ALONE_AFTER_MS = 1000;
+const TABLE = "af-storefront:quota:abc";
+
+const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+/** Three beats, in which everybody hears of everybody. */
+const beats = (): Promise<void> => pass(ALONE_AFTER_MS / 2);
+const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
+
+const open = async (): Promise<SharedLedger> =>
+  openSharedLedger({ limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 });
+
+/** Takes until there is nothing; how many slots were its own or of the pool, and how many borrowed. */
+async function drain(ledger: Ledger): Promise<{ own: number; borrowed: number }> {
+  const seen = { own: 0, borrowed: 0 };
+  for (;;) {
+    const taken = await ledger.take();
+    if ("retryInMs" in taken) return seen;
+    seen[taken.isBorrowed === true ? "borrowed" : "own"] += 1;
+    await ledger.settle(taken.slot, "answered");
+  }
+}
+
+/** Asks for slots all the time and uses none, so that its share isn't lent to the pool. */
+function keepBusy({ ledger }: Replica): () => void {
+  const timer = setInterval(() => {
+    void ledger.take().then((taken) => ("slot" in taken ? ledger.settle(taken.slot, "unsent") : undefined));
+  }, 50);
+  return () => {
+    clearInterval(timer);
+  };
+}
+
+describeWithRedis("a slot of another replica", () => {
+  const test = sideBySide(open);
+
+  test("is for urgent requests, and no second one before its holder has been told", async ({ replica }) => {
+    const [busy, urgent] = [await replica(), await replica()];
+    await opened();
+    const stop = keepBusy(busy);
+    await beats();
+    expect(await drain(urgent.ledger)).toEqual({ own: SHARE, borrowed: 0 });
+    urgent.ledger.urgent(1);
+    await until(async () => (await drain(urgent.ledger)).borrowed > 0, "a borrowed slot");
+    await pass(100);
+    stop();
+    busy.kill();
+    const seen = await drain(urgent.ledger);
+    await pass(50);
+    expect(seen.borrowed + (await drain(urgent.ledger)).borrowed).toBeLessThanOrEqual(1);
+  });
+
+  test("is left to urgent requests elsewhere by those that aren't urgent", async ({ replica }) => {
+    const [first, second] = [await replica(), await replica()];
+    await opened();
+    const stop = keepBusy(first);
+    await beats();
+    await drain(second.ledger);
+    second.ledger.urgent(1);
+    await beats();
+    stop();
+    expect(await drain(first.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
+    expect(await drain(second.ledger)).toEqual({ own: 0, borrowed: 1 });
+  });
+
+  test("is what a replica does without while it is cut off, if it had agreed to lend", async ({
+    server,
+    replica,
+  }) => {
+    const [lender, other] = [await replica(), await replica()];
+    await opened();
+    other.ledger.urgent(1);
+    await beats();
+    server.hang();
+    await pass(ALONE_AFTER_MS + 200);
+    expect(await drain(lender.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
+    expect(await drain(other.ledger)).toEqual({ own: SHARE, borrowed: 0 });
+    server.wake();
+  });
+});
+
+describeWithRedis("when Redis has lost the table", () => {
+  const test = sideBySide(open);
+
+  describe("the budget is kept", () => {
+    test("though a copy of an earlier table comes back", async ({ server, replica }) => {
+      const settings = { replicasMax: 4 };
+      const [a, b] = [await replica(settings), await replica(settings)];
+      await opened();
+      const drained = async (): Promise<number> => (await drain(a.ledger)).own + (await drain(b.ledger)).own;
+      await drained();
+      await pass(WINDOW_MS + 200);
+      await server.command("COPY", TABLE, "copied");
+      const before = await drained();
+      expect(before).toBeGreaterThan(BUDGET / 2);
+      await server.command("DEL", TABLE);
+      await beats();
+      await server.command("COPY", "copied", TABLE, "REPLACE");
+      expect(before + (await drained())).toBeLessThanOrEqual(BUDGET);
+    });
+
+    test("though a replica is cut off then, and goes on with its share", async ({ server, replica }) => {
+      const [a, cutOff] = [await replica(), await replica()];
+      await opened();
+      cutOff.kill();
+      await server.command("DEL", TABLE);
+      await beats();
+      const started = await replica();
+      // What nobody knows has come to rest.
+      await pass(WINDOW_MS + 1500);
+      const together = (await drain(a.ledger)).own + (await drain(started.ledger)).own;
+      expect(together).toBeGreaterThan(0);
+      expect(together + (await drain(cutOff.ledger)).own).toBeLessThanOrEqual(BUDGET);
+    });
+  });
+});
