@@ -7,27 +7,11 @@ import { ServiceError } from "../../errors.js";
 import type { QuotaRequest } from "../quota.js";
 import { FairShare, type Share } from "./fair-share.js";
 import type { LaneStats, Wait } from "./lane-stats.js";
-import type { Plan, Urgency } from "./pacer.js";
+import type { Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
 import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
 import { type Outlook, type Reservations, type Ticket, ticketKey } from "./reservations.js";
-
-/** The coming calls, of this replica or of all together. */
-export interface View {
-  readonly plan: (urgency: Urgency) => Plan;
-  readonly slots: number;
-  /** The part of what is expected of all replicas that these calls must serve. */
-  readonly part: number;
-}
-
-/** `fleet` is the same as `own` where replicas can't borrow slots of each other. */
-export interface Views {
-  readonly pausedUntil: number;
-  readonly own: View;
-  readonly fleet: View;
-  /** The calls that a request of this kind may have. */
-  readonly of: (kind: Kind) => View;
-}
+import type { Views } from "./views.js";
 
 export interface AdmissionSettings {
   readonly clock: Clock;

@@ -4,15 +4,16 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { Ending, Forecast, Ledger, SlotId, Taken } from "../ledger/ledger.js";
+import type { Ending, Ledger, SlotId, Taken } from "../ledger/ledger.js";
 import type { Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
-import { Admission, NOW_MS, urgencyOf, type View, type Views } from "./admission.js";
-import { CallTimes, type Returns, returnsOf, withBorrowed } from "./forecast.js";
+import { Admission, NOW_MS, urgencyOf } from "./admission.js";
+import { CallTimes, returnsOf } from "./forecast.js";
 import { IdleCalls, LaneStats } from "./lane-stats.js";
-import { asSlotsReturn, Pacer } from "./pacer.js";
-import { CHECKOUT_RESERVE, FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
+import { Pacer } from "./pacer.js";
+import { FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
 import { GONE, Queue, type Waiter } from "./queue.js";
 import { type Reservation, Reservations, type SharedReservations } from "./reservations.js";
+import { type Views, viewsOf } from "./views.js";
 
 export interface SchedulerSettings {
   readonly ledger: Ledger;
@@ -43,9 +44,6 @@ const PLAN_LASTS = 1 / 600;
 /** The plan of the next calls. */
 interface Planned extends Views {
   readonly madeAt: number;
-  readonly newsInMs: number;
-  /** What goes before all others: carts only while they have not used up their reserve. */
-  readonly urgent: readonly Kind[];
 }
 
 class Scheduler implements Quota {
@@ -219,25 +217,17 @@ class Scheduler implements Quota {
   #planned(mostAgeMs: number): Planned {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
-    const forecast = this.#ledger.forecast();
-    const returns = (of: Forecast): Returns => returnsOf(of, this.#callTimes.likelyMs, this.#taking);
-    const ownReturns = returns(forecast);
-    const part = 1 / Math.max(1, this.#shared?.replicas() ?? 1);
-    const own: View = { plan: this.#pacer.plan(ownReturns, now), slots: ownReturns.slots, part };
-    const borrows = forecast.borrowableInMs.length > 0;
-    const fleet = borrows ? this.#fleetView(returns(withBorrowed(forecast)), now) : own;
-    const carts = this.#stats.cartsPerWindow(now) + (borrows ? (this.#shared?.cartsElsewhere() ?? 0) : 0);
-    const hasReserve = carts < Math.max(1, CHECKOUT_RESERVE * fleet.slots);
-    const urgent: readonly Kind[] = hasReserve ? ["cart", "reserved"] : ["reserved"];
-    const of = (kind: Kind): View => (urgent.includes(kind) ? fleet : own);
-    const pausedUntil = now + forecast.pausedForMs;
-    return (this.#plan = { madeAt: now, pausedUntil, own, fleet, of, urgent, newsInMs: forecast.newsInMs });
-  }
-
-  #fleetView(returns: Returns, now: number): View {
-    const plan = asSlotsReturn(returns, now);
-    const paced = this.#pacer.plan(returns, now);
-    return { plan: (u) => (u === "urgent" ? paced(u) : plan), slots: returns.slots, part: 1 };
+    const views = viewsOf({
+      now,
+      forecast: this.#ledger.forecast(),
+      pacer: this.#pacer,
+      callMs: this.#callTimes.likelyMs,
+      taking: this.#taking,
+      replicas: Math.max(1, this.#shared?.replicas() ?? 1),
+      carts: this.#stats.cartsPerWindow(now),
+      cartsElsewhere: this.#shared?.cartsElsewhere() ?? 0,
+    });
+    return (this.#plan = { ...views, madeAt: now });
   }
 
   /** Call when a request has joined or left. A visitor with a reservation within a window counts as waiting. */
@@ -330,27 +320,23 @@ class Scheduler implements Quota {
       }
       // Chosen only now: while the slot was being taken, requests may have left or become more urgent.
       const next = this.#next(taken.isBorrowed === true ? planned.urgent : may, planned);
-      if (next !== undefined) this.#went(planned);
       if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
       else next.start(taken.slot);
       this.#changed();
     }
   }
 
-  /** A slot of this replica was used. */
-  #went({ own }: Planned): void {
-    this.#pacer.went(this.#clock.monotonic(), own.slots, own.plan("visitor").spacingMs);
-    this.#idle.went(own.slots);
-  }
-
   /** Chooses the request that gets the slot. */
-  #next(may: readonly Kind[], { urgent }: Planned): Waiter | undefined {
+  #next(may: readonly Kind[], { urgent, own }: Views): Waiter | undefined {
     this.#queue.regroup();
     const now = this.#clock.monotonic();
     const heads = this.#queue.heads(may);
     const kind = nextKind(heads, this.#turns, urgent.includes("cart"));
     if (kind === undefined) return undefined;
     this.#turns = turnsAfter(this.#turns, kind, heads);
+    // Also with a borrowed slot: replicas borrow about as many as they lend.
+    this.#pacer.went(now, own.slots, own.plan("visitor").spacingMs);
+    this.#idle.went(own.slots);
     const next = this.#queue.first(kind);
     if (next !== undefined)
       this.#stats.served(next.request.lane, now, now - next.since, next.kind === "reserved");
