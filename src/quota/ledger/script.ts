@@ -345,9 +345,10 @@ s.revision = s.revision + 1
 self.revision = s.revision
 redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 
+-- Those that have a share, or are about to.
 local others = {}
 for name, member in pairs(s.members) do
-  if name ~= q.me then others[#others + 1] = { name, member.place, math.max(0, now - member.seen) } end
+  if name ~= q.me and (member.seat or seats < q.replicasMax) then others[#others + 1] = { name, member.place, math.max(0, now - member.seen) } end
 end
 local ids, ats, poolIds, poolAts, otherAts = {}, {}, {}, {}, {}
 for id, slot in ipairs(s.slots) do
