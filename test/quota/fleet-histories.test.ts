@@ -16,7 +16,7 @@ describeWithRedis("a fleet in which anything can fail", () => {
   beforeEach(() => server.command("FLUSHALL"));
   afterAll(() => server.close());
 
-  test.each(Array.from({ length: 8 }, (_, index) => index + 1))(
+  test.each(Array.from({ length: 5 }, (_, index) => index + 1))(
     "is never over the budget: history %i",
     async (seed) => {
       const settings = { ...settingsOf(seed), windows: 5 };

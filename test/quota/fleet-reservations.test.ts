@@ -40,7 +40,6 @@ describeWithRedis("behind a balancer", () => {
 
   describe.each([
     { replicas: 4, load: 2, carts: 0, balance: "in turn" },
-    { replicas: 4, load: 5, carts: 0, balance: "at random" },
     { replicas: 4, load: 1, carts: 1 / 3, balance: "at random" },
   ])("$replicas replicas reached $balance, visitors at $load and carts at $carts of the budget", (row) => {
     test("honour reservations, serve carts, use the budget and never pass it", async () => {

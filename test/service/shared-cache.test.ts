@@ -473,6 +473,9 @@ describeWithRedis("replicas that share a Redis", () => {
   });
 
   describe("without Redis", () => {
+    /** A replica that has just started has a share of its own once the others know of it: after two beats. */
+    const known = (): Promise<void> => new Promise((done) => setTimeout(done, 1200));
+
     async function servesAlone(
       calls: Replicas["calls"],
       one: Service,
@@ -512,6 +515,7 @@ describeWithRedis("replicas that share a Redis", () => {
       async ({ redis, pair, calls, inTouch }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+        await known();
         redis.hang();
         await servesAlone(calls, one, two, "alone.af");
         redis.wake();
@@ -524,6 +528,7 @@ describeWithRedis("replicas that share a Redis", () => {
       async ({ redis, pair, calls, inTouch }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
+        await known();
         await redis.kill();
         await servesAlone(calls, one, two, "alone.af");
         await redis.start();
