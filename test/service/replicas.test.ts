@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
 import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
 
 const LIMIT = 24;
@@ -33,7 +33,8 @@ describeWithRedis("processes that share a Redis", () => {
     folder.remove();
   });
 
-  async function start(): Promise<ServiceProcess> {
+  /** A process on a port of its own proves the one dead that had the port before. */
+  async function start(port = 0): Promise<ServiceProcess> {
     const { key, secret } = sandbox.credential();
     const service = spawnService({
       UPSTREAM_BASE_URL: sandbox.url,
@@ -45,6 +46,7 @@ describeWithRedis("processes that share a Redis", () => {
       UPSTREAM_TIMEOUT_MS: "500",
       QUOTA_MAX_WAIT_MS: "1000",
       REDIS_URL: redis.url,
+      PORT: String(port),
       REPLICAS_MAX: "2",
       // Nothing may be needed of it.
       STATE_DIR: "/nonexistent/state",
@@ -65,7 +67,8 @@ describeWithRedis("processes that share a Redis", () => {
   const accepted = (): number => credential()?.accepted ?? 0;
 
   test("keep one budget together while they are killed and Redis is emptied", async () => {
-    const replicas = [await start(), await start()];
+    const port = await freePort();
+    const replicas = [await start(port), await start()];
     const flooding = new AbortController();
     let names = 0;
     const flood = async (which: number): Promise<void> => {
@@ -79,7 +82,7 @@ describeWithRedis("processes that share a Redis", () => {
     for (const empty of [false, true]) {
       replicas[0]?.child.kill("SIGKILL");
       if (empty) await redis.command("FLUSHALL");
-      replicas[0] = await start();
+      replicas[0] = await start(port);
       await pass(WINDOW_MS);
     }
     const before = accepted();
