@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth` and `fleet`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages`, `pair`, `floods` and `fleet`; `--only` is for
- * `floods`, `waits`, `tail` and `fleet`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour, `fleet [--rounds 300]` as long.
+ * but `truth`, `faults` and `fleet`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages`, `pair`, `floods` and `fleet`; `--only` is for
+ * `floods`, `waits`, `tail` and `fleet`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour,
+ * `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
  */
 import { parseArgs } from "node:util";
 import { BENCHES, BY_NAME_ALONE, type Options, QUOTA } from "./benches.js";

@@ -311,7 +311,7 @@ class RedisLedger implements Ledger {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
       borrowableInMs: this.#alone(now) ? [] : this.#others.map((at) => Math.max(0, at + occupiedMs - now)),
-      newsInMs: this.#times.beatMs,
+      newsInMs: this.#members.length === 0 ? Infinity : this.#times.beatMs,
       inFlightForMs: calls.map(({ takenAt }) => now - takenAt),
       pausedForMs: Math.max(0, this.#pausedUntil - now),
       occupiedMs,
@@ -380,9 +380,12 @@ class RedisLedger implements Ledger {
     const { redis, clock } = this.#settings;
     if (!this.#alone(clock.monotonic()) && !redis.reachable()) return TRY_AGAIN_MS;
     const { resting, usableInMs, borrowableInMs, pausedForMs } = this.forecast();
-    const own = Array.from({ length: resting }, (_, n) => usableInMs(n));
-    const coming = [...own, ...(this.#urgent > 0 ? borrowableInMs : [])].filter((inMs) => inMs > 0);
-    return Math.max(1, pausedForMs, Math.min(this.#times.beatMs, ...coming));
+    let soonestMs = this.#times.beatMs;
+    for (let n = resting - 1; n >= 0 && usableInMs(n) > 0; n -= 1)
+      soonestMs = Math.min(soonestMs, usableInMs(n));
+    if (this.#urgent > 0)
+      for (const inMs of borrowableInMs) if (inMs > 0) soonestMs = Math.min(soonestMs, inMs);
+    return Math.max(1, pausedForMs, soonestMs);
   }
 
   /** Whether another replica may have borrowed a slot since the last reply. */

@@ -28,6 +28,7 @@ export interface SchedulerSettings {
 }
 
 export interface OwnReservations {
+  /** The cart calls of this replica. */
   cartsPerWindow(): number;
   /** The reservations made by this replica. */
   all(): readonly Reservation[];

@@ -2,7 +2,7 @@
 import type { Quota } from "../../../src/quota/quota.js";
 import { WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
-import { openTimedFleet } from "./timed-fleet.js";
+import { openTimedFleet, type TimedReplica } from "./timed-fleet.js";
 import { waits, type WaitsSeen } from "./waits.js";
 
 export interface HistorySettings {
@@ -62,49 +62,44 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     clock.after(Math.min(ms, Math.max(1, endsAt - clock.monotonic())), act);
   }
 
-  function ail(index: number, what: string, begin: () => void, forMs: number, end: () => void): void {
-    if (ails[index] !== "") return;
+  function ail(
+    index: number,
+    what: string,
+    forMs: number,
+    begin: (replica: TimedReplica) => void,
+    end: (replica: TimedReplica) => void,
+  ): void {
+    const replica = replicas[index];
+    if (replica === undefined || ails[index] !== "") return;
     note(`${what} ${index} for ${Math.round(forMs)} ms`);
     ails[index] = what;
-    begin();
+    begin(replica);
     after(forMs, () => {
       note(`${what} ${index} ends`);
-      end();
+      end(replica);
       ails[index] = "";
     });
   }
 
-  function cutOff(index: number, forMs: number): void {
-    const replica = replicas[index];
-    if (replica === undefined) return;
+  const cutOff = (index: number, forMs: number): void => {
     ail(
       index,
       "cut off",
-      () => {
-        replica.cutOff(late);
-      },
       forMs,
-      () => {
-        replica.mend();
-      },
+      (one) => one.cutOff(late),
+      (one) => one.mend(),
     );
-  }
+  };
 
-  function stop(index: number): void {
-    const replica = replicas[index];
-    if (replica === undefined) return;
+  const stop = (index: number): void => {
     ail(
       index,
       "stop",
-      () => {
-        replica.stop();
-      },
       upTo(oneOf([500, 3000, 80_000])),
-      () => {
-        replica.resume();
-      },
+      (one) => one.stop(),
+      (one) => one.resume(),
     );
-  }
+  };
 
   function kill(index: number): void {
     const replica = replicas[index];
