@@ -13,6 +13,6 @@ export default {
     ],
   },
   testSequencer: "<rootDir>/test/support/slowest-first.js",
-  testTimeout: 20000,
+  testTimeout: 120000,
   maxWorkers: 3,
 };

@@ -78,4 +78,4 @@ test("a fresh project compiles and runs a search, a stream, a quote and a cart",
     await service.close();
     folder.remove();
   }
-}, 60_000);
+});

@@ -40,4 +40,4 @@ test.each([
 
 test("the examples compile strictly", async () => {
   await promisify(execFile)(process.execPath, [COMPILER, "-p", join(CLIENT, "examples")]);
-}, 60_000);
+});

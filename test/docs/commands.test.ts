@@ -133,6 +133,5 @@ describe("docs/going-live.md", () => {
         folder.remove();
       }
     },
-    30_000,
   );
 });

@@ -117,5 +117,5 @@ describeWithBrowser("an operator at night", () => {
     expect(await page.locator("tbody tr:first-child td").first().innerText()).toBe("$27.99");
     await night.close();
     expect(night.faults).toEqual([]);
-  }, 90_000);
+  });
 });

@@ -24,6 +24,5 @@ describeWithRedis("a fleet in which anything can fail", () => {
       expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(settings.budget);
       expect(seen.arrivals.length).toBeGreaterThan(settings.budget);
     },
-    120_000,
   );
 });

@@ -56,7 +56,7 @@ describeWithRedis("the members of a fleet", () => {
     const taken = await drain(ledgers);
     expect(taken).toBeLessThanOrEqual(BUDGET);
     expect(taken).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   test("that came too late have their part once there is room", async ({ replica }) => {
     const first = [await replica(), await replica(), await replica()];
@@ -64,7 +64,7 @@ describeWithRedis("the members of a fleet", () => {
     await pass(ALONE_AFTER_MS);
     await first[0]?.close();
     await until(async () => (await drain([late])) > 0, "its part");
-  }, 60_000);
+  });
 
   test("with another limit or window get nothing, with Redis and without, and disturb nobody", async ({
     server,
@@ -79,7 +79,7 @@ describeWithRedis("the members of a fleet", () => {
     await pass(SHARE_BACK_AFTER_MS);
     expect(await drain(others)).toBe(0);
     expect(await drain(ledgers)).toBeGreaterThan(0);
-  }, 60_000);
+  });
 
   test("with another limit take over when all who had the former one have left", async ({ replica }) => {
     const former = await replica();
@@ -88,5 +88,5 @@ describeWithRedis("the members of a fleet", () => {
     expect(await drain([later])).toBe(0);
     await former.close();
     await until(async () => (await drain([later])) > 0, "its turn");
-  }, 60_000);
+  });
 });

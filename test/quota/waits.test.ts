@@ -41,7 +41,7 @@ describe.each([
     const told = seen.people.flatMap((one) => one.toldMs);
     expect(Math.max(0, ...told)).toBeLessThanOrEqual(WINDOW_MS);
     if (load >= 2) expect(told.length).toBeGreaterThan(1000);
-  }, 60_000);
+  });
 
   test("reservations are honoured", () => {
     const { came, served } = seen.kept;
@@ -77,7 +77,7 @@ test("reservations are honoured beside bots that never come back and carts witho
   expect(seen.kept.came).toBeGreaterThan(30);
   expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
   expect(useOfSafeBound(seen, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
-}, 60_000);
+});
 
 test("newcomers keep at least half of the calls that are not reserved, and those who come back get some", async () => {
   const seen = await waits({ budget: BUDGET, windows: 14, load: 5, seed: 6 });
@@ -86,7 +86,7 @@ test("newcomers keep at least half of the calls that are not reserved, and those
   const newcomers = unreserved.filter(({ cameBackAt }) => cameBackAt === null);
   expect(newcomers.length / unreserved.length).toBeGreaterThanOrEqual(0.5);
   expect(newcomers.length / unreserved.length).toBeLessThan(0.8);
-}, 60_000);
+});
 
 describe("the users of one address", () => {
   test("alone have the whole budget", async () => {
@@ -98,7 +98,7 @@ describe("the users of one address", () => {
     // However busy it is, reservations too are its own.
     expect(seen.kept.came).toBeGreaterThan(0.2 * BUDGET * (windows - 2));
     expect(seen.kept.served).toBeGreaterThanOrEqual(0.99 * seen.kept.came - 1);
-  }, 60_000);
+  });
 
   test("leave others what one busy visitor leaves them", async () => {
     const windows = 16;
@@ -114,7 +114,7 @@ describe("the users of one address", () => {
     const besideOne = await answered(20 / BUDGET);
     expect(besideOne).toBeGreaterThanOrEqual(0.99);
     expect(await answered(5)).toBeGreaterThanOrEqual(besideOne - 0.02);
-  }, 60_000);
+  });
 
   test("all at once are told seconds that are spread", async () => {
     const { quota, clock } = memoryQuota(BUDGET);

@@ -111,5 +111,5 @@ describeWithRedis("the user of docs/going-live.md", () => {
     expect(await redis.command("ACL", "LOG")).toBe("*0\r\n");
     expect(await redis.command("ACL", "DRYRUN", "storefront", "FLUSHALL")).toContain("no permissions");
     expect(await redis.command("ACL", "DRYRUN", "storefront", "GET", "other")).toContain("no permissions");
-  }, 60_000);
+  });
 });

@@ -39,45 +39,41 @@ describeWithRedis("Redis behind Sentinel", () => {
   test.each([
     ["open", null],
     ["with a password", PASSWORD],
-  ])(
-    "%s: found by name, and found again after a failover",
-    async (_name, password) => {
-      const auth = password === null ? [] : ["--requirepass", password, "--masterauth", password];
-      const [first, second, silent] = [await freePort(), await freePort(), await freePort()];
-      const master = await redisOn(first, ...auth);
-      await redisOn(second, ...auth, "--replicaof", "127.0.0.1", String(first));
-      const sentinel = await sentinelOf(first, password);
-      const user = password === null ? "" : `:${encodeURIComponent(password)}@`;
-      const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel.port}/main`);
-      await until(() => link.reachable(), "the connection");
-      await link.set("k", "before", 60_000);
-      const heard: string[] = [];
-      link.subscribe(
-        "channel",
-        (message) => heard.push(message),
-        () => heard.push("gap"),
-      );
-      await until(() => heard.length === 1, "the subscription");
-      await until(() => sentinel.hasReplica(), "the sentinel knows of it");
+  ])("%s: found by name, and found again after a failover", async (_name, password) => {
+    const auth = password === null ? [] : ["--requirepass", password, "--masterauth", password];
+    const [first, second, silent] = [await freePort(), await freePort(), await freePort()];
+    const master = await redisOn(first, ...auth);
+    await redisOn(second, ...auth, "--replicaof", "127.0.0.1", String(first));
+    const sentinel = await sentinelOf(first, password);
+    const user = password === null ? "" : `:${encodeURIComponent(password)}@`;
+    const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel.port}/main`);
+    await until(() => link.reachable(), "the connection");
+    await link.set("k", "before", 60_000);
+    const heard: string[] = [];
+    link.subscribe(
+      "channel",
+      (message) => heard.push(message),
+      () => heard.push("gap"),
+    );
+    await until(() => heard.length === 1, "the subscription");
+    await until(() => sentinel.hasReplica(), "the sentinel knows of it");
 
-      await master.kill();
-      await until(() => !link.reachable(), "the loss");
-      await until(() => link.reachable(), "the failover");
-      await until(
-        () =>
-          link.set("k", "after", 60_000).then(
-            () => true,
-            () => false,
-          ),
-        "a write",
-      );
-      expect(await link.get("k")).toBe("after");
-      await until(() => heard.length === 2, "the second subscription");
-      await link.publish("channel", "news");
-      await until(() => heard.length === 3, "the message");
-    },
-    40_000,
-  );
+    await master.kill();
+    await until(() => !link.reachable(), "the loss");
+    await until(() => link.reachable(), "the failover");
+    await until(
+      () =>
+        link.set("k", "after", 60_000).then(
+          () => true,
+          () => false,
+        ),
+      "a write",
+    );
+    expect(await link.get("k")).toBe("after");
+    await until(() => heard.length === 2, "the second subscription");
+    await link.publish("channel", "news");
+    await until(() => heard.length === 3, "the message");
+  });
 
   test("says that a Sentinel itself isn't a Redis", async () => {
     const port = await freePort();
@@ -97,7 +93,7 @@ describeWithRedis("a Redis Cluster", () => {
     expect(service.stderr).toEqual([
       expect.stringMatching(/^REDIS_URL: is a Redis Cluster, which can't be used/),
     ]);
-  }, 30_000);
+  });
 
   test("that takes the place of a Redis is never used", async () => {
     const redis = await startRedis();

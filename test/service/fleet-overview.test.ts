@@ -56,7 +56,7 @@ describeWithRedis("a fleet", () => {
       expect(parts.reduce((sum, { figures }) => sum + (figures[name] ?? 0), 0)).toBe(total);
     const metrics = await first.ask("/metrics", { headers: bearer("metrics") });
     expect(metrics.text).toMatch(/^fleet_replicas 3$/m);
-  }, 60_000);
+  });
 
   test("with a replica too many says so, and stops when it has left", async ({ replicas, join }) => {
     const [first] = replicas;
@@ -70,7 +70,7 @@ describeWithRedis("a fleet", () => {
     await until(() => first.log.includes(told), "the log line");
     await fourth.close();
     await until(async () => (await redisCheck(first)).status === "pass", "the recovery");
-  }, 60_000);
+  });
 
   test("whose replicas have different settings says so", async ({ replicas, join }) => {
     const [first, second] = replicas;
@@ -82,5 +82,5 @@ describeWithRedis("a fleet", () => {
       "the warning",
     );
     await until(() => first.log.some((line) => line.includes('"fleet.settings.differ"')), "the log line");
-  }, 60_000);
+  });
 });

@@ -69,31 +69,27 @@ const ROUTES = [
 ];
 
 onLinux("a client that never reads", () => {
-  test.each(["120", "1000000000"])(
-    "what it asks for, with a limit of %s",
-    async (limit) => {
-      const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit });
-      expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
-      const others = new Agent({ keepAlive: false });
-      const ask = asker(port, others);
-      const held = await most(started.child, async () => {
-        for (const path of ROUTES) {
-          for (let made = 0; made < SOCKETS / ROUTES.length; made += 1)
-            open(port).pause().write(get(path).repeat(REQUESTS));
-        }
-        await until(() =>
-          [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
-        );
-        for (let asked = 0; asked < 40; asked += 1) {
-          expect((await ask("/livez")).status).toBe(200);
-          expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
-        }
-      });
-      expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
-      expect(held.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
-    },
-    60_000,
-  );
+  test.each(["120", "1000000000"])("what it asks for, with a limit of %s", async (limit) => {
+    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit });
+    expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
+    const others = new Agent({ keepAlive: false });
+    const ask = asker(port, others);
+    const held = await most(started.child, async () => {
+      for (const path of ROUTES) {
+        for (let made = 0; made < SOCKETS / ROUTES.length; made += 1)
+          open(port).pause().write(get(path).repeat(REQUESTS));
+      }
+      await until(() =>
+        [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
+      );
+      for (let asked = 0; asked < 40; asked += 1) {
+        expect((await ask("/livez")).status).toBe(200);
+        expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
+      }
+    });
+    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+    expect(held.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
+  });
 
   test("does not keep the service from ending", async () => {
     const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000", SHUTDOWN_GRACE_MS: "300" });
@@ -140,7 +136,7 @@ onLinux("a log that nobody reads", () => {
     const kept = (): number => started.stdout.filter((line) => line.includes('"http.request"')).length;
     await until(() => kept() + dropped() >= 60_001, "every line, kept or counted");
     expect(kept()).toBeLessThan(60_001);
-  }, 60_000);
+  });
 });
 
 onLinux("slow clients", () => {

@@ -85,7 +85,6 @@ test.each(["/livez", "/openapi.json", "/v1/prices", "/nothing"])(
     const text = get(path, { "X-Request-Id": "x".repeat(50) }).repeat(total - 1) + get(path, CLOSE);
     expect(answersIn(await exchange(service.port, text))).toHaveLength(total);
   },
-  30_000,
 );
 
 test("no more than its share is parsed for one that does not read, and all of it is answered when it does", async () => {

@@ -93,7 +93,7 @@ describeWithRedis("processes that share a Redis", () => {
     expect(credential()?.largestWindow).toBeLessThanOrEqual(LIMIT - HEADROOM);
     // The bench prints the exact use; this leaves room for a busy machine.
     expect(accepted() - before).toBeGreaterThan(LIMIT - HEADROOM);
-  }, 60_000);
+  });
 
   test("say in /health that Redis is gone, answer what they know all the same, and share again when it is back", async () => {
     const service = await start();
@@ -108,7 +108,7 @@ describeWithRedis("processes that share a Redis", () => {
     expect((await service.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
     await redis.start();
     await until(async () => (await redisHealth(service)) === "pass", "the recovery");
-  }, 60_000);
+  });
 
   test("hand their budget over when they are stopped in order", async () => {
     const first = await start();
@@ -123,5 +123,5 @@ describeWithRedis("processes that share a Redis", () => {
       "an answer",
     );
     expect(credential()).toMatchObject({ rejected429: 0 });
-  }, 60_000);
+  });
 });

@@ -141,30 +141,26 @@ test("nothing is an alarm in an ordinary hour", async () => {
     expect(await alarmsOf(scene)).toEqual([]);
   }
   await service.close();
-}, 60_000);
+});
 
-test.each(CONDITIONS)(
-  "%s",
-  async (text, { env = {}, cause, cure }) => {
-    const folder = temporaryFolder();
-    const file = join(folder.path, "retail.yaml");
-    writeFileSync(file, RETAIL);
-    const clock = new FakeClock();
-    const service = await startService({ clock, env: { RETAIL_CONFIG: file, ...env } });
-    const scene = { service, clock, file };
-    const raised = async (): Promise<Alarm | undefined> =>
-      (await alarmsOf(scene)).find((alarm) => text.test(alarm.text));
-    try {
-      expect(await raised()).toBeUndefined();
-      await cause(scene);
-      await until(async () => (await raised()) !== undefined, "the alarm");
-      expect((await raised())?.todo).toMatch(/^[A-Z].{20,}\.$/);
-      await cure(scene);
-      await until(async () => (await raised()) === undefined, "its end");
-    } finally {
-      await service.close();
-      folder.remove();
-    }
-  },
-  60_000,
-);
+test.each(CONDITIONS)("%s", async (text, { env = {}, cause, cure }) => {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "retail.yaml");
+  writeFileSync(file, RETAIL);
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { RETAIL_CONFIG: file, ...env } });
+  const scene = { service, clock, file };
+  const raised = async (): Promise<Alarm | undefined> =>
+    (await alarmsOf(scene)).find((alarm) => text.test(alarm.text));
+  try {
+    expect(await raised()).toBeUndefined();
+    await cause(scene);
+    await until(async () => (await raised()) !== undefined, "the alarm");
+    expect((await raised())?.todo).toMatch(/^[A-Z].{20,}\.$/);
+    await cure(scene);
+    await until(async () => (await raised()) === undefined, "its end");
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});

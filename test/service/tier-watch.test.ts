@@ -237,5 +237,5 @@ ${tier}
     await until(() => everywhere(async (one) => (await changesOf(one)) === SOLD), "the new prices");
     expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
     expect(running.map((one) => told(one, "account.tier.changed"))).toEqual([1, 1]);
-  }, 40_000);
+  });
 });

@@ -76,7 +76,7 @@ test("under a full load of searches the first price is right at once, and the wh
   } finally {
     await service.close();
   }
-}, 60_000);
+});
 
 /** Whether every price has been asked again and has changed. */
 async function isRight({ ask }: Service): Promise<boolean> {
