@@ -1,5 +1,5 @@
 /** What staff ask, by scope (contract section 6). */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -233,6 +233,8 @@ describe("staff", () => {
   });
 
   test("scrape the Prometheus text", async () => {
+    await read("/v1/staff/prices");
+    for (let asked = 0; asked < 2; asked += 1) await service.ask("/v1/availability?domain=kabul.af");
     const answer = await service.ask("/metrics", { headers: bearer("metrics") });
     expect(answer.headers["content-type"]).toMatch(/^text\/plain; version=0\.0\.4/);
     expect(answer.text).toMatch(/^http_request_duration_seconds_count\{.*route="\/v1\/staff\/prices"/m);
@@ -267,49 +269,58 @@ describe("staff", () => {
     });
     expect(headers).not.toHaveProperty("access-control-allow-origin");
   });
+});
 
-  describe("purging", () => {
-    const purge = async (body: unknown) =>
-      service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
-
-    test("availability clears the names, and the next visitor's request makes a call", async () => {
-      await purge({ what: "availability" });
-      await service.ask("/v1/availability?domain=kabul.af");
-      const answer = await purge({ what: "availability" });
-      expect(answer.headers["cache-control"]).toBe("no-store");
-      expect(answer.body).toEqual({ purged: { availability: 1 } });
-      expect((await purge({ what: "availability" })).body).toEqual({ purged: { availability: 0 } });
-      const before = service.calls(CHECK);
-      await service.ask("/v1/availability?domain=kabul.af");
-      expect(service.calls(CHECK) - before).toBe(1);
-    });
-
-    test("the account forgets domains, balance and tier", async () => {
-      await purge({ what: "account" });
-      for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
-      expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
-      expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
-    });
-
-    test("everything returns each count, and prices are refreshed automatically", async () => {
-      expect((await purge({ what: "all" })).body).toEqual({
-        purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
-      });
-      await clock.advance(5000);
-      await until(async () => {
-        const { body } = await service.ask("/v1/prices");
-        const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
-        return known.data?.prices.length === 28;
-      }, "the price list");
-    });
-
-    test.each([{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])(
-      "%j is refused",
-      async (body) => {
-        expect(problemOf(await purge(body)).code).toBe("invalid_request");
-      },
-    );
+describe("purging", () => {
+  let clock: FakeClock;
+  let service: Service;
+  beforeEach(async () => {
+    clock = new FakeClock();
+    service = await startService({ clock });
   });
+  afterEach(() => service.close());
+
+  const read = (path: string) => service.ask(path, { headers: bearer("read") });
+  const purge = async (body: unknown) =>
+    service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
+
+  test("availability clears the names, and the next visitor's request makes a call", async () => {
+    await purge({ what: "availability" });
+    await service.ask("/v1/availability?domain=kabul.af");
+    const answer = await purge({ what: "availability" });
+    expect(answer.headers["cache-control"]).toBe("no-store");
+    expect(answer.body).toEqual({ purged: { availability: 1 } });
+    expect((await purge({ what: "availability" })).body).toEqual({ purged: { availability: 0 } });
+    const before = service.calls(CHECK);
+    await service.ask("/v1/availability?domain=kabul.af");
+    expect(service.calls(CHECK) - before).toBe(1);
+  });
+
+  test("the account forgets domains, balance and tier", async () => {
+    await purge({ what: "account" });
+    for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
+    expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
+    expect((await read("/v1/staff/tier")).body).toMatchObject({ source: "upstream" });
+  });
+
+  test("everything returns each count, and prices are refreshed automatically", async () => {
+    expect((await purge({ what: "all" })).body).toEqual({
+      purged: { prices: 28, availability: expect.any(Number), account: expect.any(Number) },
+    });
+    await clock.advance(5000);
+    await until(async () => {
+      const { body } = await service.ask("/v1/prices");
+      const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
+      return known.data?.prices.length === 28;
+    }, "the price list");
+  });
+
+  test.each([{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])(
+    "%j is refused",
+    async (body) => {
+      expect(problemOf(await purge(body)).code).toBe("invalid_request");
+    },
+  );
 });
 
 test("a list of a hundred domains says that there are more", async () => {
