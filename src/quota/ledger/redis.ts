@@ -7,12 +7,22 @@
  * a second with a Redis 100 ms away.
  */
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
 import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
-import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
 import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
+import { OwnSlots, type Slot } from "./own-slots.js";
+import {
+  COMMAND_VALID_MS,
+  GRANT_VALID_MS,
+  type Member,
+  parseReply,
+  type Request,
+  type Table,
+  type Times,
+  timesOf,
+  type Wish,
+} from "./protocol.js";
 import { LEDGER_SCRIPT } from "./script.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
@@ -29,127 +39,12 @@ export interface RedisLedgerSettings extends BudgetSettings {
   readonly clock: Clock;
 }
 
-/** A command that Redis hasn't run after this long is ignored. */
-const COMMAND_VALID_MS = 300;
-/** A slot that was requested longer ago than this isn't used: the process may have been stopped in the meantime. */
-const GRANT_VALID_MS = 500;
 /** The delay before a take is retried that was lost with its connection. */
 const TRY_AGAIN_MS = 50;
-/** The assumed maximum by which Redis's clock and ours drift apart during an outage. */
-const CLOCKS_MS = 1000;
 const FIRST_CONTACT_MS = 1000;
-/** A step of Redis's clock is corrected after a second. */
-const NEW_MS = 1500;
 const LONG_AGO_MS = 1e9;
 /** A replica with a larger share seldom has to wait for a slot of its own. */
 const MOST_TO_BORROW = 60;
-
-/** Times of the protocol; the same on every replica, because they follow from the window. */
-function timesOf(windowMs: number, longestCallMs: number) {
-  const localAfterMs = Math.min(3000, Math.max(1000, windowMs / 20));
-  /** By how much the time that commands take to reach Redis may vary before it counts as a step of its clock. */
-  const unevenMs = Math.ceil(Math.min(100, windowMs / 50));
-  return {
-    unevenMs,
-    /** How long after its last contact a replica starts to use its own slots without Redis. */
-    localAfterMs,
-    beatMs: localAfterMs / 6,
-    /** A replica silent for this long is replaced by one that runs in its place. */
-    evictMs: localAfterMs / 2,
-    /** How long a process can't notice a step of Redis's clock. */
-    newMs: NEW_MS,
-    /** A replica silent for less than this can't have used anything that isn't recorded. */
-    exactMs: localAfterMs * 0.8,
-    /** A replica silent for longer is considered gone. */
-    deadMs: Math.max(60_000, 10 * windowMs),
-    longestMs: Math.ceil(GRANT_VALID_MS + longestCallMs + graceMsOf(windowMs)),
-    occupiedMs: occupiedMsOf(windowMs) + unevenMs,
-    graceMs: Math.ceil(graceMsOf(windowMs)),
-  };
-}
-
-const numbers = z.array(z.number());
-const replySchema = z
-  .tuple([
-    z.number(),
-    z.string(),
-    z.number(),
-    z.number(),
-    z.number(),
-    z.number(),
-    z.number(),
-    z.number(),
-    z.number(),
-    numbers,
-    numbers,
-    numbers,
-    numbers,
-    z.number(),
-    numbers,
-    z.number(),
-    z.number(),
-    z.number(),
-    z.array(z.tuple([z.string(), z.string(), z.number()])),
-  ])
-  .transform(
-    ([
-      now,
-      epoch,
-      generation,
-      revision,
-      taken,
-      pausedUntil,
-      used,
-      largest,
-      withheld,
-      ids,
-      ats,
-      poolIds,
-      poolAts,
-      seat,
-      otherAts,
-      borrowed,
-      wanted,
-      aheadMs,
-      members,
-    ]) => ({
-      now,
-      epoch,
-      generation,
-      revision,
-      taken,
-      pausedUntil,
-      used,
-      largest,
-      withheld,
-      own: ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })),
-      isSeated: seat === 1,
-      pool: poolIds.map((id, index) => ({ id, at: poolAts[index] ?? Infinity })),
-      others: otherAts,
-      isBorrowed: borrowed === 1,
-      urgentElsewhere: wanted,
-      aheadMs,
-      members: members.map(([name, place, silentMs]) => ({ name, place, silentMs })),
-    }),
-  );
-type Reply = z.infer<typeof replySchema>;
-
-/** The varying part of a request; the script reads exactly these names. */
-interface Request {
-  readonly op: "sync" | "take" | "settle" | "leave";
-  /** The call that is taken or settled. */
-  readonly grant?: string;
-  readonly id?: number;
-  readonly ending?: Ending;
-  readonly graceMs?: number;
-}
-
-/** A slot that this replica alone may use; negative ids are the part of its share that Redis hasn't assigned to it. */
-interface OwnSlot {
-  readonly id: number;
-  /** Monotonic: the latest moment at which its last call can have arrived; Infinity = in flight. */
-  at: number;
-}
 
 interface Call {
   readonly grant: string;
@@ -157,29 +52,21 @@ interface Call {
   readonly takenAt: number;
 }
 
-/** A use of a slot that Redis doesn't know yet. */
-interface Report {
-  readonly grant: string;
-  /** Monotonic; Infinity = in flight. */
-  readonly at: number;
-}
-
 class RedisLedger implements Ledger {
   readonly limit: number;
   readonly budget: number;
   readonly windowMs: number;
   readonly #settings: RedisLedgerSettings;
-  readonly #times: ReturnType<typeof timesOf>;
+  readonly #times: Times;
   readonly #me = randomUUID();
   readonly #key: string;
   readonly #share: number;
   readonly #borrows: boolean;
-  readonly #own = new Map<number, OwnSlot>();
+  readonly #own: OwnSlots;
   readonly #calls = new Map<SlotId, Call>();
   /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
   readonly #asked = new Set<string>();
-  readonly #reports = new Map<number, Report>();
-  #pool: readonly { readonly id: number; readonly at: number }[] = [];
+  #pool: readonly Slot[] = [];
   /** When each slot of other replicas was last used. */
   #others: readonly number[] = [];
   #urgent = 0;
@@ -187,8 +74,6 @@ class RedisLedger implements Ledger {
   #lendsUntil = -Infinity;
   /** When the last request that agreed to it was sent. */
   #agreedAt = -Infinity;
-  /** The contact since which a slot counts as lent. */
-  #lentSince = -Infinity;
   /** The table in the last reply; empty before the first. */
   #epoch = "";
   #generation = 0;
@@ -198,7 +83,7 @@ class RedisLedger implements Ledger {
   #contactAt: number;
   readonly #openedAt: number;
   /** The other replicas at the last contact. */
-  #members: Reply["members"] = [];
+  #members: readonly Member[] = [];
   /** How far the table's time was ahead of our clock at the last contact. */
   #tableAheadMs: number | null = null;
   /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
@@ -207,9 +92,7 @@ class RedisLedger implements Ledger {
   #pausePublished = true;
   /** Whether the last reply contained only Redis's clock. */
   #clockRead = false;
-  #rejoining: Promise<Reply | null> | null = null;
-  /** Whether this replica has a share of its own: it isn't one too many, and its settings equal those of the others. */
-  #isSeated = true;
+  #rejoining: Promise<Table | null> | null = null;
   #used = 0;
   #largest = 0;
   #waitedAt = -Infinity;
@@ -227,6 +110,7 @@ class RedisLedger implements Ledger {
     this.#key = `af-storefront:quota:${fingerprint}`;
     this.#share = Math.floor(this.budget / replicasMax);
     this.#borrows = this.#share <= MOST_TO_BORROW;
+    this.#own = new OwnSlots(this.#share, this.#times);
     this.#contactAt = clock.monotonic();
     this.#openedAt = this.#contactAt;
   }
@@ -277,8 +161,7 @@ class RedisLedger implements Ledger {
     this.#calls.delete(slot);
     const graceMs = ending === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;
-    const own = this.#own.get(call.slot);
-    if (own !== undefined) own.at = at;
+    this.#own.settle(call.slot, at);
     if (this.#settings.redis.reachable()) {
       const { grant, slot: id } = call;
       // Otherwise a request that overtakes this one would report that the call was never made.
@@ -287,7 +170,7 @@ class RedisLedger implements Ledger {
       this.#asked.delete(grant);
       if (reply !== null) return;
     }
-    if (call.slot > 0) this.#reports.set(call.slot, { grant: call.grant, at });
+    this.#own.report(call.slot, { grant: call.grant, at });
   }
 
   async pause(forMs: number): Promise<void> {
@@ -302,8 +185,8 @@ class RedisLedger implements Ledger {
     const { occupiedMs } = this.#times;
     const calls = [...this.#calls.values()];
     const taken = new Set(calls.map(({ slot }) => slot));
-    const others = this.#alone(now) ? this.#restOfShare() : this.#pool;
-    const usableInMs = [...this.#own.values(), ...others]
+    const others = this.#alone(now) ? this.#own.restOfShare(this.#contactAt) : this.#pool;
+    const usableInMs = [...this.#own.all(), ...others]
       .filter(({ id }) => !taken.has(id))
       .map(({ at }) => Math.max(0, at + occupiedMs - now))
       .sort((a, b) => a - b);
@@ -320,8 +203,7 @@ class RedisLedger implements Ledger {
 
   usage(): Usage {
     const now = this.#settings.clock.monotonic();
-    const busy = [...this.#own.values()].filter(({ at }) => at + this.#times.occupiedMs > now).length;
-    return { used: this.#alone(now) ? busy : this.#used, largestWindowToday: this.#largest };
+    return { used: this.#alone(now) ? this.#own.busy(now) : this.#used, largestWindowToday: this.#largest };
   }
 
   async close(): Promise<void> {
@@ -353,27 +235,11 @@ class RedisLedger implements Ledger {
     const now = this.#settings.clock.monotonic();
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
-    this.#assumeLent();
-    const hasRested = ({ at }: OwnSlot): boolean => at + this.#times.occupiedMs <= now;
-    for (const slot of this.#restOfShare().filter(hasRested)) this.#own.set(slot.id, slot);
-    const slot = [...this.#own.values()].sort((a, b) => a.at - b.at)[0];
-    if (slot === undefined || !hasRested(slot)) return { retryInMs: this.#retryInMs() };
-    slot.at = Infinity;
-    this.#calls.set(call, { grant, slot: slot.id, takenAt: now });
-    if (slot.id > 0) this.#reports.set(slot.id, { grant, at: Infinity });
+    if (this.#mayHaveLent()) this.#own.assumeLent(this.#contactAt);
+    const slot = this.#own.takeAlone(grant, now, this.#contactAt);
+    if (slot === null) return { retryInMs: this.#retryInMs() };
+    this.#calls.set(call, { grant, slot, takenAt: now });
     return { slot: call };
-  }
-
-  /**
-   * The part of the share that is lent to the pool or was never taken from it. Without Redis it returns once its last user must have
-   * finished.
-   */
-  #restOfShare(): OwnSlot[] {
-    const { localAfterMs, longestMs } = this.#times;
-    const at = this.#contactAt + localAfterMs + longestMs + CLOCKS_MS;
-    const missing = this.#isSeated ? Math.max(0, this.#share - this.#own.size) : 0;
-    const taken = [...this.#own.keys()].filter((id) => id < 0).length;
-    return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
   }
 
   #retryInMs(): number {
@@ -393,20 +259,8 @@ class RedisLedger implements Ledger {
     return this.#agreedAt >= this.#contactAt;
   }
 
-  /** Counts the slot that had rested longest as lent. */
-  #assumeLent(): void {
-    if (!this.#mayHaveLent() || this.#lentSince === this.#contactAt) return;
-    this.#lentSince = this.#contactAt;
-    const [first] = [...this.#own.values()].sort((a, b) => a.at - b.at);
-    const { localAfterMs, longestMs, occupiedMs } = this.#times;
-    const until = this.#contactAt + localAfterMs;
-    if (first === undefined || first.at + occupiedMs > until) return;
-    first.at = until + longestMs + CLOCKS_MS;
-    if (first.id > 0) this.#reports.set(first.id, { grant: "", at: first.at });
-  }
-
   /** Null when Redis did not answer in time. */
-  async #request(what: Request): Promise<Reply | null> {
+  async #request(what: Wish): Promise<Table | null> {
     // After a silence, report once what was used alone, before anything else.
     if (this.#alone(this.#settings.clock.monotonic())) {
       this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
@@ -417,7 +271,7 @@ class RedisLedger implements Ledger {
     return this.#attempt(what);
   }
 
-  async #attempt(what: Request): Promise<Reply | null> {
+  async #attempt(what: Wish): Promise<Table | null> {
     try {
       // A request sent with a wrong estimate of Redis's clock wasn't carried out, but its reply corrected the estimate.
       return (await this.#send(what)) ?? (await this.#send(what));
@@ -426,41 +280,29 @@ class RedisLedger implements Ledger {
     }
   }
 
-  async #send(what: Request): Promise<Reply | null> {
+  async #send(what: Wish): Promise<Table | null> {
     const { redis, clock, headroom, coldStart, replicasMax } = this.#settings;
     const sentAt = clock.monotonic();
     const agoOf = (at: number): number =>
       at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
-    const reports = [...this.#reports];
-    const pausedForMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
+    const reports = this.#own.reports();
+    const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
     if (lends) this.#agreedAt = sentAt;
     const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
-    const request = {
+    const request: Request = {
       ...this.#times,
-      grant: "",
-      urgent: this.#borrows ? this.#urgent : 0,
-      borrows: this.#borrows,
-      lends,
-      mayHaveLent,
-      id: 0,
-      ending: "",
-      graceMs: 0,
       ...what,
       me: this.#me,
-      nonce: randomUUID(),
       sent: (this.#sent += 1),
+      place: this.#settings.place ?? this.#me,
+      nonce: randomUUID(),
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,
-      place: this.#settings.place ?? this.#me,
       at: Math.floor(sentAt),
       ...this.#aheadAt(sentAt),
-      others: this.#members.map(({ silentMs, ...one }) => ({
-        ...one,
-        silentMs: Math.floor(silentMs + sentAt - this.#contactAt),
-      })),
       openForMs: Math.ceil(sentAt - this.#openedAt),
       // After a silence the estimate of its clock is too old to set a deadline: this request only reads the clock.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,
@@ -470,9 +312,13 @@ class RedisLedger implements Ledger {
       assumeFree: coldStart === "assume-free",
       replicasMax,
       share: this.#share,
-      seated: this.#epoch !== "" && this.#isSeated,
-      waiting: sentAt - this.#waitedAt < this.windowMs / 4 ? 1 : 0,
-      pauseMs: pausedForMs,
+      seated: this.#epoch !== "" && this.#own.hasShare,
+      waiting: sentAt - this.#waitedAt < this.windowMs / 4,
+      urgent: this.#borrows ? this.#urgent : 0,
+      borrows: this.#borrows,
+      lends,
+      mayHaveLent,
+      pauseMs,
       live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
       reports: reports.map(([id, { grant, at }]) => ({
         id,
@@ -480,19 +326,25 @@ class RedisLedger implements Ledger {
         inFlight: at === Infinity,
         agoMs: agoOf(at),
       })),
-      extra: [...this.#own.values()].filter(({ id }) => id < 0).map(({ at }) => agoOf(at)),
-      own: this.#ownOfLostTable(sentAt, mayHaveLent).map(agoOf),
+      extra: this.#own
+        .all()
+        .filter(({ id }) => id < 0)
+        .map(({ at }) => agoOf(at)),
+      own: this.#own.ofLostTable(sentAt, mayHaveLent).map(agoOf),
+      others: this.#members.map(({ silentMs, ...one }) => ({
+        ...one,
+        silentMs: Math.floor(silentMs + sentAt - this.#contactAt),
+      })),
     };
-    const reply = replySchema.parse(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
+    const reply = parseReply(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
     this.#redisAheadMs = reply.now - clock.monotonic();
-    this.#clockRead = reply.epoch === "";
-    if (reply.revision < 0) {
-      this.#isSeated = false;
-      this.#own.clear();
+    this.#clockRead = "isMisfit" in reply;
+    if ("isMisfit" in reply) {
+      if (reply.isMisfit) this.#own.assign([], false);
+      return null;
     }
-    if (reply.epoch === "") return null;
-    for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
-    if (pausedForMs > 0) this.#pausePublished = true;
+    this.#own.reported(reports);
+    if (pauseMs > 0) this.#pausePublished = true;
     this.#learn(reply, sentAt);
     return reply;
   }
@@ -503,26 +355,17 @@ class RedisLedger implements Ledger {
     return { ahead: Math.ceil(this.#tableAheadMs + (now - this.#contactAt) / 1000) };
   }
 
-  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
-  #ownOfLostTable(now: number, mayHaveLent: boolean): number[] {
-    const [first, ...rest] = [...this.#own.values()].map(({ at }) => at).sort((a, b) => a - b);
-    if (first === undefined) return [];
-    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
-    return [isLent ? Infinity : first, ...rest];
-  }
-
-  #learn(reply: Reply, sentAt: number): void {
+  #learn(reply: Table, sentAt: number): void {
     this.#contactAt = Math.max(this.#contactAt, sentAt);
     if (reply.epoch === this.#epoch && reply.revision < this.#revision) return;
     this.#epoch = reply.epoch;
     this.#generation = reply.generation;
     this.#revision = reply.revision;
-    this.#isSeated = reply.isSeated;
     // Converts Redis's times to ours, as late as they can be, because its clock was read before the reply arrived.
     const ours = (at: number): number => at - this.#redisAheadMs;
-    this.#own.clear();
-    for (const { id, at } of reply.own) this.#own.set(id, { id, at: ours(at) });
-    const pool = reply.pool.map(({ id, at }) => ({ id, at: ours(at) })).sort((a, b) => a.at - b.at);
+    const oursOf = ({ id, at }: Slot): Slot => ({ id, at: ours(at) });
+    this.#own.assign(reply.own.map(oursOf), reply.isSeated);
+    const pool = reply.pool.map(oursOf).sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
     this.#others = reply.others.map(ours);
     this.#pausedUntil = Math.max(this.#pausedUntil, ours(reply.pausedUntil));

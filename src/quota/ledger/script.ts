@@ -8,11 +8,6 @@
  *
  * One exception: a request that goes before all others may borrow a rested slot of another replica through Redis. A replica that has
  * agreed to it lends one slot, and no other until it has seen that. If it is cut off meanwhile, it does without one.
- */
-import { redisScript } from "../../redis.js";
-
-/**
- * Takes one JSON object (`Request` in redis.ts). Returns the time and what this replica needs of the table (`replySchema` there).
  *
  * The table: `generation` when it was made, and later than every table known before; `unheard` the replicas that may have seen writes which it has
  * lost, until `poolFrom`.
@@ -31,7 +26,13 @@ import { redisScript } from "../../redis.js";
  * What it lends: `urgent` the requests that wait there and go before all others; `lends` whether it has agreed to lend; `lent` the revision
  * that lent one of its slots, until it has seen that.
  */
-export const LEDGER_SCRIPT = redisScript(`
+import { redisScript } from "../../redis.js";
+
+/**
+ * Reads the request and the table. Ends here for a command that comes too late, and for a replica with another budget or window while one with
+ * those of the table is present.
+ */
+const READ = `
 local q = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
 local clock = math.floor(time[1] * 1000 + time[2] / 1000)
@@ -44,17 +45,21 @@ if s then
   s.skew = math.max(s.skew or 0, s.now - clock)
   now = clock + s.skew
 end
--- Only the time; a revision of -1: this replica doesn't fit the others.
-local function nothing(revision) return {now, '', 0, revision, 0, 0, 0, 0, 0, {}, {}, {}, {}, 0, {}, 0, 0, 0, {}} end
+-- Only the time.
+local function nothing(isMisfit) return cjson.encode({ now = now, isMisfit = isMisfit }) end
 -- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
-if now > q.notAfter then return nothing(0) end
+if now > q.notAfter then return nothing(false) end
 
 -- A replica with another budget or window gets nothing while one with those of the table is present.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
   for name, member in pairs(s.members) do
-    if name ~= q.me and now - member.seen <= q.evictMs then return nothing(-1) end
+    if name ~= q.me and now - member.seen <= q.evictMs then return nothing(true) end
   end
 end
+`;
+
+/** Finds the caller in the table, and whether the table can be relied on. Ends here for a request that a later one has overtaken. */
+const LOST = `
 local lost = nil
 -- A table with another budget can't be relied on, nor one whose last writes were lost (in a failover, or restored from a snapshot). Each
 -- reply to a replica is on record, so one that has seen a later one has seen what was lost, whatever others have written since.
@@ -72,8 +77,12 @@ if not listed or isExpected then
   self = { ahead = q.ahead, at = q.at, newUntil = not q.ahead and q.at + q.newMs or nil, seat = isExpected or nil }
 end
 -- Overtaken by a later request of this replica, which no longer waits for this one.
-if q.sent <= (self.sent or 0) then return nothing(0) end
+if q.sent <= (self.sent or 0) then return nothing(false) end
 self.sent = q.sent
+`;
+
+/** The time, as far as steps of Redis's clock can be told from delay. */
+const CLOCK = `
 -- This request sees the time at which it was sent, by the replica's own clock. If every request within a second was late by some amount,
 -- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
@@ -90,6 +99,10 @@ if s then
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
 self.at = q.at
+`;
+
+/** Makes a new table if there is none. Whatever a lost one knew counts as spent. */
+const NEW_TABLE = `
 local latest = now + q.longestMs
 if not s then
   local freeSlots = 0
@@ -122,7 +135,10 @@ end
 if lost then
   for name, member in pairs(lost.members) do if member.seat then expect(name, member.place, math.min(now, member.seen)) end end
 end
+`;
 
+/** Which of the others must be heard before the pool is used or a new replica is given a share. */
+const TRUST = `
 -- If no replica was heard for a while, Redis itself was unreachable, and the table may have lost its last writes. Every replica that may
 -- have made one is asked: until it has been heard, or its calls have rested, nothing of the pool is given out.
 if now - (s.heardAt or s.now) > q.evictMs / 2 then
@@ -148,7 +164,10 @@ for name, member in pairs(s.members) do
   end
 end
 if isChecked then s.now = math.max(s.now, now) end
+`;
 
+/** What the parts below ask of the slots. */
+const SLOTS = `
 local function slotsOf(name)
   local list = {}
   for _, slot in ipairs(s.slots) do if slot.holder == name then list[#list + 1] = slot end end
@@ -175,7 +194,10 @@ local function lendable(name, member)
   local slot = longestRested(ownSlotsOf(name))
   return slot and rested(slot) and slot or nil
 end
+`;
 
+/** Writes down what this replica has done since its last request, with Redis or without. */
+const REPORTS = `
 -- Records a call that this replica made alone: on the slot that has rested longest, preferably one of its own.
 local function charge(agoMs)
   local slot = longestRested(ownSlotsOf(q.me)) or longestRested(ownSlotsOf(''))
@@ -232,7 +254,10 @@ if q.op == 'sync' and listed and s.epoch == q.epoch then
     if slot.grant ~= '' and slot.owner == q.me and not live[slot.grant] then slot.at = slot.before; slot.grant = '' end
   end
 end
+`;
 
+/** Who is dead, who has a share, and how many slots of the pool are withheld for those that are silent. */
+const MEMBERS = `
 -- Frees the slots of a dead replica: as recorded, unless it was silent for long enough to have used them alone.
 local function retire(name, aliveUntil)
   local exact = aliveUntil - s.members[name].seen <= q.exactMs
@@ -268,10 +293,13 @@ end
 local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
 if s.unheard then withheld = s.budget end
 if not self.seat and seats < q.replicasMax and (isKnown or q.seated) then self.seat = true end
+`;
 
+/** Gives this replica its share, or takes it back: all when it leaves, all but one while others wait and nobody does here. */
+const SHARES = `
 local mine = ownSlotsOf(q.me)
 local share = self.seat and q.share or 0
-local lends = q.waiting == 0 and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
+local lends = not q.waiting and s.wantedBy ~= q.me and now - s.wantedAt < q.localAfterMs
 local aim = lends and math.min(1, share) or share
 if q.op == 'leave' then aim = 0 end
 if #mine > aim then sorted(mine) end
@@ -288,13 +316,16 @@ mine = ownSlotsOf(q.me)
 local pool = ownSlotsOf('')
 local poolFree = -withheld
 for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
+`;
 
+/** Takes a slot or settles one. */
+const CALLS = `
 -- Requests that go before all others, anywhere, get the next slots: another one leaves as many as they can borrow.
 local wanted = 0
 for name, member in pairs(s.members) do
   if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then wanted = wanted + member.urgent end
 end
-local taken, borrowed = 0, 0
+local taken, isBorrowed = 0, false
 if q.op == 'take' and s.pausedUntil <= now then
   local own = {}
   for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
@@ -312,7 +343,7 @@ if q.op == 'take' and s.pausedUntil <= now then
       local other = name ~= q.me and lendable(name, member)
       if other and (not slot or other.at < slot.at) then slot = other; lender = member end
     end
-    if slot then lender.lent = s.revision + 1; borrowed = 1 end
+    if slot then lender.lent = s.revision + 1; isBorrowed = true end
   end
   if slot then
     slot.before = slot.at; slot.at = latest; slot.grant = q.grant; slot.owner = q.me; slot.unclaimed = false; slot.assumed = false
@@ -330,7 +361,10 @@ elseif q.op == 'settle' then
 end
 self.urgent = taken > 0 and math.max(0, q.urgent - 1) or q.urgent
 if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
+`;
 
+/** Keeps the table, and tells this replica its part of it. */
+const REPLY = `
 local used, real = 0, 0
 for _, slot in ipairs(s.slots) do
   if not rested(slot) then
@@ -348,7 +382,9 @@ redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 -- Those that have a share, or are about to.
 local others = {}
 for name, member in pairs(s.members) do
-  if name ~= q.me and (member.seat or seats < q.replicasMax) then others[#others + 1] = { name, member.place, math.max(0, now - member.seen) } end
+  if name ~= q.me and (member.seat or seats < q.replicasMax) then
+    others[#others + 1] = { name = name, place = member.place, silentMs = math.max(0, now - member.seen) }
+  end
 end
 local ids, ats, poolIds, poolAts, otherAts = {}, {}, {}, {}, {}
 for id, slot in ipairs(s.slots) do
@@ -356,5 +392,15 @@ for id, slot in ipairs(s.slots) do
   elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at
   elseif q.borrows and s.members[slot.holder] and now - s.members[slot.holder].seen <= q.evictMs then otherAts[#otherAts + 1] = slot.at end
 end
-return {now, s.epoch, s.generation or 0, s.revision, taken, s.pausedUntil, used, s.largest, forecast, ids, ats, poolIds, poolAts, self.seat and 1 or 0, otherAts, borrowed, wanted, math.ceil(self.ahead), others}
-`);
+return cjson.encode({
+  now = now, epoch = s.epoch, generation = s.generation or 0, revision = s.revision,
+  taken = taken, isBorrowed = isBorrowed, pausedUntil = s.pausedUntil, used = used, largest = s.largest,
+  withheld = forecast, isSeated = self.seat or false, own = { ids = ids, ats = ats }, pool = { ids = poolIds, ats = poolAts },
+  others = otherAts, urgentElsewhere = wanted, aheadMs = math.ceil(self.ahead), members = others,
+})
+`;
+
+/** Takes a `Request` and returns what `parseReply` reads (protocol.ts), both as JSON. */
+export const LEDGER_SCRIPT = redisScript(
+  [READ, LOST, CLOCK, NEW_TABLE, TRUST, SLOTS, REPORTS, MEMBERS, SHARES, CALLS, REPLY].join(""),
+);
