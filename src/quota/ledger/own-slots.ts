@@ -1,0 +1,131 @@
+/**
+ * The slots that this replica alone may use, also without Redis: those that Redis has assigned to it and, in time, the rest of its share.
+ * Remembers what Redis doesn't know of their use.
+ */
+import type { Times } from "./protocol.js";
+
+/** The assumed maximum by which Redis's clock and ours drift apart during an outage. */
+const CLOCKS_MS = 1000;
+
+/** `at` is monotonic: the latest moment at which its last call can have arrived; Infinity = in flight. */
+export interface Slot {
+  /** Negative: the part of the share that Redis hasn't assigned. */
+  readonly id: number;
+  readonly at: number;
+}
+
+/** A use of a slot that Redis doesn't know yet. */
+export interface Report {
+  readonly grant: string;
+  /** Monotonic; Infinity = in flight. */
+  readonly at: number;
+}
+
+const byRest = (a: Slot, b: Slot): number => a.at - b.at;
+
+export class OwnSlots {
+  readonly #share: number;
+  readonly #times: Times;
+  readonly #slots = new Map<number, Slot>();
+  readonly #reports = new Map<number, Report>();
+  #hasShare = true;
+  /** The contact since which a slot counts as lent. */
+  #lentSince = -Infinity;
+
+  /** Without Redis this replica uses at most `share` slots. */
+  constructor(share: number, times: Times) {
+    this.#share = share;
+    this.#times = times;
+  }
+
+  /** Replaces them by what Redis has assigned, and says whether this replica has a share at all. */
+  assign(slots: readonly Slot[], hasShare: boolean): void {
+    this.#hasShare = hasShare;
+    this.#slots.clear();
+    for (const slot of slots) this.#slots.set(slot.id, slot);
+  }
+
+  get hasShare(): boolean {
+    return this.#hasShare;
+  }
+
+  all(): Slot[] {
+    return [...this.#slots.values()];
+  }
+
+  busy(now: number): number {
+    return this.all().filter((slot) => !this.#hasRested(slot, now)).length;
+  }
+
+  /**
+   * The part of the share that is lent to the pool or was never taken from it. Without Redis it returns once its last user must have
+   * finished.
+   */
+  restOfShare(contactAt: number): Slot[] {
+    const missing = this.#hasShare ? Math.max(0, this.#share - this.#slots.size) : 0;
+    const taken = this.all().filter(({ id }) => id < 0).length;
+    const at = this.#finishedAt(contactAt);
+    return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
+  }
+
+  /** Takes the slot that has rested longest, without Redis; null if none has rested. */
+  takeAlone(grant: string, now: number, contactAt: number): number | null {
+    for (const slot of this.restOfShare(contactAt))
+      if (this.#hasRested(slot, now)) this.#slots.set(slot.id, slot);
+    const [slot] = this.all().sort(byRest);
+    if (slot === undefined || !this.#hasRested(slot, now)) return null;
+    this.#slots.set(slot.id, { id: slot.id, at: Infinity });
+    this.report(slot.id, { grant, at: Infinity });
+    return slot.id;
+  }
+
+  /** Its last call can have arrived at that time at the latest. */
+  settle(id: number, at: number): void {
+    if (this.#slots.has(id)) this.#slots.set(id, { id, at });
+  }
+
+  /** Counts the slot that had rested longest as lent, once for each contact. */
+  assumeLent(contactAt: number): void {
+    if (this.#lentSince === contactAt) return;
+    this.#lentSince = contactAt;
+    const [first] = this.all().sort(byRest);
+    if (first === undefined || first.at + this.#times.occupiedMs > contactAt + this.#times.localAfterMs)
+      return;
+    const at = this.#finishedAt(contactAt);
+    this.#slots.set(first.id, { id: first.id, at });
+    this.report(first.id, { grant: "", at });
+  }
+
+  /** Redis must hear of this use of an assigned slot. */
+  report(id: number, report: Report): void {
+    if (id > 0) this.#reports.set(id, report);
+  }
+
+  reports(): [number, Report][] {
+    return [...this.#reports];
+  }
+
+  /** Redis has heard of these. */
+  reported(reports: readonly [number, Report][]): void {
+    for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
+  }
+
+  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
+  ofLostTable(now: number, mayHaveLent: boolean): number[] {
+    const [first, ...rest] = this.all()
+      .map(({ at }) => at)
+      .sort((a, b) => a - b);
+    if (first === undefined) return [];
+    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
+    return [isLent ? Infinity : first, ...rest];
+  }
+
+  #hasRested({ at }: Slot, now: number): boolean {
+    return at + this.#times.occupiedMs <= now;
+  }
+
+  /** When every call has finished that others could begin through Redis before this replica continues without it. */
+  #finishedAt(contactAt: number): number {
+    return contactAt + this.#times.localAfterMs + this.#times.longestMs + CLOCKS_MS;
+  }
+}
