@@ -10,7 +10,7 @@ import { tableOf } from "./table.js";
 
 const EXIT_CODES: Readonly<Record<Result["verdict"], number>> = { copes: 0, fails: 1, incomplete: 2 };
 const NOT_PROBED = 2;
-const NOTICE_AFTER_MS = 1000;
+const NOTICE_EVERY_MS = 5000;
 
 try {
   const { values } = parseArgs({ options: { json: { type: "boolean", default: false } } });
@@ -29,23 +29,27 @@ try {
 }
 
 async function run(config: Config): Promise<Result> {
-  // Keeps the process alive while a call waits for quota.
-  const alive = setInterval(() => {}, NOTICE_AFTER_MS);
-  const notice = setTimeout(() => {
+  const { upstream } = config;
+  if (upstream === null) return probeEmbedded(config);
+  // Also keeps the process alive while a call waits for quota.
+  const notice = setInterval(() => {
     console.error(
-      "Waiting: without a record of the last window, the first call has to wait until the quota is certainly available.",
+      "Still waiting. Without a record of the last window, the first call waits until it is certainly within the quota.",
     );
-  }, NOTICE_AFTER_MS);
-  const sandbox = config.upstream === null ? await startEmbedded(config) : null;
+  }, NOTICE_EVERY_MS);
   try {
-    if (sandbox !== null) return await probe({ config, ...sandbox, live: null, clock: systemClock });
-    const { upstream } = config;
-    if (upstream === null) throw new Error("Neither an upstream nor a sandbox is configured.");
     return await probe({ config, upstream, live: upstream.baseUrl, clock: systemClock });
   } finally {
-    clearInterval(alive);
-    clearTimeout(notice);
-    await sandbox?.close();
+    clearInterval(notice);
+  }
+}
+
+async function probeEmbedded(config: Config): Promise<Result> {
+  const sandbox = await startEmbedded(config);
+  try {
+    return await probe({ config, ...sandbox, live: null, clock: systemClock });
+  } finally {
+    await sandbox.close();
   }
 }
 

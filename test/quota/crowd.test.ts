@@ -1,5 +1,5 @@
 /** Honest visitors, carts and bots together for a quarter of an hour: who is answered in time, and whether told seconds are true. */
-import { describe, expect, test } from "@jest/globals";
+import { beforeAll, describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { WINDOW_MS } from "./support/asks.js";
 import { crowd, type CrowdSeen, mulberry, type Served } from "./support/crowd.js";
@@ -51,8 +51,11 @@ describe.each([
   "beside $bots bots, obeying $botsObey, with up to $mostSearches searches a visitor",
   ({ bots, botsObey, mostSearches, runs, honest, used }) => {
     let all: CrowdSeen[] = [];
-    test("honest visitors and carts are answered in time", async () => {
+    beforeAll(async () => {
       all = await crowds(runs, bots, botsObey, mostSearches);
+    });
+
+    test("honest visitors and carts are answered in time", () => {
       expect(share(all, (seen) => seen.honest, "answered", "asked")).toBeGreaterThanOrEqual(honest);
       expect(share(all, (seen) => seen.checkout, "answered", "asked")).toBeGreaterThanOrEqual(0.99);
     });

@@ -1,5 +1,5 @@
 /** The whole service over HTTP against every preset of the sandbox: the same answers, whatever style of API stands behind it. */
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { PRESET_NAMES, type PresetName } from "../../src/sandbox/presets.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -82,10 +82,10 @@ beforeAll(async () => {
 
 describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))("behind it is %s", (preset) => {
   let service: Service;
-  beforeAll(async () => {
+  beforeEach(async () => {
     service = await start(preset);
   });
-  afterAll(() => service.close());
+  afterEach(() => service.close());
 
   test("visitors and staff are told the same as ever", async () => {
     expect(await facts(service)).toEqual(documented);

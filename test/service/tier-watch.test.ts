@@ -236,6 +236,7 @@ ${tier}
     sandbox.control.setTier("demo", "Gold");
     await until(() => everywhere(async (one) => (await changesOf(one)) === SOLD), "the new prices");
     expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
+    await until(() => running.every((one) => told(one, "account.tier.changed") > 0), "both to tell");
     expect(running.map((one) => told(one, "account.tier.changed"))).toEqual([1, 1]);
   });
 });
