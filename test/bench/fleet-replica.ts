@@ -22,6 +22,8 @@ export class Replica {
   #child: ChildProcess | null = null;
   /** Whether it should answer. */
   isThere = false;
+  /** How often it was killed or stopped: a request from before can't be held against it. */
+  interruptions = 0;
   /** Whether it has answered the known name since its start; one that has just started without Redis knows nothing. */
   hasAnswered = false;
 
@@ -53,6 +55,7 @@ export class Replica {
     const child = this.#child;
     this.#child = null;
     this.isThere = false;
+    this.interruptions += 1;
     if (child === null) return;
     const gone = new Promise((done) => child.once("exit", done));
     child.kill("SIGKILL");
@@ -61,6 +64,7 @@ export class Replica {
 
   stop(): void {
     this.isThere = false;
+    this.interruptions += 1;
     this.#child?.kill("SIGSTOP");
   }
 

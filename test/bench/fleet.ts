@@ -39,16 +39,15 @@ export interface FleetSeen {
   readonly calmUse: number;
   readonly largestWindow: number;
   readonly rejections: number;
-  /** Known names: ms each took, without faults and through them, and how many failed. */
+  /** Known names: ms each took, without faults and through them, and the statuses of those that failed (0: no answer). */
   readonly calmHitsMs: readonly number[];
   readonly hitsMs: readonly number[];
-  readonly hitsFailed: number;
+  readonly hitsFailed: readonly number[];
 }
 
 export interface FleetFaultsSettings {
   readonly faults: number;
   readonly random?: () => number;
-  readonly windowMs?: number;
   /** Only these, by name. */
   readonly only?: (fault: string) => boolean;
   /** By default one, each replica behind a network of its own. */
@@ -61,17 +60,11 @@ export const FLEET_BUDGET = BUDGET;
 
 /** Plays the faults one after another and returns what the sandbox has counted. */
 export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise<FleetSeen> {
-  const {
-    random = Math.random,
-    only = () => true,
-    startRedis = oneRedis,
-    behindNginx,
-    windowMs = WINDOW_MS,
-  } = settings;
+  const { random = Math.random, only = () => true, startRedis = oneRedis, behindNginx } = settings;
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
-    rateLimit: { limit: LIMIT, windowMs },
-    latency: { jitterMs: 0.01 * windowMs },
+    rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
+    latency: { jitterMs: 0.01 * WINDOW_MS },
   });
   const { key, secret } = sandbox.credential();
   const redis = await startRedis();
@@ -81,7 +74,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       UPSTREAM_SERVICE_KEY: key,
       UPSTREAM_SERVICE_SECRET: secret,
       UPSTREAM_RATE_LIMIT: String(LIMIT),
-      UPSTREAM_RATE_WINDOW_MS: String(windowMs),
+      UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
       UPSTREAM_TIMEOUT_MS: "500",
       QUOTA_MAX_WAIT_MS: "1000",
       REDIS_URL: redisUrl,
@@ -105,7 +98,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
         );
   const front = nginx === null ? null : { port: nginx.port, agent: new Agent({ keepAlive: true }) };
   const over = new AbortController();
-  const windows = (count: number): Promise<void> => sleep(count * windowMs);
+  const windows = (count: number): Promise<void> => sleep(count * WINDOW_MS);
   const some = (from: number, to: number): Promise<void> => windows(from + random() * (to - from));
   const anyReplica = (): Replica => {
     const replica = replicas[Math.floor(random() * REPLICAS)];
@@ -113,7 +106,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     return replica;
   };
 
-  const hits = { ms: [] as number[], failed: 0 };
+  const hits = { ms: [] as number[], failed: [] as number[] };
   let asked = 0;
   /** Asks for a name, and again when it was told to. */
   async function visit(replica: Replica): Promise<void> {
@@ -133,18 +126,18 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     while (!over.signal.aborted) {
       const one: Promise<unknown> = visit(replica).then(() => visits.delete(one));
       visits.add(one);
-      await sleep((windowMs / (LOAD * BUDGET)) * (0.5 + random()));
+      await sleep((WINDOW_MS / (LOAD * BUDGET)) * (0.5 + random()));
     }
     await Promise.all(visits);
   }
   async function hit(): Promise<void> {
     while (!over.signal.aborted) {
       const replica = anyReplica();
-      const wasThere = replica.isThere;
+      const { isThere, interruptions } = replica;
       const { status, tookMs } = await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`);
-      if (wasThere && replica.isThere) {
+      if (isThere && replica.interruptions === interruptions) {
         if (status === 200) hits.ms.push(tookMs);
-        else if (replica.hasAnswered) hits.failed += 1;
+        else if (replica.hasAnswered) hits.failed.push(status);
         replica.hasAnswered ||= status === 200;
       }
       await sleep(50);
@@ -154,7 +147,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   async function use(act: () => Promise<void>): Promise<number> {
     const [before, began] = [accepted(), performance.now()];
     await act();
-    return (accepted() - before) / ((BUDGET * (performance.now() - began)) / windowMs);
+    return (accepted() - before) / ((BUDGET * (performance.now() - began)) / WINDOW_MS);
   }
 
   const all: Faults = {
@@ -297,6 +290,6 @@ function print(fleet: string, seen: FleetSeen): void {
   const ratio = (part: number): string =>
     (quantile(seen.hitsMs, part) / quantile(seen.calmHitsMs, part)).toFixed(2);
   console.log(
-    `use: of the budget, in 1.2 windows that begin ${SETTLE_WINDOWS} windows after the fault is over; known names through the faults: ${seen.hitsMs.length} answered, ${seen.hitsFailed} failed, p50 ${ratio(0.5)} and p99 ${ratio(0.99)} times that without faults`,
+    `use: of the budget, in 1.2 windows that begin ${SETTLE_WINDOWS} windows after the fault is over; known names through the faults: ${seen.hitsMs.length} answered, ${seen.hitsFailed.length} failed (${[...new Set(seen.hitsFailed)].join(", ")}), p50 ${ratio(0.5)} and p99 ${ratio(0.99)} times that without faults`,
   );
 }

@@ -9,13 +9,12 @@ describeWithRedis("a fleet through faults", () => {
   test("never passes the budget, is never refused, and is at work again after each", async () => {
     const seen = await fleetThroughFaults({
       faults: FAULTS.length,
-      windowMs: 3000,
       only: (fault) => FAULTS.includes(fault),
     });
     expect(seen.faults.map(({ fault }) => fault).sort()).toEqual([...FAULTS].sort());
     expect(seen.largestWindow).toBeLessThanOrEqual(FLEET_BUDGET);
     expect(seen.rejections).toBe(0);
-    for (const { useAfter } of seen.faults) expect(useAfter).toBeGreaterThan(0.5);
-    expect(seen.hitsFailed).toBe(0);
+    for (const { useAfter } of seen.faults) expect(useAfter).toBeGreaterThan(0.5 * seen.calmUse);
+    expect(seen.hitsFailed).toEqual([]);
   }, 240_000);
 });

@@ -24,6 +24,8 @@ export interface TimedFleetSettings {
   readonly budget: number;
   /** Of a command, each way. */
   readonly latencyMs: () => number;
+  /** How long a command waits for its answer; default: as long as with a Redis nearby. */
+  readonly commandTimeoutMs?: number;
 }
 
 export interface TimedReplica {
@@ -103,7 +105,7 @@ class Process implements Clock {
 }
 
 export async function openTimedFleet(settings: TimedFleetSettings): Promise<TimedFleet> {
-  const { redisUrl, budget, latencyMs } = settings;
+  const { redisUrl, budget, latencyMs, commandTimeoutMs = COMMAND_TIMEOUT_MS } = settings;
   const underWay = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
   const clock = new FakeClock(undefined, async () => {
@@ -145,7 +147,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       const on = connections;
       const isCut = (): boolean => on !== connections;
       return new Promise((done, failed) => {
-        const cancelTimeout = process.after(COMMAND_TIMEOUT_MS, () => {
+        const cancelTimeout = process.after(commandTimeoutMs, () => {
           failed(new RedisGoneError("not answered in time"));
         });
         if (!isConnected) return;
