@@ -1,9 +1,9 @@
-/** Rates between two overviews. The service counts from startup; the staff page and its history show the difference. */
+/** What happened between two overviews, and the rates that follow from it. The service counts from startup. */
 
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 export type Lane = (typeof LANES)[number];
 
-/** What of an overview the figures are made of. */
+/** What of an overview is tallied. */
 export interface FiguresSource {
   readonly quota: {
     readonly used: number;
@@ -35,65 +35,109 @@ export interface FiguresSource {
   };
 }
 
+type PerLane = Readonly<Record<Lane, number>>;
+
+/** What happened between two overviews. Tallies of several replicas add up. */
+export interface Tally {
+  /** Questions, and those of them that needed a call. */
+  readonly asks: number;
+  readonly called: number;
+  /** In the window that the service reports. */
+  readonly calls: number;
+  readonly callMs: number;
+  readonly failed: number;
+  readonly served: PerLane;
+  readonly waitedMs: PerLane;
+  /** The largest of all. */
+  readonly used: number;
+  readonly budget: number;
+  readonly p95Ms: number;
+}
+
 export interface Figures {
   readonly used: number;
   readonly budget: number;
   /** The mean wait of served requests, in ms; 0 if there were none. */
-  readonly waitMs: Readonly<Record<Lane, number>>;
+  readonly waitMs: PerLane;
   /** The share of questions that needed no call of their own, 0 to 1; null if there were no questions. */
   readonly hitRate: number | null;
   /** The mean of all operations, weighted by calls; null without calls. */
   readonly meanMs: number | null;
-  /** The 95th percentile of the slowest operation. */
+  /** The 95th percentile of the slowest operation; null without calls. */
   readonly p95Ms: number | null;
   /** In the window that the service reports. */
   readonly failed: number;
   readonly calls: number;
 }
 
-export function figuresOf(now: FiguresSource, before: FiguresSource | null): Figures {
+/** With null as `before`: since startup. Negative where a count has decreased, because the service was restarted in between. */
+export function tallyOf(now: FiguresSource, before: FiguresSource | null): Tally {
   const { operations } = now.upstream.recent;
-  const calls = operations.reduce((sum, one) => sum + one.calls, 0);
-  const total = operations.reduce((sum, one) => sum + one.calls * one.meanMs, 0);
+  const total = (of: (one: (typeof operations)[number]) => number): number =>
+    operations.reduce((sum, one) => sum + of(one), 0);
+  const [later, earlier] = [questionsOf(now), before === null ? { asks: 0, called: 0 } : questionsOf(before)];
   return {
+    asks: later.asks - earlier.asks,
+    called: later.called - earlier.called,
+    calls: total(({ calls }) => calls),
+    callMs: total(({ calls, meanMs }) => calls * meanMs),
+    failed: total(({ failed }) => failed),
+    served: perLane((lane) => now.quota.lanes[lane].served - (before?.quota.lanes[lane].served ?? 0)),
+    waitedMs: perLane(
+      (lane) => now.quota.lanes[lane].waitedMsTotal - (before?.quota.lanes[lane].waitedMsTotal ?? 0),
+    ),
     used: now.quota.used,
     budget: now.quota.budget,
-    waitMs: {
-      checkout: waitOf("checkout", now, before),
-      exact: waitOf("exact", now, before),
-      search: waitOf("search", now, before),
-      account: waitOf("account", now, before),
-      refresh: waitOf("refresh", now, before),
-      suggestion: waitOf("suggestion", now, before),
-    },
-    hitRate: before === null ? null : hitRate(now, before),
-    meanMs: calls === 0 ? null : total / calls,
-    p95Ms: calls === 0 ? null : Math.max(...operations.map(({ p95Ms }) => p95Ms)),
-    failed: operations.reduce((sum, one) => sum + one.failed, 0),
+    p95Ms: Math.max(0, ...operations.map(({ p95Ms }) => p95Ms)),
+  };
+}
+
+/** The same for two replicas together. */
+export function addUp(one: Tally, other: Tally): Tally {
+  return {
+    asks: one.asks + other.asks,
+    called: one.called + other.called,
+    calls: one.calls + other.calls,
+    callMs: one.callMs + other.callMs,
+    failed: one.failed + other.failed,
+    served: perLane((lane) => one.served[lane] + other.served[lane]),
+    waitedMs: perLane((lane) => one.waitedMs[lane] + other.waitedMs[lane]),
+    used: Math.max(one.used, other.used),
+    budget: Math.max(one.budget, other.budget),
+    p95Ms: Math.max(one.p95Ms, other.p95Ms),
+  };
+}
+
+export function figuresOf(tally: Tally): Figures {
+  const { asks, called, calls, callMs, failed, served, waitedMs, used, budget, p95Ms } = tally;
+  return {
+    used,
+    budget,
+    waitMs: perLane((lane) => (served[lane] > 0 ? waitedMs[lane] / served[lane] : 0)),
+    hitRate: asks > 0 && called >= 0 ? (asks - called) / asks : null,
+    meanMs: calls === 0 ? null : callMs / calls,
+    p95Ms: calls === 0 ? null : p95Ms,
+    failed,
     calls,
   };
 }
 
-function waitOf(lane: Lane, now: FiguresSource, before: FiguresSource | null): number {
-  const later = now.quota.lanes[lane];
-  const earlier = before?.quota.lanes[lane];
-  const served = later.served - (earlier?.served ?? later.served);
-  return served > 0 ? (later.waitedMsTotal - (earlier?.waitedMsTotal ?? 0)) / served : 0;
+export function perLane<T>(of: (lane: Lane) => T): Readonly<Record<Lane, T>> {
+  return {
+    checkout: of("checkout"),
+    exact: of("exact"),
+    search: of("search"),
+    account: of("account"),
+    refresh: of("refresh"),
+    suggestion: of("suggestion"),
+  };
 }
 
-/** With null as `before`: since startup. Null if a count has decreased, because the service was restarted in between. */
-export function hitRate(now: FiguresSource, before: FiguresSource | null): number | null {
-  const [later, earlier] = [asksOf(now), before === null ? { all: 0, called: 0 } : asksOf(before)];
-  const all = later.all - earlier.all;
-  const called = later.called - earlier.called;
-  return all > 0 && called >= 0 ? (all - called) / all : null;
-}
-
-function asksOf({ caches }: FiguresSource): { readonly all: number; readonly called: number } {
+function questionsOf({ caches }: FiguresSource): { readonly asks: number; readonly called: number } {
   const counts = Object.values(caches).map((pool) => pool.counts);
   const called = counts.reduce((sum, { miss }) => sum + miss, 0);
   return {
-    all: counts.reduce((sum, { hit, inflight, stale }) => sum + hit + inflight + stale, called),
+    asks: counts.reduce((sum, { hit, inflight, stale }) => sum + hit + inflight + stale, called),
     called,
   };
 }

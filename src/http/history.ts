@@ -1,63 +1,116 @@
-/** The figures of the last day, one row for each minute, kept in memory for the charts of the staff page. */
+/**
+ * The figures of the last day, one row for each minute, for the charts of the staff page. Replicas that share a Redis keep them there and
+ * add them up; otherwise, and while Redis is unreachable, each replica has its own in memory.
+ */
+import { z } from "zod";
 import type { Clock } from "../clock.js";
-import { type Figures, figuresOf, type FiguresSource, type Lane } from "./figures.js";
+import { type RedisLink, redisScript } from "../redis.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
+import { addUp, type FiguresSource, figuresOf, type Lane, perLane, type Tally, tallyOf } from "./figures.js";
 import { instant } from "./presenters.js";
 
 export interface History {
   /** Starts noting; returns a function that stops it. */
   keep(): () => void;
   /** Columns of equal length, the oldest row first. */
-  present(): AnswerOf<typeof historyShape>;
+  present(): Promise<AnswerOf<typeof historyShape>>;
 }
 
-const EVERY_MS = 60_000;
-const MOST_ROWS = 24 * 60;
+interface HistorySettings {
+  readonly source: () => FiguresSource;
+  readonly redis: RedisLink | null;
+  readonly clock: Clock;
+}
 
-export function createHistory(source: () => FiguresSource, clock: Clock): History {
-  const rows: (Figures & { readonly atMs: number })[] = [];
+const MINUTE_MS = 60_000;
+const MOST_ROWS = 24 * 60;
+const DAY_MS = MOST_ROWS * MINUTE_MS;
+
+const lanesSchema = z.strictObject(perLane(() => z.number()));
+const numbers = {
+  asks: z.number(),
+  called: z.number(),
+  calls: z.number(),
+  callMs: z.number(),
+  failed: z.number(),
+};
+const largest = { used: z.number(), budget: z.number(), p95Ms: z.number() };
+const tallySchema = z.strictObject({ ...numbers, served: lanesSchema, waitedMs: lanesSchema, ...largest });
+
+const KEY = "af-storefront:history";
+/** Adds a tally to those of its minute. */
+const NOTE = redisScript(`
+local key = KEYS[1] .. ':' .. ARGV[1]
+redis.call('RPUSH', key, ARGV[2])
+return redis.call('PEXPIRE', key, ARGV[3])`);
+/** The tallies of so many minutes up to the last one, each minute's in a list. */
+const LOAD = redisScript(`
+local minutes = {}
+for back = tonumber(ARGV[2]) - 1, 0, -1 do
+  minutes[#minutes + 1] = redis.call('LRANGE', string.format('%s:%d', KEYS[1], ARGV[1] - back), 0, -1)
+end
+return minutes`);
+const loadedSchema = z.array(z.array(z.string()));
+
+interface Row {
+  readonly minute: number;
+  readonly tally: Tally;
+}
+
+export function createHistory({ source, redis, clock }: HistorySettings): History {
+  let own: Row[] = [];
   let before: FiguresSource | null = null;
+  const minuteNow = (): number => Math.floor(clock.now() / MINUTE_MS);
 
   function note(): void {
     const now = source();
-    rows.push({ ...figuresOf(now, before), atMs: clock.now() });
-    if (rows.length > MOST_ROWS) rows.shift();
+    const row = { minute: minuteNow(), tally: tallyOf(now, before ?? now) };
     before = now;
+    own = [...own, row].slice(-MOST_ROWS);
+    redis?.run(NOTE, KEY, [row.minute, JSON.stringify(row.tally), DAY_MS]).catch(() => undefined);
   }
 
-  const waitsOf = (lane: Lane): number[] => rows.map(({ waitMs }) => Math.round(waitMs[lane]));
+  async function load(from: RedisLink): Promise<Row[]> {
+    const last = minuteNow();
+    const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MOST_ROWS]));
+    return minutes.flatMap((texts, index) => {
+      // Another release may tally other things.
+      const tallies = texts.flatMap((text) => tallySchema.safeParse(JSON.parse(text)).data ?? []);
+      const [first, ...others] = tallies;
+      if (first === undefined) return [];
+      return { minute: last - MOST_ROWS + 1 + index, tally: others.reduce(addUp, first) };
+    });
+  }
 
   return {
     keep() {
       let cancel = (): void => {};
       const again = (): void => {
         note();
-        cancel = clock.after(EVERY_MS, again);
+        cancel = clock.after(MINUTE_MS, again);
       };
       again();
       return () => {
         cancel();
       };
     },
-    present: () => ({
-      everyMs: EVERY_MS,
-      at: rows.map(({ atMs }) => instant(atMs)),
-      used: rows.map(({ used }) => used),
-      budget: rows.map(({ budget }) => budget),
-      waitMs: {
-        checkout: waitsOf("checkout"),
-        exact: waitsOf("exact"),
-        search: waitsOf("search"),
-        account: waitsOf("account"),
-        refresh: waitsOf("refresh"),
-        suggestion: waitsOf("suggestion"),
-      },
-      hitRate: rows.map(({ hitRate }) => (hitRate === null ? null : Math.round(hitRate * 1000) / 1000)),
-      meanMs: rows.map(({ meanMs }) => (meanMs === null ? null : Math.round(meanMs))),
-      p95Ms: rows.map(({ p95Ms }) => p95Ms),
-      failed: rows.map(({ failed }) => failed),
-      calls: rows.map(({ calls }) => calls),
-    }),
+    async present() {
+      const rows = redis === null ? own : await load(redis).catch(() => own);
+      const figures = rows.map(({ tally }) => figuresOf(tally));
+      const waitsOf = (lane: Lane): number[] => figures.map(({ waitMs }) => Math.round(waitMs[lane]));
+      return {
+        everyMs: MINUTE_MS,
+        at: rows.map(({ minute }) => instant(minute * MINUTE_MS)),
+        used: figures.map(({ used }) => used),
+        budget: figures.map(({ budget }) => budget),
+        waitMs: perLane(waitsOf),
+        hitRate: figures.map(({ hitRate }) => (hitRate === null ? null : Math.round(hitRate * 1000) / 1000)),
+        meanMs: figures.map(({ meanMs }) => (meanMs === null ? null : Math.round(meanMs))),
+        p95Ms: figures.map(({ p95Ms }) => p95Ms),
+        failed: figures.map(({ failed }) => failed),
+        calls: figures.map(({ calls }) => calls),
+      };
+    },
   };
 }

@@ -36,7 +36,7 @@ export interface MonitoringSettings {
 
 export interface Monitoring {
   overview(): ReturnType<typeof presentOverview>;
-  /** The figures of the last day, as staff see them. */
+  /** The figures of the last day, as staff see them: of all replicas, or this one's without Redis. */
   history(): ReturnType<History["present"]>;
   readonly checks: HealthParts["checks"];
   /** Starts to keep the figures of a day; returns a function that stops it. */
@@ -114,7 +114,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       members: fleet.members(),
     });
   }
-  const history = createHistory(overview, clock);
+  const history = createHistory({ source: overview, redis, clock });
 
   return {
     overview,

@@ -43,7 +43,7 @@ interface StaffParts {
   readonly audit: Audit;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly overview: () => AnswerOf<typeof overviewShape>;
-  readonly history: () => AnswerOf<typeof historyShape>;
+  readonly history: () => Promise<AnswerOf<typeof historyShape>>;
   readonly purge: Engine["purge"];
   readonly now: () => number;
 }
@@ -212,9 +212,9 @@ export function staffRoutes(parts: StaffParts): Router {
 
   route(router, "/v1/staff/history", {
     before: read,
-    GET: (request, response) => {
+    GET: async (request, response) => {
       readQuery(request.query, []);
-      response.json(parts.history());
+      response.json(await parts.history());
     },
   });
 

@@ -84,5 +84,5 @@ export const historyShape = z
     calls: perMinute.meta({ description: "All calls of the ten minutes before." }),
   })
   .meta({
-    description: "Figures of this replica for the last day, a row a minute, as columns of equal length.",
+    description: "Figures of the service for the last day, a row a minute, as columns of equal length.",
   });
