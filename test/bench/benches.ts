@@ -14,6 +14,7 @@ import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
 import { benchTail } from "./tail.js";
+import { benchUpgrade } from "./upgrade.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
 import { benchWaits } from "./waits.js";
 
@@ -21,6 +22,7 @@ export interface Options extends TruthOptions {
   readonly rounds?: number;
   readonly seconds?: number;
   readonly only?: string;
+  readonly previous?: string;
 }
 
 /** `quota` is all of these. */
@@ -39,5 +41,10 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   pages: benchPages,
   pair: benchPair,
 };
-/** Run only if they are named: they take half an hour or more. */
-export const BY_NAME_ALONE: typeof BENCHES = { truth: benchTruth, faults: benchFaults, fleet: benchFleet };
+/** Run only if they are named: they take half an hour or more, or need another release. */
+export const BY_NAME_ALONE: typeof BENCHES = {
+  truth: benchTruth,
+  faults: benchFaults,
+  fleet: benchFleet,
+  upgrade: benchUpgrade,
+};

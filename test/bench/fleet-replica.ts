@@ -1,6 +1,7 @@
 /** A process of the service as benchmarks kill, stop and ask it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { Agent, request } from "node:http";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../support/redis-server.js";
 
@@ -18,6 +19,7 @@ export interface Answer {
 export class Replica {
   readonly port: number;
   readonly #env: Readonly<Record<string, string>>;
+  #program: string;
   readonly #agent = new Agent({ keepAlive: true });
   #child: ChildProcess | null = null;
   /** Whether it should answer. */
@@ -27,19 +29,23 @@ export class Replica {
   /** Whether it has answered the known name since its start; one that has just started without Redis knows nothing. */
   hasAnswered = false;
 
-  private constructor(port: number, env: Readonly<Record<string, string>>) {
+  private constructor(port: number, env: Readonly<Record<string, string>>, program: string) {
     this.port = port;
+    this.#program = program;
     this.#env = { HOST: "127.0.0.1", PORT: String(port), ...env };
   }
 
-  static async start(env: Readonly<Record<string, string>>): Promise<Replica> {
-    const replica = new Replica(await freePort(), env);
+  static async start(
+    env: Readonly<Record<string, string>>,
+    program = join("dist", "main.js"),
+  ): Promise<Replica> {
+    const replica = new Replica(await freePort(), env, program);
     await replica.start();
     return replica;
   }
 
   async start(): Promise<void> {
-    const child = spawn(process.execPath, ["dist/main.js"], { stdio: "ignore", env: this.#env });
+    const child = spawn(process.execPath, [this.#program], { stdio: "ignore", env: this.#env });
     this.#child = child;
     process.setMaxListeners(0);
     process.once("exit", () => child.kill("SIGKILL"));
@@ -51,14 +57,21 @@ export class Replica {
     this.hasAnswered = false;
   }
 
-  async kill(): Promise<void> {
+  /** Ends it as an operator would, and starts another program in its place. */
+  async replaceBy(program: string): Promise<void> {
+    await this.kill("SIGTERM");
+    this.#program = program;
+    await this.start();
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const child = this.#child;
     this.#child = null;
     this.isThere = false;
     this.interruptions += 1;
     if (child === null) return;
     const gone = new Promise((done) => child.once("exit", done));
-    child.kill("SIGKILL");
+    child.kill(signal);
     await gone;
   }
 

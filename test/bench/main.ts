@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`, `faults` and `fleet`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages`, `pair`, `floods` and `fleet`; `--only` is for
+ * but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages`, `pair`, `floods` and `fleet`; `--only` is for
  * `floods`, `waits`, `tail` and `fleet`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour,
  * `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
  */
@@ -16,6 +16,7 @@ const { values, positionals: given } = parseArgs({
     seed: { type: "string" },
     history: { type: "string" },
     only: { type: "string" },
+    previous: { type: "string" },
   },
 });
 const numbers = {
@@ -28,6 +29,7 @@ const options: Options = {
   ...numbers,
   ...(values.history !== undefined && { history: values.history }),
   ...(values.only !== undefined && { only: values.only }),
+  ...(values.previous !== undefined && { previous: values.previous }),
 };
 for (const [name, value] of Object.entries(numbers)) {
   if (!Number.isInteger(value) || value < 1) {

@@ -41,7 +41,7 @@ function world(): string {
     ["month.com.af", 25, true],
     ["later.af", 45, false],
     ["latest.org.af", 88, true],
-    ["far.af", 300, true],
+    ["far.af", 360, true],
   ] as const;
   return stringify({
     ...shipped,
@@ -129,6 +129,23 @@ describeWithBrowser("the operator page", () => {
     await see(page, "Silver");
     await page.reload();
     await page.getByLabel("Staff token").waitFor();
+  });
+
+  test("estimates what the next tier would have saved, at prices that staff type", async () => {
+    const { page, axe } = await signedIn(PHONE);
+    await page.getByText("What would Gold save?").click();
+    await see(page, "Enter Gold's wholesale prices to see the difference.");
+    const row = page.getByRole("row", { name: "1 × .af renewal" });
+    const now = parseFloat((await row.getByRole("cell").first().textContent()) ?? "");
+    const field = page.getByLabel(".af renewal at Gold");
+    await field.pressSequentially((now - 1.5).toFixed(2));
+    await see(page, "In the last 30 days, Gold would have saved 1.50 USD.");
+    await field.press("ControlOrMeta+a");
+    await field.pressSequentially("much");
+    await see(page, "Enter Gold's wholesale prices to see the difference.");
+    expect(await field.getAttribute("aria-invalid")).toBe("true");
+    expect(await axe()).toEqual([]);
+    await page.locator("#savings").screenshot({ path: "test-output/operator-savings.png" });
   });
 
   test("draws its charts, which grow with every look", async () => {

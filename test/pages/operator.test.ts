@@ -1,7 +1,8 @@
 /** The operator page's arithmetic: amounts to the last digit, days in UTC, and what two looks at the overview say. */
 import { describe, expect, test } from "@jest/globals";
-import { coverage, shareOf, signed, written } from "../../src/pages/operator/amounts.js";
+import { coverage, saved, shareOf, signed, typed, written } from "../../src/pages/operator/amounts.js";
 import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
+import { orderedLately } from "../../src/pages/operator/lately.js";
 import { figuresOf, LANES, tallyOf } from "../../src/http/figures.js";
 import type { Overview } from "../../src/pages/operator/staff-api.js";
 
@@ -29,6 +30,59 @@ describe("amounts", () => {
     expect(shareOf(usd("6.78"), usd("26.99"))).toBe("25.1%");
     expect(shareOf(usd("-1.00"), usd("10.00"))).toBe("-10.0%");
     expect(shareOf(usd("1.00"), { amount: "10.00", currency: "EUR" })).toBeNull();
+  });
+});
+
+describe("the next tier", () => {
+  const yen = (amount: string) => ({ amount, currency: "JPY" });
+
+  test("saves the difference of each order, in each currency, to the last digit", () => {
+    expect(
+      saved([
+        { count: 3, now: usd("20.21"), then: usd("19.9") },
+        { count: 1, now: usd("10.00"), then: usd("10.005") },
+        { count: 2, now: yen("705"), then: yen("700") },
+      ]),
+    ).toEqual([usd("0.925"), yen("10")]);
+    expect(saved([{ count: 2, now: usd("9.50"), then: usd("10") }])).toEqual([usd("-1.00")]);
+    expect(saved([])).toEqual([]);
+  });
+
+  test("has the prices that somebody typed, if they are amounts", () => {
+    expect([typed("8", "USD"), typed("8,50", "USD")]).toEqual([usd("8"), usd("8.50")]);
+    for (const text of ["", "-1", "1.", "1e3", "8 USD", "1,000.00", "9".repeat(10)])
+      expect(typed(text, "USD")).toBeNull();
+  });
+
+  test("is estimated from domains that were registered, or whose year began again, in the last 30 days", () => {
+    const at = (domain: string, registeredAt: string | null, expiresAt: string | null) => ({
+      domain,
+      registeredAt,
+      expiresAt,
+    });
+    const domains = [
+      at("new.af", "2026-11-01T00:00:00Z", "2027-11-01T00:00:00Z"),
+      at("new.com.af", "2026-10-23T00:00:00Z", "2028-10-23T00:00:00Z"),
+      at("renewed.af", "2020-11-10T00:00:00Z", "2027-11-10T00:00:00Z"),
+      at("renewed-too.af", "2021-11-21T00:00:00Z", "2027-11-21T00:00:00Z"),
+      at("earlier.af", "2020-10-01T00:00:00Z", "2027-10-01T00:00:00Z"),
+      at("expired.af", "2020-11-10T00:00:00Z", "2026-11-10T00:00:00Z"),
+      at("undated.af", null, "2027-11-10T00:00:00Z"),
+      at("elsewhere.com", "2026-11-01T00:00:00Z", "2027-11-01T00:00:00Z"),
+    ];
+    expect(orderedLately(domains, [".af", ".com.af"], NOW)).toEqual([
+      { tld: ".af", action: "registration", domains: 1 },
+      { tld: ".af", action: "renewal", domains: 2 },
+      { tld: ".com.af", action: "registration", domains: 1 },
+    ]);
+    // In January the year of a domain may have begun in December.
+    expect(
+      orderedLately(
+        [at("winter.af", "2020-12-20T00:00:00Z", "2027-12-20T00:00:00Z")],
+        [".af"],
+        Date.UTC(2027, 0, 5),
+      ),
+    ).toEqual([{ tld: ".af", action: "renewal", domains: 1 }]);
   });
 });
 

@@ -18,6 +18,34 @@ export function signed(amount: Amount): string {
   return amount.amount.startsWith("-") ? written(amount) : `+${written(amount)}`;
 }
 
+/** What somebody typed, such as `8`, `8.5` or `8,50`; null if it isn't an amount. */
+export function typed(text: string, currency: string): Amount | null {
+  return /^\d{1,9}(?:[.,]\d{1,8})?$/.test(text) ? { amount: text.replace(",", "."), currency } : null;
+}
+
+/** By how much `then` is less than `now`, for so many orders each; negative if it is more. One amount for each currency. */
+export function saved(
+  orders: readonly { readonly count: number; readonly now: Amount; readonly then: Amount }[],
+): Amount[] {
+  const sums = new Map<string, { readonly sum: bigint; readonly decimals: number }>();
+  for (const { count, now, then } of orders) {
+    const known = sums.get(now.currency) ?? { sum: 0n, decimals: 0 };
+    sums.set(now.currency, {
+      sum: known.sum + BigInt(count) * (units(now.amount) - units(then.amount)),
+      decimals: Math.max(known.decimals, decimalsOf(now.amount), decimalsOf(then.amount)),
+    });
+  }
+  return [...sums].map(([currency, { sum, decimals }]) => ({ amount: amountOf(sum, decimals), currency }));
+}
+
+const decimalsOf = (amount: string): number => amount.split(".")[1]?.length ?? 0;
+
+function amountOf(sum: bigint, decimals: number): string {
+  const digits = String(sum < 0n ? -sum : sum).padStart(9, "0");
+  const rest = digits.slice(-8, digits.length - 8 + decimals);
+  return `${sum < 0n ? "-" : ""}${digits.slice(0, -8)}${rest && `.${rest}`}`;
+}
+
 /** The amount in hundred-millionths, which is a whole number for every currency. */
 function units(amount: string): bigint {
   const [, sign = "", digits = "0", rest = ""] = /^(-?)(\d+)(?:\.(\d{1,8}))?$/.exec(amount) ?? [];

@@ -14,6 +14,7 @@ import { poll } from "./poll.js";
 import { previewView } from "./preview-view.js";
 import { pricesView } from "./prices-view.js";
 import { purgeView } from "./purge-view.js";
+import { savingsView } from "./savings-view.js";
 import {
   type Domains,
   type Overview,
@@ -94,6 +95,7 @@ function run(api: StaffApi): void {
   const overview = overviewView(alarms);
   const domainList = domainsView(alarms, csvButton(api, "domains", end.signal));
   const priceTable = pricesView(alarms, csvButton(api, "prices", end.signal));
+  const savings = savingsView();
   const audit = auditView(csvButton(api, "audit", end.signal));
   const preview = previewView(api, end.signal);
   let latest: Overview | null = null;
@@ -105,6 +107,7 @@ function run(api: StaffApi): void {
     if (account !== null) {
       showTier(account);
       showBalance(account, prices);
+      if (domains !== null && prices !== null) savings.show(account.tier, domains, prices);
     }
     if (domains !== null) domainList.show(domains, account?.balance.activeDomains ?? null);
   }
@@ -200,6 +203,7 @@ function run(api: StaffApi): void {
     overview.remove();
     domainList.remove();
     priceTable.remove();
+    savings.remove();
     audit.remove();
     preview.remove();
     for (const id of ["tier", "balance"]) byId(id, HTMLDivElement).replaceChildren();
