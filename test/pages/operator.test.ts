@@ -39,12 +39,12 @@ describe("the next tier", () => {
   test("saves the difference of each order, in each currency, to the last digit", () => {
     expect(
       saved([
-        { count: 3, now: usd("20.21"), then: usd("19.9") },
-        { count: 1, now: usd("10.00"), then: usd("10.005") },
-        { count: 2, now: yen("705"), then: yen("700") },
+        { count: 3, price: usd("20.21"), nextPrice: usd("19.9") },
+        { count: 1, price: usd("10.00"), nextPrice: usd("10.005") },
+        { count: 2, price: yen("705"), nextPrice: yen("700") },
       ]),
     ).toEqual([usd("0.925"), yen("10")]);
-    expect(saved([{ count: 2, now: usd("9.50"), then: usd("10") }])).toEqual([usd("-1.00")]);
+    expect(saved([{ count: 2, price: usd("9.50"), nextPrice: usd("10") }])).toEqual([usd("-1.00")]);
     expect(saved([])).toEqual([]);
   });
 

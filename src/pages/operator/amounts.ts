@@ -23,16 +23,16 @@ export function typed(text: string, currency: string): Amount | null {
   return /^\d{1,9}(?:[.,]\d{1,8})?$/.test(text) ? { amount: text.replace(",", "."), currency } : null;
 }
 
-/** By how much `then` is less than `now`, for so many orders each; negative if it is more. One amount for each currency. */
+/** By how much less so many orders each cost at `nextPrice` than at `price`; negative if it is more. One amount for each currency. */
 export function saved(
-  orders: readonly { readonly count: number; readonly now: Amount; readonly then: Amount }[],
+  orders: readonly { readonly count: number; readonly price: Amount; readonly nextPrice: Amount }[],
 ): Amount[] {
   const sums = new Map<string, { readonly sum: bigint; readonly decimals: number }>();
-  for (const { count, now, then } of orders) {
-    const known = sums.get(now.currency) ?? { sum: 0n, decimals: 0 };
-    sums.set(now.currency, {
-      sum: known.sum + BigInt(count) * (units(now.amount) - units(then.amount)),
-      decimals: Math.max(known.decimals, decimalsOf(now.amount), decimalsOf(then.amount)),
+  for (const { count, price, nextPrice } of orders) {
+    const known = sums.get(price.currency) ?? { sum: 0n, decimals: 0 };
+    sums.set(price.currency, {
+      sum: known.sum + BigInt(count) * (units(price.amount) - units(nextPrice.amount)),
+      decimals: Math.max(known.decimals, decimalsOf(price.amount), decimalsOf(nextPrice.amount)),
     });
   }
   return [...sums].map(([currency, { sum, decimals }]) => ({ amount: amountOf(sum, decimals), currency }));

@@ -22,8 +22,8 @@ export function savingsView(): SavingsView {
 
   function tell(lines: readonly Line[], next: string): void {
     const known = lines.flatMap(({ tld, action, domains, wholesale }) => {
-      const then = typed(entered.get(`${tld} ${action}`) ?? "", wholesale.currency);
-      return then === null ? [] : [{ count: domains, now: wholesale, then }];
+      const nextPrice = typed(entered.get(`${tld} ${action}`) ?? "", wholesale.currency);
+      return nextPrice === null ? [] : [{ count: domains, price: wholesale, nextPrice }];
     });
     const amounts = saved(known);
     const words = amounts.map((one) =>
