@@ -35,8 +35,8 @@ export function timesOf(windowMs: number, longestCallMs: number) {
 }
 export type Times = ReturnType<typeof timesOf>;
 
-/** What a replica wants of the ledger. */
-export interface Wish {
+/** What a replica asks of the ledger. */
+export interface Action {
   readonly op: "sync" | "take" | "settle" | "leave";
   /** The call that is taken or settled. */
   readonly grant?: string;
@@ -47,7 +47,7 @@ export interface Wish {
 }
 
 /** One request, whose names the script reads. Its times are those of the replica's own clock, and `agoMs` before this request was sent. */
-export interface Request extends Wish, Omit<Times, "graceMs" | "beatMs"> {
+export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   /** The replica, the number of this request, and where it runs. */
   readonly me: string;
   readonly sent: number;
@@ -111,7 +111,7 @@ const slots = z
   .transform(({ ids, ats }) => ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })));
 
 /** The request wasn't carried out. */
-const clockSchema = z.strictObject({ now: z.number(), isMisfit: z.boolean() });
+const clockSchema = z.strictObject({ now: z.number(), isMismatch: z.boolean() });
 const tableSchema = z.strictObject({
   now: z.number(),
   epoch: z.string(),

@@ -21,7 +21,7 @@ import {
   type Table,
   type Times,
   timesOf,
-  type Wish,
+  type Action,
 } from "./protocol.js";
 import { LEDGER_SCRIPT } from "./script.js";
 
@@ -260,7 +260,7 @@ class RedisLedger implements Ledger {
   }
 
   /** Null when Redis did not answer in time. */
-  async #request(what: Wish): Promise<Table | null> {
+  async #request(what: Action): Promise<Table | null> {
     // After a silence, report once what was used alone, before anything else.
     if (this.#alone(this.#settings.clock.monotonic())) {
       this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
@@ -271,7 +271,7 @@ class RedisLedger implements Ledger {
     return this.#attempt(what);
   }
 
-  async #attempt(what: Wish): Promise<Table | null> {
+  async #attempt(what: Action): Promise<Table | null> {
     try {
       // A request sent with a wrong estimate of Redis's clock wasn't carried out, but its reply corrected the estimate.
       return (await this.#send(what)) ?? (await this.#send(what));
@@ -280,7 +280,7 @@ class RedisLedger implements Ledger {
     }
   }
 
-  async #send(what: Wish): Promise<Table | null> {
+  async #send(what: Action): Promise<Table | null> {
     const { redis, clock, headroom, coldStart, replicasMax } = this.#settings;
     const sentAt = clock.monotonic();
     const agoOf = (at: number): number =>
@@ -338,9 +338,9 @@ class RedisLedger implements Ledger {
     };
     const reply = parseReply(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
     this.#redisAheadMs = reply.now - clock.monotonic();
-    this.#clockRead = "isMisfit" in reply;
-    if ("isMisfit" in reply) {
-      if (reply.isMisfit) this.#own.assign([], false);
+    this.#clockRead = "isMismatch" in reply;
+    if ("isMismatch" in reply) {
+      if (reply.isMismatch) this.#own.assign([], false);
       return null;
     }
     this.#own.reported(reports);

@@ -46,7 +46,7 @@ if s then
   now = clock + s.skew
 end
 -- Only the time.
-local function nothing(isMisfit) return cjson.encode({ now = now, isMisfit = isMisfit }) end
+local function nothing(isMismatch) return cjson.encode({ now = now, isMismatch = isMismatch }) end
 -- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
 if now > q.notAfter then return nothing(false) end
 
