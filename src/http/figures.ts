@@ -3,7 +3,7 @@
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 export type Lane = (typeof LANES)[number];
 
-/** What of an overview is tallied. */
+/** What of an overview is counted. */
 export interface FiguresSource {
   readonly quota: {
     readonly used: number;
@@ -37,8 +37,8 @@ export interface FiguresSource {
 
 type PerLane = Readonly<Record<Lane, number>>;
 
-/** What happened between two overviews. Tallies of several replicas add up. */
-export interface Tally {
+/** What happened between two overviews. The counts of several replicas add up. */
+export interface Counts {
   /** Questions, and those of them that needed a call. */
   readonly asks: number;
   readonly called: number;
@@ -71,7 +71,7 @@ export interface Figures {
 }
 
 /** With null as `before`: since startup. Negative where a count has decreased, because the service was restarted in between. */
-export function tallyOf(now: FiguresSource, before: FiguresSource | null): Tally {
+export function countsOf(now: FiguresSource, before: FiguresSource | null): Counts {
   const { operations } = now.upstream.recent;
   const total = (of: (one: (typeof operations)[number]) => number): number =>
     operations.reduce((sum, one) => sum + of(one), 0);
@@ -93,7 +93,7 @@ export function tallyOf(now: FiguresSource, before: FiguresSource | null): Tally
 }
 
 /** The same for two replicas together. */
-export function addUp(one: Tally, other: Tally): Tally {
+export function addUp(one: Counts, other: Counts): Counts {
   return {
     asks: one.asks + other.asks,
     called: one.called + other.called,
@@ -108,8 +108,8 @@ export function addUp(one: Tally, other: Tally): Tally {
   };
 }
 
-export function figuresOf(tally: Tally): Figures {
-  const { asks, called, calls, callMs, failed, served, waitedMs, used, budget, p95Ms } = tally;
+export function figuresOf(counts: Counts): Figures {
+  const { asks, called, calls, callMs, failed, served, waitedMs, used, budget, p95Ms } = counts;
   return {
     used,
     budget,

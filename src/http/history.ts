@@ -7,7 +7,15 @@ import type { Clock } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
-import { addUp, type FiguresSource, figuresOf, type Lane, perLane, type Tally, tallyOf } from "./figures.js";
+import {
+  addUp,
+  type FiguresSource,
+  figuresOf,
+  type Lane,
+  perLane,
+  type Counts,
+  countsOf,
+} from "./figures.js";
 import { instant } from "./presenters.js";
 
 export interface History {
@@ -36,15 +44,15 @@ const numbers = {
   failed: z.number(),
 };
 const largest = { used: z.number(), budget: z.number(), p95Ms: z.number() };
-const tallySchema = z.strictObject({ ...numbers, served: lanesSchema, waitedMs: lanesSchema, ...largest });
+const countsSchema = z.strictObject({ ...numbers, served: lanesSchema, waitedMs: lanesSchema, ...largest });
 
 const KEY = "af-storefront:history";
-/** Adds a tally to those of its minute. */
+/** Adds the counts of one replica to those of its minute. */
 const NOTE = redisScript(`
 local key = KEYS[1] .. ':' .. ARGV[1]
 redis.call('RPUSH', key, ARGV[2])
 return redis.call('PEXPIRE', key, ARGV[3])`);
-/** The tallies of so many minutes up to the last one, each minute's in a list. */
+/** The counts of so many minutes up to the last one, each minute's in a list. */
 const LOAD = redisScript(`
 local minutes = {}
 for back = tonumber(ARGV[2]) - 1, 0, -1 do
@@ -55,7 +63,7 @@ const loadedSchema = z.array(z.array(z.string()));
 
 interface Row {
   readonly minute: number;
-  readonly tally: Tally;
+  readonly counts: Counts;
 }
 
 export function createHistory({ source, redis, clock }: HistorySettings): History {
@@ -65,21 +73,21 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
 
   function note(): void {
     const now = source();
-    const row = { minute: minuteNow(), tally: tallyOf(now, before ?? now) };
+    const row = { minute: minuteNow(), counts: countsOf(now, before ?? now) };
     before = now;
     own = [...own, row].slice(-MOST_ROWS);
-    redis?.run(NOTE, KEY, [row.minute, JSON.stringify(row.tally), DAY_MS]).catch(() => undefined);
+    redis?.run(NOTE, KEY, [row.minute, JSON.stringify(row.counts), DAY_MS]).catch(() => undefined);
   }
 
   async function load(from: RedisLink): Promise<Row[]> {
     const last = minuteNow();
     const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MOST_ROWS]));
     return minutes.flatMap((texts, index) => {
-      // Another release may tally other things.
-      const tallies = texts.flatMap((text) => tallySchema.safeParse(JSON.parse(text)).data ?? []);
-      const [first, ...others] = tallies;
+      // Another release may count other things.
+      const ofReplicas = texts.flatMap((text) => countsSchema.safeParse(JSON.parse(text)).data ?? []);
+      const [first, ...others] = ofReplicas;
       if (first === undefined) return [];
-      return { minute: last - MOST_ROWS + 1 + index, tally: others.reduce(addUp, first) };
+      return { minute: last - MOST_ROWS + 1 + index, counts: others.reduce(addUp, first) };
     });
   }
 
@@ -97,7 +105,7 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
     },
     async present() {
       const rows = redis === null ? own : await load(redis).catch(() => own);
-      const figures = rows.map(({ tally }) => figuresOf(tally));
+      const figures = rows.map(({ counts }) => figuresOf(counts));
       const waitsOf = (lane: Lane): number[] => figures.map(({ waitMs }) => Math.round(waitMs[lane]));
       return {
         everyMs: MINUTE_MS,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import { coverage, saved, shareOf, signed, typed, written } from "../../src/pages/operator/amounts.js";
 import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
 import { orderedLately } from "../../src/pages/operator/lately.js";
-import { figuresOf, LANES, tallyOf } from "../../src/http/figures.js";
+import { figuresOf, LANES, countsOf } from "../../src/http/figures.js";
 import type { Overview } from "../../src/pages/operator/staff-api.js";
 
 const usd = (amount: string) => ({ amount, currency: "USD" });
@@ -201,19 +201,19 @@ describe("figures", () => {
   test("tell the wait and the hits between two looks, not since the start", () => {
     const before = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
     const now = overview({ served: 12, waited: 9300, hit: 93, miss: 11 });
-    const { waitMs, hitRate } = figuresOf(tallyOf(now, before));
+    const { waitMs, hitRate } = figuresOf(countsOf(now, before));
     expect([waitMs.exact, waitMs.search, hitRate]).toEqual([150, 0, 0.75]);
   });
 
   test("say nothing about a time in which nobody asked, or before another start", () => {
     const full = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
-    expect(figuresOf(tallyOf(full, full)).hitRate).toBeNull();
-    const { waitMs, hitRate } = figuresOf(tallyOf(overview({ served: 1, waited: 20, hit: 1 }), full));
+    expect(figuresOf(countsOf(full, full)).hitRate).toBeNull();
+    const { waitMs, hitRate } = figuresOf(countsOf(overview({ served: 1, waited: 20, hit: 1 }), full));
     expect([LANES.map((name) => waitMs[name]), hitRate]).toEqual([LANES.map(() => 0), null]);
   });
 
   test("weigh each operation's latency by its calls", () => {
-    expect(figuresOf(tallyOf(overview({}), null))).toMatchObject({
+    expect(figuresOf(countsOf(overview({}), null))).toMatchObject({
       meanMs: 200,
       p95Ms: 500,
       failed: 1,

@@ -89,7 +89,7 @@ describeWithRedis("replicas", () => {
     for (const stop of stops) stop();
     const third = replica();
     for (const { history } of [first, second, third])
-      await until(async () => (await history.present()).calls.at(-1) === 20, "both tallies");
+      await until(async () => (await history.present()).calls.at(-1) === 20, "both counts");
     expect(await third.history.present()).toMatchObject({
       at: ["2026-03-20T00:00:00.000Z", "2026-03-20T00:01:00.000Z"],
       used: [0, 12],

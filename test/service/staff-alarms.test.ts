@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { figuresOf, tallyOf } from "../../src/http/figures.js";
+import { figuresOf, countsOf } from "../../src/http/figures.js";
 import { overviewShape } from "../../src/wire/staff.js";
 import type { Alarm } from "../../src/pages/operator/alarm.js";
 import { overviewAlarms } from "../../src/pages/operator/overview-alarms.js";
@@ -27,7 +27,7 @@ interface Condition {
 async function alarmsOf({ service }: Scene): Promise<readonly Alarm[]> {
   const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
   const overview = overviewShape.parse(body);
-  return overviewAlarms(overview, figuresOf(tallyOf(overview, overview)));
+  return overviewAlarms(overview, figuresOf(countsOf(overview, overview)));
 }
 
 let asked = 0;

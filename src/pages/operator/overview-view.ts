@@ -2,7 +2,7 @@
 import { byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
 import { type Chart, chart } from "./chart.js";
-import { figuresOf, LANES, tallyOf } from "../../http/figures.js";
+import { figuresOf, LANES, countsOf } from "../../http/figures.js";
 import { overviewAlarms } from "./overview-alarms.js";
 import type { History, Overview } from "./staff-api.js";
 import { table } from "./table.js";
@@ -119,11 +119,11 @@ export function overviewView(alarms: Alarms): OverviewView {
   return {
     show(overview) {
       const atMs = Date.now();
-      const figures = figuresOf(tallyOf(overview, before ?? overview));
+      const figures = figuresOf(countsOf(overview, before ?? overview));
       const { used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed, calls } = figures;
       const { largestWindowToday, windowMs, lanes: queue } = overview.quota;
       const queued = LANES.reduce((sum, lane) => sum + queue[lane].queued, 0);
-      const ever = figuresOf(tallyOf(overview, null)).hitRate;
+      const ever = figuresOf(countsOf(overview, null)).hitRate;
       quota.add(
         atMs,
         [used, budget],
