@@ -10,7 +10,7 @@ import { ServiceError } from "./errors.js";
 import type { Ask } from "./quota/quota.js";
 import type { RedisLink } from "./redis.js";
 import { decodeKeptQuote, decodeLearnedUnder, type LearnedUnder } from "./retail/price-facts.js";
-import { type Quote, quoteCaution } from "./retail/price-list.js";
+import { type Quote, quoteCaution } from "./retail/price-quotes.js";
 import {
   checkCaution,
   decodeKeptPremium,

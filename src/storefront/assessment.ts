@@ -10,7 +10,8 @@ import { sameWholesale, type Wholesale } from "../money.js";
 import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
 import type { Combination } from "../retail/policy.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
-import type { PriceList, QuotedPrice } from "../retail/price-list.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { QuotedPrice } from "../retail/price-quotes.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
 type AvailableFact = Extract<NameFact, { status: "available" }>;

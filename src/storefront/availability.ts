@@ -9,7 +9,8 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
-import type { PriceList, QuotedPrice } from "../retail/price-list.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { QuotedPrice } from "../retail/price-quotes.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 

@@ -1,0 +1,201 @@
+/**
+ * What the upstream last quoted for each combination, and whether that may decide: a quote that evidence contradicts is doubtful until it has
+ * been refreshed. It is shown as stale and never signed.
+ */
+import type { Known, Pool } from "../cache/cache.js";
+import type { Caution } from "../cache/facts.js";
+import { justAfter } from "../clock.js";
+import { ServiceError } from "../errors.js";
+import type { Log } from "../logger.js";
+import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
+import type { Ask } from "../quota/quota.js";
+import { sharedAsk } from "../quota/shared-ask.js";
+import type { Answered } from "../upstream/call.js";
+import type { Combination } from "./policy.js";
+import type { InEpoch, PriceEpochs } from "./price-epoch.js";
+
+/** A quote in the pool. */
+export interface Quote {
+  readonly wholesale: Wholesale;
+  readonly epoch: string;
+}
+
+/** While two quotes overlap, the higher one wins. */
+export const quoteCaution: Caution<Quote> = (a, b) => compareWholesale(a.wholesale, b.wholesale);
+
+export interface QuotedPrice {
+  readonly wholesale: Wholesale;
+  readonly askedMs: number;
+  readonly answeredMs: number;
+  readonly unchangedSinceMs: number;
+  /** What the upstream quoted before its last change, as far as this process has seen. */
+  readonly former: Wholesale | null;
+  readonly settled: boolean;
+  /** Wall clock, ms. */
+  readonly asOfMs: number;
+  /** No known fact contradicts it, so it can decide and be signed. */
+  readonly isTrusted: boolean;
+  /** It is past its freshness, or doubtful. */
+  readonly stale: boolean;
+}
+
+export interface PriceQuotes {
+  /**
+   * The quote for one combination: from memory if it is fresh and not doubtful, else from the upstream, else the old one marked as stale.
+   * With `askedSinceMs`, only a quote requested since then and since all evidence against it is used.
+   */
+  quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
+  /** The quote in memory if it is within its freshness: the same object until something about it changes. */
+  fresh(what: Combination): QuotedPrice | undefined;
+  /** The quote in memory, stale or not. */
+  peek(what: Combination): QuotedPrice | undefined;
+  /** Refreshes the quote with a call, unless another replica has a newer one or its call is under way. */
+  refresh(by: Ask, what: Combination): Promise<void>;
+  /** Whether no evidence contradicts a price of this combination with that stamp and epoch. */
+  isTrusted(what: Combination, price: InEpoch): boolean;
+  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether that is news. */
+  dispute(what: Combination, answeredMs: number): boolean;
+  /** Changes with every quote, and with all evidence. */
+  version(): number;
+}
+
+interface PriceQuotesSettings {
+  readonly pool: Pool<Quote, Ask>;
+  readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
+  readonly epochs: PriceEpochs;
+  /** Called when a quote has ended an epoch. */
+  readonly onEpochEnded: () => void;
+  readonly log: Log;
+}
+
+/** The longest that a visitor waits for another replica's call, which may be background work waiting for quota. */
+const VISITOR_OTHERS_MS = 1_000;
+
+/** Nobody can buy at a doubtful price, so refreshing it takes precedence over searches, whatever the load. */
+function urgently(by: Ask): Ask {
+  return { ...by, lane: "checkout" };
+}
+
+export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
+  const { pool, epochs, log } = settings;
+  const disputedAtMs = new Map<string, number>();
+  const formers = new Map<string, Wholesale>();
+  const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
+  let disputes = 0;
+
+  function isTrusted(what: Combination, price: InEpoch): boolean {
+    return !epochs.isDoubtful(price) && price.askedMs > (disputedAtMs.get(keyOf(what)) ?? -Infinity);
+  }
+
+  function priceOf(what: Combination, { value, ...known }: Known<Quote>): QuotedPrice {
+    const { askedMs, answeredMs, unchangedSinceMs, settled, asOfMs, source } = known;
+    const trusted = settled && isTrusted(what, { epoch: value.epoch, askedMs });
+    return {
+      wholesale: value.wholesale,
+      askedMs,
+      answeredMs,
+      unchangedSinceMs,
+      former: formers.get(keyOf(what)) ?? null,
+      settled,
+      asOfMs,
+      isTrusted: trusted,
+      stale: source === "stale" || !trusted,
+    };
+  }
+
+  function peek(what: Combination): QuotedPrice | undefined {
+    const known = pool.peek(keyOf(what));
+    return known && priceOf(what, known);
+  }
+
+  function fresh(what: Combination): QuotedPrice | undefined {
+    const kept = pool.fresh(keyOf(what));
+    if (kept === undefined) return undefined;
+    const before = quoted.get(kept);
+    const now = epochs.changes() + disputes;
+    if (before?.version === now) return before.price;
+    const price = priceOf(what, { ...kept, source: "hit" });
+    quoted.set(kept, { price, version: now });
+    return price;
+  }
+
+  async function load(ask: Ask, what: Combination): Promise<Answered<Quote>> {
+    const { value: wholesale, askedMs, answeredMs } = await settings.ask(ask, what);
+    const answered = (epoch: string): Answered<Quote> => ({
+      value: { wholesale, epoch },
+      askedMs,
+      answeredMs,
+    });
+    const before = pool.peek(keyOf(what));
+    const differs = before !== undefined && !sameWholesale(before.value.wholesale, wholesale);
+    // A late answer that has already been replaced is no evidence.
+    if (!differs || answeredMs < before.askedMs) return answered(epochs.of(askedMs));
+    const { epoch, wholesale: from } = before.value;
+    const isDoubtful = epochs.isDoubtful({ epoch, askedMs: before.askedMs });
+    // A single price in another currency is more likely an upstream error than a new price, unless the known one is doubtful.
+    if (from.currency !== wholesale.currency && !isDoubtful) {
+      log.warn("prices.currency.changed", { tld: what.tld, action: what.action, years: what.years });
+      throw new ServiceError(
+        "upstream_contract",
+        "The registry service returned a price in another currency.",
+      );
+    }
+    log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
+    formers.set(keyOf(what), from);
+    if (epochs.hasChangedSince({ epoch, askedMs: before.askedMs })) return answered(epochs.of(askedMs));
+    epochs.end({ kind: "quote", ...what, from, to: wholesale });
+    settings.onEpochEnded();
+    return answered(epochs.current());
+  }
+
+  /** A quote requested since `askedSinceMs`, or an older one if the load fails. */
+  async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
+    const known = await pool.get(keyOf(what), by, (flight) => load(sharedAsk(flight, by), what), {
+      ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
+      ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
+    });
+    return priceOf(what, known);
+  }
+
+  async function quote(by: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice> {
+    const before = peek(what);
+    const isDoubtful = before !== undefined && !before.isTrusted;
+    const sinceMs = isDoubtful ? newerThan(what, before) : -Infinity;
+    if (askedSinceMs !== undefined) return ask(by, what, Math.max(askedSinceMs, sinceMs));
+    if (!isDoubtful) return ask(by, what, null);
+    return ask(by, what, sinceMs).catch((error: unknown) => {
+      if (error instanceof ServiceError && error.code !== "internal") return before;
+      throw error;
+    });
+  }
+
+  /** The earliest stamp at which a quote must be requested to be trusted, given that this one isn't. */
+  function newerThan(what: Combination, { askedMs, answeredMs, settled }: QuotedPrice): number {
+    const lastMs = settled ? askedMs : answeredMs;
+    return justAfter(Math.max(lastMs, disputedAtMs.get(keyOf(what)) ?? -Infinity));
+  }
+
+  return {
+    quote,
+    fresh,
+    peek,
+    async refresh(by, what) {
+      const known = peek(what);
+      const sinceMs = known === undefined ? -Infinity : newerThan(what, known);
+      await ask(known?.isTrusted === false ? urgently(by) : by, what, sinceMs);
+    },
+    isTrusted,
+    dispute(what, answeredMs) {
+      if (answeredMs <= (disputedAtMs.get(keyOf(what)) ?? -Infinity)) return false;
+      disputedAtMs.set(keyOf(what), answeredMs);
+      disputes += 1;
+      return true;
+    },
+    version: () => pool.changes() + epochs.changes() + disputes,
+  };
+}
+
+/** The key of a combination's quote in the pool. */
+export function keyOf({ tld, action, years }: Combination): string {
+  return `${tld} ${action} ${years}`;
+}

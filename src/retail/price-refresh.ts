@@ -1,0 +1,137 @@
+/**
+ * Refreshes every price in the background, so that no visitor waits for one: first those that visitors need, the others in time before they
+ * are stale, as the quota has room.
+ */
+import type { Pool } from "../cache/cache.js";
+import type { Clock } from "../clock.js";
+import { ServiceError } from "../errors.js";
+import type { Log } from "../logger.js";
+import { type Background, inBackground } from "../quota/background.js";
+import type { Ask } from "../quota/quota.js";
+import type { Combination } from "./policy.js";
+import { keyOf, type PriceQuotes, type Quote, type QuotedPrice } from "./price-quotes.js";
+
+export interface PriceRefresh {
+  /** Refreshes this price before the others. Returns whether that is new. */
+  want(what: Combination): boolean;
+  /** Looks now for what is due. */
+  now(): void;
+  /** How long until unknown prices can be expected, in ms: at most a window, unless the quota has no room for longer. */
+  expectedInMs(): number;
+  /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
+  failures(): string[];
+  /** Starts the loop after so many ms; returns a function that stops it. */
+  start(firstInMs: number): () => void;
+}
+
+interface PriceRefreshSettings {
+  readonly sold: () => readonly Combination[];
+  readonly quotes: PriceQuotes;
+  readonly pool: Pool<Quote, Ask>;
+  readonly freshMs: number;
+  /** How long until the quota has room for background work, in ms. */
+  readonly roomInMs: () => number;
+  /** Of the quota. */
+  readonly windowMs: number;
+  /** Called with the number of prices that a round has refreshed, if any. */
+  readonly onRefreshed: (prices: number) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Prices are refreshed at this share of their freshness. */
+const REFRESH_AT = 0.8;
+const CHECK_EVERY_MS = 5_000;
+const AT_A_TIME = 2;
+
+export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
+  const { sold, quotes, pool, roomInMs, windowMs, clock, log } = settings;
+  const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
+  const wanted = new Set<string>();
+  let background: Background | null = null;
+
+  const isOverdue = (price: QuotedPrice | undefined): boolean => price?.stale === true;
+  const isDue = (price: QuotedPrice | undefined): boolean =>
+    price === undefined || price.askedMs <= clock.monotonic() - settings.freshMs * REFRESH_AT;
+
+  /** Refreshes one price if it is due. */
+  async function refresh(what: Combination, by: Ask): Promise<"refreshed" | "known" | "no room"> {
+    const before = quotes.peek(what);
+    if (!isOverdue(before) && !isDue(before)) return "known";
+    // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
+    await pool.consult(keyOf(what));
+    const known = quotes.peek(what);
+    if (!isOverdue(known) && !(isDue(known) && roomInMs() === 0)) {
+      if (isDue(known)) return "no room";
+      return known?.asOfMs === before?.asOfMs ? "known" : "refreshed";
+    }
+    await quotes.refresh(by, what);
+    return "refreshed";
+  }
+
+  async function round(by: Ask): Promise<number | "no room"> {
+    const todo = inOrder();
+    let refreshed = 0;
+    let left = 0;
+    const work = async (): Promise<void> => {
+      for (let what = todo.shift(); what !== undefined && !by.signal.aborted; what = todo.shift()) {
+        try {
+          const outcome = await refresh(what, by);
+          if (outcome === "refreshed") refreshed += 1;
+          if (outcome === "no room") left += 1;
+          wanted.delete(keyOf(what));
+        } catch (error) {
+          if (!by.signal.aborted) noteFailure(what, error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    if (refreshed > 0) settings.onRefreshed(refreshed);
+    return left > 0 ? "no room" : CHECK_EVERY_MS;
+  }
+
+  /** Prices that visitors need first; the others in random order, so that replicas refreshing at the same time share the work. */
+  function inOrder(): Combination[] {
+    return sold()
+      .map((what) => ({ what, place: wanted.has(keyOf(what)) ? -1 : Math.random() }))
+      .sort((a, b) => a.place - b.place)
+      .map(({ what }) => what);
+  }
+
+  function noteFailure(what: Combination, error: unknown): void {
+    const code = error instanceof ServiceError ? error.code : "internal";
+    log.debug("prices.renewal.failed", { code });
+    if (error instanceof ServiceError && code.startsWith("upstream_"))
+      failed.set(keyOf(what), { why: error.detail, atMs: clock.monotonic() });
+  }
+
+  return {
+    want(what) {
+      if (wanted.has(keyOf(what))) return false;
+      wanted.add(keyOf(what));
+      return true;
+    },
+    now() {
+      background?.now();
+    },
+    expectedInMs() {
+      const inMs = roomInMs();
+      // The time in which the list is read does not make it more than a window, nor does the thousandth that a slot rests longer.
+      return Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
+    },
+    failures: () =>
+      sold().flatMap((what) => {
+        const failure = failed.get(keyOf(what));
+        return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs
+          ? [failure.why]
+          : [];
+      }),
+    start(firstInMs) {
+      const running = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
+      background = running;
+      return () => {
+        running.stop();
+      };
+    },
+  };
+}
