@@ -175,21 +175,16 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     },
     ...redis.faults(some, random),
   };
-  const names = Object.keys(all).filter(only);
-  const twoAtOnce = names.length > 1 && only("two at once");
-  const queue = Array.from({ length: settings.faults }, (_, n) =>
-    twoAtOnce && n % (names.length + 1) === names.length
-      ? "two at once"
-      : (names[n % (names.length + 1)] ?? ""),
-  )
-    .filter((name) => name !== "")
+  const pairs = TOGETHER.filter((pair) => pair.every((each) => each in all));
+  const together = new Map(
+    [...Object.keys(all).map((each) => [each]), ...pairs].map((some) => [some.join(" + "), some]),
+  );
+  const names = [...together.keys()].filter(only);
+  const queue = Array.from({ length: settings.faults }, (_, n) => names[n % names.length] ?? "")
     .map((name) => ({ name, order: random() }))
     .sort((a, b) => a.order - b.order);
   async function play(name: string): Promise<void> {
-    const pairs = TOGETHER.filter((pair) => pair.every((each) => each in all));
-    const pair = pairs[Math.floor(random() * pairs.length)] ?? [];
-    const together = name === "two at once" ? pair : [name];
-    await Promise.all(together.map(async (each) => all[each]?.()));
+    await Promise.all((together.get(name) ?? []).map(async (each) => all[each]?.()));
   }
 
   const floods = replicas.map(flood);
@@ -227,7 +222,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   };
 }
 
-/** Faults that don't undo one another. */
+/** Faults that don't undo one another, played at once. */
 const TOGETHER: readonly (readonly [string, string])[] = [
   ["a replica is killed and started", "Redis hangs"],
   ["a replica is killed and started", "Redis is killed and started empty"],
