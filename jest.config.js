@@ -15,4 +15,6 @@ export default {
   testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 120000,
   maxWorkers: 3,
+  // Contexts of ended suites are never freed.
+  workerIdleMemoryLimit: "1GB",
 };

@@ -10,6 +10,7 @@ import { benchPages } from "./pages.js";
 import { benchPair } from "./pair.js";
 import { benchReservations } from "./reservations.js";
 import { benchQuota } from "./quota.js";
+import { benchRecovery } from "./recovery.js";
 import { benchRegions } from "./regions.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
@@ -31,6 +32,7 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   ...QUOTA,
   waits: benchWaits,
   reservations: benchReservations,
+  recovery: benchRecovery,
   regions: benchRegions,
   service: benchService,
   http: benchHttp,
