@@ -13,6 +13,7 @@ import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js
 import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
 import { OwnSlots, type Slot } from "./own-slots.js";
 import {
+  type Action,
   COMMAND_VALID_MS,
   GRANT_VALID_MS,
   type Member,
@@ -21,7 +22,6 @@ import {
   type Table,
   type Times,
   timesOf,
-  type Action,
 } from "./protocol.js";
 import { LEDGER_SCRIPT } from "./script.js";
 
