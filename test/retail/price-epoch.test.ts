@@ -163,6 +163,44 @@ describe("the epochs ended", () => {
   });
 });
 
+describe("a price that differs from the one before", () => {
+  test("only confirms a change that was seen since that one was asked for", () => {
+    const before = asked();
+    epochs.end(QUOTE);
+    expect(epochs.hasChangedSince(before)).toBe(true);
+    epochs.end(PURGE);
+    expect(epochs.hasChangedSince(before)).toBe(true);
+    const after = asked();
+    expect(epochs.hasChangedSince(after)).toBe(false);
+    epochs.noteTier("gold");
+    epochs.noteTier("silver");
+    expect(epochs.hasChangedSince(after)).toBe(true);
+  });
+
+  test("is news after a purge or another replica's word, which are no evidence of a change", () => {
+    epochs.end(QUOTE);
+    const before = asked();
+    epochs.end(PURGE);
+    epochs.end({ kind: "replica" });
+    expect(epochs.hasChangedSince(before)).toBe(false);
+  });
+
+  test("of an unknown epoch confirms what was seen since it was asked for", () => {
+    const askedMs = stamp();
+    epochs.end(QUOTE);
+    expect(epochs.hasChangedSince({ epoch: "of another replica", askedMs })).toBe(true);
+    expect(epochs.hasChangedSince({ epoch: "of another replica", askedMs: stamp() })).toBe(false);
+  });
+
+  test("and was asked for before the oldest known epoch belongs to none", () => {
+    const askedMs = stamp();
+    const first = epochs.of(askedMs);
+    for (let ended = 0; ended < 50; ended += 1) epochs.end(PURGE);
+    expect(epochs.of(askedMs)).not.toBe(first);
+    expect(epochs.isDoubtful({ epoch: epochs.of(askedMs), askedMs })).toBe(true);
+  });
+});
+
 describe("the tier", () => {
   test("ends the epoch if it has changed, and only then", () => {
     expect(epochs.tier()).toBeNull();
@@ -175,6 +213,7 @@ describe("the tier", () => {
     expect(epochs.tier()).toBe("silver");
     expect(epochs.isDoubtful(before)).toBe(true);
     expect(epochs.ended()).toEqual([{ evidence: { kind: "tier", from: "gold", to: "silver" }, atMs: START }]);
+    expect(lines.join("\n")).toContain("account.tier.changed");
   });
 
   test("that changes back ends an epoch again, and restores no earlier price", () => {
@@ -345,6 +384,12 @@ describe("of two replicas", () => {
     two.end(PURGE);
     wire.deliver();
     for (const replica of [one, two]) expect(replica.isDoubtful(before)).toBe(true);
+  });
+
+  test("purges on both at once end an epoch each", () => {
+    one.end(PURGE);
+    two.end(PURGE);
+    expect(one.current()).not.toBe(two.current());
   });
 
   test("one that starts later joins the epoch in force, without ending it", () => {
