@@ -89,6 +89,26 @@ describe("a reservation", () => {
     expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(13);
   });
 
+  test("for a later second takes nothing from the seconds before it", () => {
+    expect(seconds(refuse(0, { waiting: 40 }), 0)).toBe(40);
+    expect(seconds(refuse(0), 0)).toBe(1);
+    reservations = new Reservations();
+    expect(seconds(refuse(7000, { waiting: 40, part: 1 / 2 }), 7000)).toBe(40);
+    expect(seconds(refuse(7000, { part: 1 / 2 }), 7000)).toBe(1);
+  });
+
+  test("leaves one call to each who is back, though those wait too", () => {
+    expect(seconds(refuse(0, { waiting: 8, backAndWaiting: 4 }), 0)).toBe(13);
+  });
+
+  test("isn't looked for again for a tenth of a second where all are given", () => {
+    const given: string[] = [];
+    for (let ticket = refuse(0); ticket.isReserved; ticket = refuse(0)) given.push(ticket.key);
+    for (const key of given) reservations.forget(key);
+    expect(refuse(99).isReserved).toBe(false);
+    expect(refuse(100).isReserved).toBe(true);
+  });
+
   test("counts those who are back and wait", () => {
     expect(seconds(refuse(0, { waiting: 2, backAndWaiting: 2 }), 0)).toBe(6);
   });
@@ -190,6 +210,19 @@ describe("without a reservation", () => {
     expect(Math.max(...perSecond)).toBeLessThanOrEqual(400 / 16 + 4);
   });
 
+  test("as many return in one second as four times the calls in it", () => {
+    const many = { maxWaitMs: Infinity, callsUntil: (at: number) => (at >= 60_000 ? 600 : 0) };
+    const told = Array.from({ length: 100 }, () => seconds(refuse(0, many), 0));
+    const returning = (second: number): number => told.filter((one) => one === second).length;
+    expect([60, 59, 58, 57].map(returning)).toEqual([40, 40, 20, 0]);
+  });
+
+  test("nobody returns before the end of a pause, and a crowd within a quarter of a window after it", () => {
+    const paused = { pausedForMs: 55_000, maxWaitMs: Infinity, callsUntil: () => 57 };
+    const told = Array.from({ length: 400 }, () => seconds(refuse(0, paused), 0));
+    expect([Math.min(...told), Math.max(...told)]).toEqual([55, 70]);
+  });
+
   test("after a cold start a sixth more is told, and a longer pause of the upstream is told whole", () => {
     const cold = { callsUntil: (at: number) => (at >= 70_060 ? 57 : 0) };
     expect(seconds(refuse(0, cold), 0)).toBe(70);
@@ -264,6 +297,14 @@ describe("a reservation that another replica has made", () => {
     expect(reservations.standing(reserved.key, 10_000).kind).toBe("newcomer");
   });
 
+  test("is no news once its second is over", () => {
+    reservations.learn(reserved.key, reserved, 11_500);
+    expect(reservations.size).toBe(1);
+    reservations = new Reservations();
+    reservations.learn(reserved.key, reserved, 12_500);
+    expect([reservations.size, reservations.standing(reserved.key, 12_500).kind]).toEqual([0, "newcomer"]);
+  });
+
   test("takes as much from what can be promised here, and does not count as unclaimed here", () => {
     for (let n = 0; n < 6; n += 1)
       reservations.learn(`elsewhere ${n}`, { ...reserved, key: `elsewhere ${n}` }, 0);
@@ -278,6 +319,21 @@ describe("a reservation that another replica has made", () => {
     expect([held(1), held(1 / 4)]).toEqual([11_800, null]);
     expect(reservations.dueWithin(8000, 9500)).toBe(4);
     expect(seconds(refuse(0, { part: 1 / 4, waiting: 12 }), 0)).toBe(13);
+  });
+
+  test("is told of again when its holder keeps it by asking too early once, and nothing is without one", () => {
+    const changes: [string, boolean][] = [];
+    reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
+    const full = { callsUntil: () => 1, waiting: 5 };
+    const without = refuse(0, full);
+    reservations.askedEarly(without, false, outlook(1000, full));
+    const ticket = refuse(1000, { waiting: 12 });
+    reservations.askedEarly(ticket, false, outlook(2000));
+    expect(changes).toEqual([
+      [ticket.key, true],
+      [ticket.key, false],
+      [ticket.key, true],
+    ]);
   });
 
   test("is told of when it is made, when it is claimed, and not when it lapses", () => {

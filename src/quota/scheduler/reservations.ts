@@ -357,5 +357,5 @@ function horizonSeconds({ now, windowMs, pausedForMs, callsUntil }: Outlook): nu
   const isCold = callsUntil(now + windowMs + SLACK_MS) === 0;
   const seconds = Math.floor((isCold ? windowMs + graceMsOf(windowMs) : windowMs) / SECOND_MS);
   const paused = Math.ceil((pausedForMs + windowMs * SPREAD) / SECOND_MS);
-  return Math.max(1, seconds, pausedForMs > 0 && paused > seconds ? paused : 0);
+  return Math.max(1, seconds, paused);
 }
