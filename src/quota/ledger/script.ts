@@ -50,10 +50,10 @@ local function nothing(isMismatch) return cjson.encode({ now = now, isMismatch =
 -- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
 if now > q.notAfter then return nothing(false) end
 
--- A replica with another budget or window gets nothing while one with those of the table is present.
+-- A replica with another budget or window gets nothing while one with those of the table is present; a short silence is no absence.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
   for name, member in pairs(s.members) do
-    if name ~= q.me and now - member.seen <= q.evictMs then return nothing(true) end
+    if name ~= q.me and now - member.seen <= 2 * q.localAfterMs then return nothing(true) end
   end
 end
 `;
