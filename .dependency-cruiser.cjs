@@ -54,7 +54,7 @@ const rooms = {
   "main\\.ts": [...seen, "app.ts", "start-failure.ts", "sandbox/"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.
-  "pages/": ["http/figures.ts"],
+  "pages/": ["http/figures.ts", "quota/lane.ts"],
 };
 
 const homes = {

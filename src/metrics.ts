@@ -1,5 +1,6 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
-import { type LaneFigures, LANES, type QuotaSnapshot, type WaitFigures } from "./quota/quota.js";
+import { LANES } from "./quota/lane.js";
+import type { LaneFigures, QuotaSnapshot, WaitFigures } from "./quota/quota.js";
 import type { PromisesInForce } from "./retail/lost-margin.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 

@@ -4,7 +4,7 @@ import type { Account } from "../account/account.js";
 import type { CustomerTokens } from "../auth/customer-tokens.js";
 import { canonicalHost, type DomainName } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
-import type { Lane } from "../quota/quota.js";
+import type { Lane } from "../quota/lane.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { VisitorAsk } from "../storefront/availability.js";

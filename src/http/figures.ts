@@ -1,7 +1,6 @@
 /** What happened between two overviews, and the rates that follow from it. The service counts from startup. */
 
-export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
-export type Lane = (typeof LANES)[number];
+import { type Lane, perLane } from "../quota/lane.js";
 
 /** What of an overview is counted. */
 export interface FiguresSource {
@@ -119,17 +118,6 @@ export function figuresOf(counts: Counts): Figures {
     p95Ms: calls === 0 ? null : p95Ms,
     failed,
     calls,
-  };
-}
-
-export function perLane<T>(of: (lane: Lane) => T): Readonly<Record<Lane, T>> {
-  return {
-    checkout: of("checkout"),
-    exact: of("exact"),
-    search: of("search"),
-    account: of("account"),
-    refresh: of("refresh"),
-    suggestion: of("suggestion"),
   };
 }
 

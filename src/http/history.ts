@@ -4,18 +4,11 @@
  */
 import { z } from "zod";
 import type { Clock } from "../clock.js";
+import { type Lane, perLane } from "../quota/lane.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { historyShape } from "../wire/operators.js";
-import {
-  addUp,
-  type FiguresSource,
-  figuresOf,
-  type Lane,
-  perLane,
-  type Counts,
-  countsOf,
-} from "./figures.js";
+import { addUp, type Counts, countsOf, type FiguresSource, figuresOf } from "./figures.js";
 import { instant } from "./presenters.js";
 
 export interface History {

@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
 import { parseDomainName, parseSearchTerm } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
-import type { Lane } from "../quota/quota.js";
+import type { Lane } from "../quota/lane.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { Availability, VisitorAsk } from "../storefront/availability.js";

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
-import type { Lane } from "../quota/quota.js";
+import type { Lane } from "../quota/lane.js";
 import type { Availability, VisitorAsk } from "../storefront/availability.js";
 import { type SearchedName, searchWithRetries, type Unknown } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";

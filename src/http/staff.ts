@@ -7,7 +7,7 @@ import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
-import type { Lane } from "../quota/quota.js";
+import type { Lane } from "../quota/lane.js";
 import type { LivePolicy } from "../retail/live-policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import { RedisGoneError } from "../redis.js";

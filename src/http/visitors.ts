@@ -1,6 +1,6 @@
 /** The visitor routes: availability, search, prices and quotes (contract section 4). HEAD never makes an upstream call. */
 import { type Request, Router } from "express";
-import type { Lane } from "../quota/quota.js";
+import type { Lane } from "../quota/lane.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { inOneShop, type Shop } from "../storefront/shop.js";
 import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";

@@ -1,10 +1,6 @@
 /** The quota as its callers see it: a call runs inside the upstream budget, in time, or is refused with a true time to retry. */
 import type { ServiceError } from "../errors.js";
-
-export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
-
-/** What a call is for, most urgent first. */
-export type Lane = (typeof LANES)[number];
+import type { Lane } from "./lane.js";
 
 /** Who asks for a call, and how long the answer is worth waiting for. */
 export interface Ask {

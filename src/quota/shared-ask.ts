@@ -1,5 +1,6 @@
 /** One ask for everyone who waits for the same answer: always as urgent as the most urgent of those who currently wait. */
-import { type Ask, type Lane, LANES } from "./quota.js";
+import { type Lane, LANES } from "./lane.js";
+import type { Ask } from "./quota.js";
 
 /** Those who wait for the same answer. */
 interface Together {

@@ -3,7 +3,8 @@ import { describe, expect, test } from "@jest/globals";
 import { coverage, saved, shareOf, signed, typed, written } from "../../src/pages/operator/amounts.js";
 import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
 import { orderedLately } from "../../src/pages/operator/lately.js";
-import { figuresOf, LANES, countsOf } from "../../src/http/figures.js";
+import { countsOf, figuresOf } from "../../src/http/figures.js";
+import { LANES } from "../../src/quota/lane.js";
 import type { Overview } from "../../src/pages/operator/staff-api.js";
 
 const usd = (amount: string) => ({ amount, currency: "USD" });

@@ -1,6 +1,7 @@
 /** Who may wait and who is refused, one rule at a time. */
 import { describe, expect, test } from "@jest/globals";
-import type { Ask, Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
+import type { Ask } from "../../src/quota/quota.js";
 import { ask, memoryQuota, outcome, WINDOW_MS } from "./support/asks.js";
 import { ServiceError } from "../../src/errors.js";
 

@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { ServiceError } from "../../src/errors.js";
-import type { Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
 import { ask, memoryQuota, outcome, toldMs, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";

@@ -2,7 +2,7 @@
 import { setMaxListeners } from "node:events";
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import type { Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
 import { ask, memoryQuota, outcome, spend, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 

@@ -1,6 +1,6 @@
 /** The lines of the queue, one comparison at a time: who is first and last, what a newcomer would stand behind, and who counts as waiting. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import type { Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
 import type { Share } from "../../src/quota/scheduler/fair-share.js";
 import type { Kind } from "../../src/quota/scheduler/priority.js";
 import { GONE, kindOf, Queue, type Waiter } from "../../src/quota/scheduler/queue.js";

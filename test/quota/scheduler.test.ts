@@ -1,7 +1,7 @@
 /** Who is served, who waits, who is refused, and what they are told. */
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
-import type { Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
 import { settle } from "../support/fake-clock.js";
 import { ask, gate, memoryQuota, outcome, refusalOf, spend, WINDOW_MS } from "./support/asks.js";
 

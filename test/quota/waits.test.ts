@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from "@jest/globals";
 import type { Clock } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
-import type { Lane } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, toldMs, WINDOW_MS } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";

@@ -1,8 +1,9 @@
 /** The figures of the last day, for the charts of the staff page. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { type FiguresSource, perLane } from "../../src/http/figures.js";
+import type { FiguresSource } from "../../src/http/figures.js";
 import { createHistory } from "../../src/http/history.js";
+import { perLane } from "../../src/quota/lane.js";
 import { connectRedis, type RedisLink } from "../../src/redis.js";
 import { fixedSecret } from "../../src/secret.js";
 import { openApiDocument } from "../../src/http/openapi.js";

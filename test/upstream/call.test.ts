@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { memoryLedger } from "../../src/quota/ledger/memory.js";
-import type { Ask, Lane, Quota } from "../../src/quota/quota.js";
+import type { Lane } from "../../src/quota/lane.js";
+import type { Ask, Quota } from "../../src/quota/quota.js";
 import { fixedSecret } from "../../src/secret.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";

@@ -2,7 +2,8 @@
 import { byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
 import { type Chart, chart } from "./chart.js";
-import { figuresOf, LANES, countsOf } from "../../http/figures.js";
+import { countsOf, figuresOf } from "../../http/figures.js";
+import { LANES } from "../../quota/lane.js";
 import { overviewAlarms } from "./overview-alarms.js";
 import type { History, Overview } from "./staff-api.js";
 import { table } from "./table.js";

@@ -1,5 +1,6 @@
 /** Counts what each lane got, and the waits given to refused requests. */
-import { type Lane, type LaneFigures, type RefusalCause, type WaitFigures } from "../quota.js";
+import { type Lane, perLane } from "../lane.js";
+import type { LaneFigures, RefusalCause, WaitFigures } from "../quota.js";
 
 /** A refusal: its cause, the wait in ms, and whether a call is reserved (`kept`). */
 export interface Wait {
@@ -16,18 +17,6 @@ interface Totals {
   retriedServed: number;
   waitedMsTotal: number;
   longestWaitMs: number;
-}
-
-/** Something for each lane. */
-export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
-  return {
-    checkout: of("checkout"),
-    exact: of("exact"),
-    search: of("search"),
-    account: of("account"),
-    refresh: of("refresh"),
-    suggestion: of("suggestion"),
-  };
 }
 
 /** Waits are counted over the last ten to twenty windows. */

@@ -4,9 +4,9 @@
  */
 import type { Clock } from "../../clock.js";
 import type { SlotId } from "../ledger/ledger.js";
-import type { Lane, QuotaRequest } from "../quota.js";
+import { type Lane, perLane } from "../lane.js";
+import type { QuotaRequest } from "../quota.js";
 import { compareShares, type Share } from "./fair-share.js";
-import { perLane } from "./lane-stats.js";
 import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
 
 /** Why a call was not made: nobody waited for it any more. */

@@ -3,7 +3,8 @@
  * 5 s, a fifth never return. Beside them carts, bots that never return, and the users of one address, as the settings say.
  */
 import { ServiceError } from "../../../src/errors.js";
-import type { Lane, Quota, WaitFigures } from "../../../src/quota/quota.js";
+import type { Lane } from "../../../src/quota/lane.js";
+import type { Quota, WaitFigures } from "../../../src/quota/quota.js";
 import type { FakeClock } from "../../support/fake-clock.js";
 import { ask, memoryQuota, toldMs, WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
