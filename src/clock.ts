@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall-clock time in ms since the epoch, for timestamps that people read. */
   now(): number;
-  /** Monotonic time in ms from an arbitrary start, for durations, freshness and the quota. */
+  /** Monotonic time in ms, for durations, freshness and the quota. All processes of this machine share it, until the machine restarts. */
   monotonic(): number;
   /** Calls `run` once after `delayMs`; returns a function that cancels it. A pending timer never keeps the process alive. */
   after(delayMs: number, run: () => void): () => void;
@@ -11,9 +11,19 @@ export interface Clock {
 /** Node's timers fire immediately for longer delays. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** From the start of the machine to that of this process; both clocks are read within a millisecond. */
+function machineAheadMs(): number {
+  for (;;) {
+    const before = process.hrtime.bigint();
+    const ownMs = performance.now();
+    if (process.hrtime.bigint() - before < 1_000_000n) return Number(before / 1000n) / 1000 - ownMs;
+  }
+}
+const MACHINE_AHEAD_MS = machineAheadMs();
+
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: () => performance.now() + MACHINE_AHEAD_MS,
   after(delayMs, run) {
     const timer = setTimeout(run, Math.min(Math.max(delayMs, 0), MAX_TIMER_MS));
     timer.unref();

@@ -23,8 +23,9 @@ export interface QuotasSettings {
   readonly longestCallMs: number;
   /** Where this process runs, as no other can before it has ended. */
   readonly place?: string;
-  /** Where the ledgers live: in memory for an upstream that starts together with us. */
-  readonly home: { readonly redis: RedisLink } | { readonly directory: string } | "memory";
+  /** Where the ledgers live: in memory for an upstream that starts together with us. With Redis, a process leaves word in the folder. */
+  readonly home:
+    { readonly redis: RedisLink; readonly directory?: string } | { readonly directory: string } | "memory";
   readonly clock: Clock;
   readonly onFault: (what: string, error: unknown) => void;
 }
@@ -52,7 +53,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
 
   async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {
     if (home === "memory") return memoryLedger({ ...own, clock });
-    if ("redis" in home) return openRedisLedger({ ...settings, redis: home.redis, fingerprint, coldStart });
+    if ("redis" in home) return openRedisLedger({ ...settings, ...home, fingerprint, coldStart });
     return openFileLedger({ ...own, directory: home.directory, fingerprint, coldStart, clock, onFault });
   }
 

@@ -9,6 +9,7 @@ import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog } from "../support/service.js";
 import { largestWindow } from "./support/rolling.js";
+import { unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 2000;
@@ -74,6 +75,7 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
           replicasMax: 2,
           longestCallMs: 100,
           clock: systemClock,
+          onFault: unexpected,
           ...more,
         });
         busy.push(takeAll(ledger, AbortSignal.any([over.signal, death.signal])));

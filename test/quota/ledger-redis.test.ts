@@ -157,9 +157,36 @@ describeWithRedis("the shared ledger", () => {
       expect((await drain(ledger)).length).toBeGreaterThanOrEqual(BUDGET - 3);
     });
 
-    test("what it may have used on its own counts as used, when it was silent for long enough to do so", async ({
+    test("what it wrote down is all it used, with Redis and without, and it can't use any more", async ({
       replica,
     }) => {
+      const killed = await replica({ replicasMax: 1, place: "here", onFault: () => {} });
+      await opened();
+      await takeSoon(killed.ledger);
+      killed.kill();
+      await pass(ALONE_AFTER_MS + 100);
+      for (let count = 0; count < 3; count += 1) await takeSoon(killed.ledger);
+      const { ledger } = await replica({ replicasMax: 1, place: "here" });
+      await takeSoon(ledger);
+      const left = 1 + (await drain(ledger)).length;
+      expect(left).toBeLessThanOrEqual(BUDGET - 3);
+      expect(left).toBeGreaterThanOrEqual(BUDGET - 5);
+      expect(await drain(killed.ledger)).toHaveLength(0);
+    });
+
+    test("nobody knows what it used if it left no word", async ({ replica }) => {
+      const place = { replicasMax: 1, place: "here", directory: "/dev/null/nowhere", onFault: () => {} };
+      const killed = await replica(place);
+      await opened();
+      await takeSoon(killed.ledger);
+      killed.kill();
+      await pass(3 * ALONE_AFTER_MS);
+      const { ledger } = await replica(place);
+      await pass(ALONE_AFTER_MS);
+      expect(await drain(ledger)).toHaveLength(0);
+    });
+
+    test("all that it used on its own counts as used", async ({ replica }) => {
       const cutOff = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(cutOff.ledger);

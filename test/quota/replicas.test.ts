@@ -1,4 +1,7 @@
 /** Four replicas under far more asks than there is budget, while they and their Redis are killed, hung, emptied and started again. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
@@ -11,6 +14,7 @@ import { recordingLog, until } from "../support/service.js";
 import { sideBySide, type World } from "../support/stories.js";
 import { ask } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
+import { unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 16;
 const WINDOW_MS = 1000;
@@ -37,6 +41,7 @@ interface Fleet extends World {
 
 async function open(): Promise<Fleet> {
   const server = await startRedis();
+  const directory = await mkdtemp(join(tmpdir(), "replicas-"));
   const arrivals: number[] = [];
   const living: Replica[] = [];
 
@@ -71,7 +76,9 @@ async function open(): Promise<Fleet> {
       replicasMax: REPLICAS,
       longestCallMs: LONGEST_CALL_MS,
       place,
+      directory,
       clock: systemClock,
+      onFault: unexpected,
     });
     const quota = createQuota({ ledger, clock: systemClock, onFault: () => {} });
     for (let n = 0; n < 10; n += 1) void askAgain(quota, `client ${n}`);
@@ -99,6 +106,7 @@ async function open(): Promise<Fleet> {
     async close() {
       for (const replica of living) replica.stop();
       await server.close();
+      await rm(directory, { recursive: true });
     },
   };
 }

@@ -49,7 +49,7 @@ describeWithRedis("processes that share a Redis", () => {
       PORT: String(port),
       REPLICAS_MAX: "2",
       // Nothing may be needed of it.
-      STATE_DIR: "/nonexistent/state",
+      STATE_DIR: "/dev/null/state",
       CLIENT_RATE_PER_MINUTE: "1000000",
       CLIENT_COLD_PER_MINUTE: "1000000",
     });

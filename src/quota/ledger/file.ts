@@ -36,11 +36,6 @@ export interface FileLedgerSettings extends BudgetSettings {
   readonly claim?: (path: string) => Promise<() => Promise<void>>;
 }
 
-/** The same for every process of this machine until it starts again; where it is not, every record counts as spent, which is safe. */
-function machineUptimeMs(): number {
-  return Number(process.hrtime.bigint() / 1000n) / 1000;
-}
-
 function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "latin1");
@@ -139,7 +134,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
   const { directory, fingerprint, limit, headroom, windowMs, clock, onFault } = settings;
   if (!/^[\w-]{1,64}$/.test(fingerprint))
     throw new Error("a ledger's fingerprint is 1 to 64 of [A-Za-z0-9_-]");
-  const uptimeMs = settings.uptimeMs ?? machineUptimeMs;
+  const uptimeMs = settings.uptimeMs ?? (() => clock.monotonic());
   const moment = (): Moment => ({
     monotonicMs: clock.monotonic(),
     wallMs: clock.now(),

@@ -68,15 +68,18 @@ export class OwnSlots {
     return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
   }
 
-  /** Takes the slot that has rested longest, without Redis; null if none has rested. */
-  takeAlone(grant: string, now: number, contactAt: number): number | null {
+  /** Takes the slot that has rested longest, without Redis; null if none has rested, or if this can't be written down. */
+  takeAlone(grant: string, now: number, contactAt: number, writeDown: () => boolean): number | null {
     for (const slot of this.restOfShare(contactAt))
       if (this.#hasRested(slot, now)) this.#slots.set(slot.id, slot);
     const [slot] = this.all().sort(byRest);
     if (slot === undefined || !this.#hasRested(slot, now)) return null;
     this.#slots.set(slot.id, { id: slot.id, at: Infinity });
     this.report(slot.id, { grant, at: Infinity });
-    return slot.id;
+    if (writeDown()) return slot.id;
+    this.#slots.set(slot.id, slot);
+    this.#reports.delete(slot.id);
+    return null;
   }
 
   /** Its last call can have arrived at that time at the latest. */
@@ -110,14 +113,13 @@ export class OwnSlots {
     for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
   }
 
-  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
+  /** When its own slots were last used, for a table that has lost its last writes. */
   ofLostTable(now: number, mayHaveLent: boolean): number[] {
-    const [first, ...rest] = this.all()
-      .map(({ at }) => at)
-      .sort((a, b) => a - b);
-    if (first === undefined) return [];
-    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
-    return [isLent ? Infinity : first, ...rest];
+    return lastUses(
+      this.all().map(({ at }) => at),
+      mayHaveLent,
+      now - this.#times.occupiedMs,
+    );
   }
 
   #hasRested({ at }: Slot, now: number): boolean {
@@ -128,4 +130,11 @@ export class OwnSlots {
   #finishedAt(contactAt: number): number {
     return contactAt + this.#times.localAfterMs + this.#times.longestMs + CLOCKS_MS;
   }
+}
+
+/** Of these slots, one that had rested since then may be in use by whoever borrowed it: Infinity. */
+export function lastUses(ats: readonly number[], mayHaveLent: boolean, since: number): number[] {
+  const [first, ...rest] = ats.toSorted((a, b) => a - b);
+  if (first === undefined) return [];
+  return [mayHaveLent && first <= since ? Infinity : first, ...rest];
 }

@@ -96,6 +96,8 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   /** For a table that has lost its last writes: when each of its own slots was last used. */
   readonly own: readonly number[];
   readonly others: readonly Member[];
+  /** Silent members in whose place this replica has started, and of which it knows nothing. */
+  readonly replaced: readonly string[];
 }
 
 const memberSchema = z.strictObject({ name: z.string(), place: z.string(), silentMs: z.number() });

@@ -11,7 +11,7 @@ import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
 import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
 import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
-import { OwnSlots, type Slot } from "./own-slots.js";
+import { lastUses, OwnSlots, type Slot } from "./own-slots.js";
 import {
   type Action,
   COMMAND_VALID_MS,
@@ -24,6 +24,7 @@ import {
   timesOf,
 } from "./protocol.js";
 import { LEDGER_SCRIPT } from "./script.js";
+import { type Known, leaveWord, noWord, type Word } from "./word.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;
@@ -36,7 +37,10 @@ export interface RedisLedgerSettings extends BudgetSettings {
   readonly longestCallMs: number;
   /** Where this process runs: no other can run there before it has ended. Default: nobody can tell. */
   readonly place?: string;
+  /** Where it leaves word for the next process in its place. Default: nowhere. */
+  readonly directory?: string;
   readonly clock: Clock;
+  readonly onFault: (what: string, error: unknown) => void;
 }
 
 /** The delay before a take is retried that was lost with its connection. */
@@ -63,6 +67,7 @@ class RedisLedger implements Ledger {
   readonly #share: number;
   readonly #borrows: boolean;
   readonly #own: OwnSlots;
+  readonly #word: Word;
   readonly #calls = new Map<SlotId, Call>();
   /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
   readonly #asked = new Set<string>();
@@ -84,6 +89,8 @@ class RedisLedger implements Ledger {
   readonly #openedAt: number;
   /** The other replicas at the last contact. */
   #members: readonly Member[] = [];
+  /** Former processes in this place, and what each knew last if it has left word. */
+  readonly #predecessors = new Map<string, Known | null>();
   /** How far the table's time was ahead of our clock at the last contact. */
   #tableAheadMs: number | null = null;
   /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
@@ -111,6 +118,14 @@ class RedisLedger implements Ledger {
     this.#share = Math.floor(this.budget / replicasMax);
     this.#borrows = this.#share <= MOST_TO_BORROW;
     this.#own = new OwnSlots(this.#share, this.#times);
+    const { place, directory, onFault } = settings;
+    const onNoWord = (error: unknown): void => {
+      onFault("the word for the next process in this place could not be written", error);
+    };
+    this.#word =
+      place === undefined || directory === undefined
+        ? noWord
+        : leaveWord({ directory, me: this.#me, clock, onFault: onNoWord });
     this.#contactAt = clock.monotonic();
     this.#openedAt = this.#contactAt;
   }
@@ -171,6 +186,7 @@ class RedisLedger implements Ledger {
       if (reply !== null) return;
     }
     this.#own.report(call.slot, { grant: call.grant, at });
+    this.#leaveWord();
   }
 
   async pause(forMs: number): Promise<void> {
@@ -210,7 +226,7 @@ class RedisLedger implements Ledger {
     if (this.#closed) return;
     this.#closed = true;
     this.#cancelBeat();
-    await this.#request({ op: "leave" });
+    if ((await this.#request({ op: "leave" })) !== null) this.#word.end();
   }
 
   #beat(): void {
@@ -223,7 +239,55 @@ class RedisLedger implements Ledger {
 
   async #sync(): Promise<void> {
     if (this.#closed || !this.#settings.redis.reachable()) return;
+    // Two processes can't run in one place, so whoever was silent there for a while has ended.
+    for (const member of this.#membersAt(this.#settings.clock.monotonic()))
+      if (member.place === this.#settings.place && member.silentMs > this.#times.evictMs)
+        await this.#replace(member);
     await this.#request({ op: "sync" });
+  }
+
+  /** Says for a former process in this place what it would have said on leaving, if it has left word. */
+  async #replace({ name, silentMs }: Member): Promise<void> {
+    const known = this.#predecessors.get(name) ?? this.#word.take(name, silentMs);
+    this.#predecessors.set(name, known);
+    if (known === null) return;
+    const sentAt = this.#settings.clock.monotonic();
+    const { epoch, generation, revision, reports, extra } = known;
+    const own = lastUses(known.own, this.#borrows, sentAt - this.#times.occupiedMs);
+    await this.#exchange({
+      ...this.#nothing(sentAt),
+      op: "leave",
+      me: name,
+      sent: Number.MAX_SAFE_INTEGER,
+      epoch,
+      generation,
+      revision,
+      seated: true,
+      reports: reports.map(({ id, grant, at }) => ({
+        id,
+        grant,
+        inFlight: false,
+        agoMs: this.#agoMs(at, sentAt),
+      })),
+      extra: extra.map((at) => this.#agoMs(at, sentAt)),
+      own: own.map((at) => this.#agoMs(at, sentAt)),
+    }).catch(() => null);
+  }
+
+  /** Writes down what this replica knows; whether it will be read if this process is killed. */
+  #leaveWord(): boolean {
+    if (this.#closed) return false;
+    const now = this.#settings.clock.monotonic();
+    const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
+    const own = this.#own.all();
+    return this.#word.write({
+      epoch: this.#epoch,
+      generation: this.#generation,
+      revision: this.#revision,
+      own: own.map(({ at }) => lastOf(at)),
+      reports: this.#own.reports().map(([id, { grant, at }]) => ({ id, grant, at: lastOf(at) })),
+      extra: own.filter(({ id }) => id < 0).map(({ at }) => lastOf(at)),
+    });
   }
 
   /** Whether the last contact is so old that this replica uses its own slots without Redis, and no others. */
@@ -236,7 +300,7 @@ class RedisLedger implements Ledger {
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
     if (this.#mayHaveLent()) this.#own.assumeLent(this.#contactAt);
-    const slot = this.#own.takeAlone(grant, now, this.#contactAt);
+    const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#leaveWord());
     if (slot === null) return { retryInMs: this.#retryInMs() };
     this.#calls.set(call, { grant, slot, takenAt: now });
     return { slot: call };
@@ -281,26 +345,59 @@ class RedisLedger implements Ledger {
   }
 
   async #send(what: Action): Promise<Table | null> {
-    const { redis, clock, headroom, coldStart, replicasMax } = this.#settings;
-    const sentAt = clock.monotonic();
-    const agoOf = (at: number): number =>
-      at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
+    const sentAt = this.#settings.clock.monotonic();
     const reports = this.#own.reports();
     const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
     if (lends) this.#agreedAt = sentAt;
-    const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
-    const request: Request = {
-      ...this.#times,
+    const reply = await this.#exchange({
+      ...this.#nothing(sentAt),
       ...what,
-      me: this.#me,
       sent: (this.#sent += 1),
-      place: this.#settings.place ?? this.#me,
-      nonce: randomUUID(),
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,
+      seated: this.#epoch !== "" && this.#own.hasShare,
+      waiting: sentAt - this.#waitedAt < this.windowMs / 4,
+      urgent: this.#borrows ? this.#urgent : 0,
+      lends,
+      mayHaveLent,
+      pauseMs,
+      live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
+      reports: reports.map(([id, { grant, at }]) => ({
+        id,
+        grant,
+        inFlight: at === Infinity,
+        agoMs: this.#agoMs(at, sentAt),
+      })),
+      extra: this.#own
+        .all()
+        .filter(({ id }) => id < 0)
+        .map(({ at }) => this.#agoMs(at, sentAt)),
+      own: this.#own.ofLostTable(sentAt, mayHaveLent).map((at) => this.#agoMs(at, sentAt)),
+    });
+    if (reply === null) return null;
+    this.#own.reported(reports);
+    if (pauseMs > 0) this.#pausePublished = true;
+    this.#learn(reply, sentAt);
+    return reply;
+  }
+
+  /** A request of this replica that says only who it is and whom it knows. */
+  #nothing(sentAt: number): Request {
+    const { headroom, coldStart, replicasMax } = this.#settings;
+    const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
+    return {
+      ...this.#times,
+      op: "sync",
+      me: this.#me,
+      sent: 0,
+      place: this.#settings.place ?? this.#me,
+      nonce: randomUUID(),
+      epoch: "",
+      generation: 0,
+      revision: 0,
       at: Math.floor(sentAt),
       ...this.#aheadAt(sentAt),
       openForMs: Math.ceil(sentAt - this.#openedAt),
@@ -312,41 +409,40 @@ class RedisLedger implements Ledger {
       assumeFree: coldStart === "assume-free",
       replicasMax,
       share: this.#share,
-      seated: this.#epoch !== "" && this.#own.hasShare,
-      waiting: sentAt - this.#waitedAt < this.windowMs / 4,
-      urgent: this.#borrows ? this.#urgent : 0,
+      seated: false,
+      waiting: false,
+      urgent: 0,
       borrows: this.#borrows,
-      lends,
-      mayHaveLent,
-      pauseMs,
-      live: [...[...this.#calls.values()].map(({ grant }) => grant), ...this.#asked],
-      reports: reports.map(([id, { grant, at }]) => ({
-        id,
-        grant,
-        inFlight: at === Infinity,
-        agoMs: agoOf(at),
-      })),
-      extra: this.#own
-        .all()
-        .filter(({ id }) => id < 0)
-        .map(({ at }) => agoOf(at)),
-      own: this.#own.ofLostTable(sentAt, mayHaveLent).map(agoOf),
-      others: this.#members.map(({ silentMs, ...one }) => ({
-        ...one,
-        silentMs: Math.floor(silentMs + sentAt - this.#contactAt),
-      })),
+      lends: false,
+      mayHaveLent: false,
+      pauseMs: 0,
+      live: [],
+      reports: [],
+      extra: [],
+      own: [],
+      others: this.#membersAt(sentAt),
+      replaced: [...this.#predecessors].filter(([, known]) => known === null).map(([name]) => name),
     };
+  }
+
+  #membersAt(now: number): Member[] {
+    const sinceMs = Math.floor(now - this.#contactAt);
+    return this.#members.map((one) => ({ ...one, silentMs: one.silentMs + sinceMs }));
+  }
+
+  #agoMs(at: number, sentAt: number): number {
+    return at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
+  }
+
+  /** Null if Redis didn't carry it out; rejects if it did not answer in time. */
+  async #exchange(request: Request): Promise<Table | null> {
+    const { redis, clock } = this.#settings;
     const reply = parseReply(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
     this.#redisAheadMs = reply.now - clock.monotonic();
     this.#clockRead = "isMismatch" in reply;
-    if ("isMismatch" in reply) {
-      if (reply.isMismatch) this.#own.assign([], false);
-      return null;
-    }
-    this.#own.reported(reports);
-    if (pauseMs > 0) this.#pausePublished = true;
-    this.#learn(reply, sentAt);
-    return reply;
+    if (!("isMismatch" in reply)) return reply;
+    if (reply.isMismatch) this.#own.assign([], false);
+    return null;
   }
 
   /** How far the table's time can be ahead of our clock by now, though the clocks drift apart. */
@@ -374,6 +470,7 @@ class RedisLedger implements Ledger {
     this.#tableAheadMs = reply.aheadMs;
     this.#used = reply.used;
     this.#largest = reply.largest;
+    this.#leaveWord();
   }
 }
 

@@ -71,6 +71,8 @@ if s then
   if s.budget ~= q.budget or s.windowMs ~= q.windowMs or isLost or isOlder then lost = s; s = nil end
 end
 local listed = s and s.members[q.me]
+-- It has left already: what it says once more would be taken for the slots of others.
+if q.op == 'leave' and not listed and not lost then return nothing(false) end
 local isExpected = listed and listed.isExpected
 local self = listed
 if not listed or isExpected then
@@ -108,7 +110,7 @@ if not s then
   local freeSlots = 0
   if not raw and q.epoch == '' then freeSlots = q.assumeFree and q.budget or q.headroom end
   s = { epoch = q.nonce, generation = math.max(clock, q.generation + 1), revision = 0, skew = now - clock, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
-        wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
+        settledFrom = now + q.evictMs, wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
   for id = 1, q.budget do
     -- Not usable before a replica that knows better has had time to report it.
     if id <= freeSlots then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', holder = '', unclaimed = true, assumed = false }
@@ -269,16 +271,17 @@ local function retire(name, aliveUntil)
 end
 -- Silence alone proves nothing, because a replica that is cut off continues alone. It is dead when another one started in its place after
 -- its last request, or when it has been silent for very long.
-local names = {}
-for name in pairs(s.members) do names[#names + 1] = name end
-for _, name in ipairs(names) do
-  local member = s.members[name]
-  local silentMs = now - member.seen
-  if name ~= q.me and now > (s.trustedFrom or 0) then
-    local began = now - q.openForMs
-    if member.place == q.place and began > member.seen and silentMs > q.evictMs then retire(name, began)
-    elseif silentMs > q.deadMs then retire(name, now) end
+if now > (s.trustedFrom or 0) then
+  local began = now - q.openForMs
+  for _, name in ipairs(q.replaced) do
+    local member = s.members[name]
+    if member and began > member.seen and now - member.seen > q.evictMs then retire(name, began) end
   end
+  local dead = {}
+  for name, member in pairs(s.members) do
+    if name ~= q.me and now - member.seen > q.deadMs then dead[#dead + 1] = name end
+  end
+  for _, name in ipairs(dead) do retire(name, now) end
 end
 -- At most replicasMax members have a seat, and with it a share of their own; the others use what the pool has left, through Redis only.
 local seats, withheld = 0, 0
@@ -292,7 +295,9 @@ end
 -- Usually all have been heard within a beat, so forecasts don't change before that has taken too long.
 local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
 if s.unheard then withheld = s.budget end
-if not self.seat and seats < q.replicasMax and (isKnown or q.seated) then self.seat = true end
+-- In a new table, those who had a share in the former one come first.
+local isTurn = q.seated or isKnown and now >= (s.settledFrom or 0)
+if not self.seat and seats < q.replicasMax and isTurn then self.seat = true end
 `;
 
 /** Gives this replica its share, or takes it back: all when it leaves, all but one while others wait and nobody does here. */

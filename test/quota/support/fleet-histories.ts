@@ -101,18 +101,22 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     );
   };
 
-  function kill(index: number): void {
+  /** Another one starts in its place; it may have gone on without Redis before. */
+  function kill(index: number, cutOffForMs: number): void {
     const replica = replicas[index];
     if (replica === undefined || ails[index] !== "") return;
-    note(`kill ${index}`);
+    note(`kill ${index}, cut off for ${Math.round(cutOffForMs)} ms`);
     ails[index] = "kill";
-    replica.kill();
-    after(upTo(oneOf([100, 5000, 30_000])), () => {
-      note(`start ${index}`);
-      void fleet.start(`place ${index}`).then((started) => {
-        replicas[index] = started;
-        quotas[index] = started.quota;
-        ails[index] = "";
+    if (cutOffForMs > 0) replica.cutOff(late);
+    after(cutOffForMs, () => {
+      replica.kill();
+      after(upTo(oneOf([100, 5000, 30_000])), () => {
+        note(`start ${index}`);
+        void fleet.start(`place ${index}`).then((started) => {
+          replicas[index] = started;
+          quotas[index] = started.quota;
+          ails[index] = "";
+        });
       });
     });
   }
@@ -139,7 +143,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
       stop(Math.floor(upTo(count)));
     },
     () => {
-      kill(Math.floor(upTo(count)));
+      kill(Math.floor(upTo(count)), upTo(oneOf([0, 0, 1000, 10_000])));
     },
     failover,
     () => {

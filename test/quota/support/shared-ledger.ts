@@ -1,4 +1,7 @@
-/** A real Redis, and replicas whose ledgers share it. */
+/** A real Redis, and replicas on one machine whose ledgers share it. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemClock } from "../../../src/clock.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
@@ -21,10 +24,16 @@ export interface SharedLedger extends World {
   untilBack(): Promise<void>;
 }
 
+/** A story that expects faults replaces it. */
+export function unexpected(what: string, error: unknown): never {
+  throw new Error(what, { cause: error });
+}
+
 export async function openSharedLedger(
   settings: Pick<RedisLedgerSettings, "limit" | "headroom" | "windowMs" | "replicasMax" | "longestCallMs">,
 ): Promise<SharedLedger> {
   const server = await startRedis();
+  const directory = await mkdtemp(join(tmpdir(), "shared-ledger-"));
   const links: RedisLink[] = [];
   return {
     server,
@@ -35,7 +44,9 @@ export async function openSharedLedger(
         redis,
         fingerprint: "abc",
         coldStart: "assume-free",
+        directory,
         clock: systemClock,
+        onFault: unexpected,
         ...settings,
         ...more,
       });
@@ -45,6 +56,7 @@ export async function openSharedLedger(
     async close() {
       for (const link of links) link.close();
       await server.close();
+      await rm(directory, { recursive: true });
     },
   };
 }

@@ -2,6 +2,9 @@
  * Replicas of the quota over one real Redis, on the test's clock: Redis is told that clock's time too. What can happen to replicas and to
  * their connections can happen here at any moment.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Clock } from "../../../src/clock.js";
 import { systemClock } from "../../../src/clock.js";
 import { createQuotas } from "../../../src/quota/quotas.js";
@@ -106,6 +109,7 @@ class Process implements Clock {
 
 export async function openTimedFleet(settings: TimedFleetSettings): Promise<TimedFleet> {
   const { redisUrl, budget, latencyMs, commandTimeoutMs = COMMAND_TIMEOUT_MS } = settings;
+  const directory = mkdtempSync(join(tmpdir(), "timed-fleet-"));
   const underWay = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
   const clock = new FakeClock(undefined, async () => {
@@ -136,6 +140,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
   async function start(place: string): Promise<TimedReplica> {
     const process = new Process(clock);
     let isConnected = true;
+    let isDead = false;
     let connections = 0;
     let arrives = (): number | null => null;
     let sentAt = 0;
@@ -190,7 +195,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       replicasMax: settings.replicas,
       longestCallMs: 2000,
       place,
-      home: { redis: link },
+      home: { redis: link, directory },
       clock: process,
       onFault: (what, error) => {
         throw new Error(what, { cause: error });
@@ -200,7 +205,8 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     return {
       quota: await opened.of("abc"),
       cutOff(which) {
-        isConnected = false;
+        // A dead one doesn't go on without Redis.
+        isConnected = isDead;
         connections += 1;
         arrives = which;
       },
@@ -216,6 +222,8 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       },
       kill() {
         process.become("dead");
+        isDead = true;
+        isConnected = true;
         connections += 1;
       },
     };
@@ -236,6 +244,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     close() {
       real.close();
       connection.close();
+      rmSync(directory, { recursive: true });
     },
   };
 }

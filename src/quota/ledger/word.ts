@@ -1,0 +1,121 @@
+/**
+ * What a replica leaves on its disk for the process that will start in its place: what it would say to Redis on leaving.
+ *
+ * The word is one file, which the replica rewrites and its successor removes. Whoever makes a call without Redis has written it down before,
+ * and found the file still there afterwards; the successor reads the file only once it has removed it. So it reads of every such call, or the
+ * call isn't made.
+ */
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../../clock.js";
+
+const knownSchema = z.strictObject({
+  /** The table as the replica knew it. */
+  epoch: z.string(),
+  generation: z.number(),
+  revision: z.number(),
+  /** When each of its own slots was last used, monotonic. */
+  own: z.array(z.number()),
+  /** Of these, the uses that Redis doesn't know: of a slot that it has assigned, and of the rest of the share. */
+  reports: z.array(z.strictObject({ id: z.number(), grant: z.string(), at: z.number() })),
+  extra: z.array(z.number()),
+});
+/** What a replica knew last. */
+export type Known = Readonly<z.infer<typeof knownSchema>>;
+const wordSchema = knownSchema.extend({ monotonicMs: z.number(), wallMs: z.number() });
+
+export interface Word {
+  /** Whether the successor will read this, and so a call may be made without Redis. */
+  write(known: Known): boolean;
+  /**
+   * The word of the replica of that name, which has been silent for `silentMs` and can make no more calls without Redis; null if it has left
+   * none, or none that can be believed.
+   */
+  take(name: string, silentMs: number): Known | null;
+  /** This replica has told Redis that it is leaving. */
+  end(): void;
+}
+
+/** Without a disk nobody can tell what a replica did. */
+export const noWord: Word = { write: () => true, take: () => null, end: () => {} };
+
+export interface WordSettings {
+  readonly directory: string;
+  /** The replica's own name. */
+  readonly me: string;
+  readonly clock: Clock;
+  /** Called once, with what the operating system said. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** A wall clock that was set by more than this, or a machine that was restarted, shows. */
+const CLOCKS_AGREE_MS = 1000;
+/** A word is rewritten twice a second at least, so one that is older than the last contact by more than this isn't the last one. */
+const STALE_AFTER_MS = 2000;
+
+/** Begins the word of a replica; where the folder can't be written there is none. */
+export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word {
+  const pathOf = (name: string): string => join(directory, `quota-${name}.word`);
+
+  function take(name: string, silentMs: number): Known | null {
+    let file: number | null = null;
+    try {
+      file = openSync(pathOf(name), "r");
+      unlinkSync(pathOf(name));
+      return parseWord(readFileSync(file, "utf8"), clock, silentMs);
+    } catch {
+      return null;
+    } finally {
+      if (file !== null) closeSync(file);
+    }
+  }
+
+  const mine = pathOf(me);
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    onFault(error);
+    return { ...noWord, take };
+  }
+  let hasFailed = false;
+  let length = 0;
+
+  return {
+    write(known) {
+      const text = JSON.stringify({ ...known, monotonicMs: clock.monotonic(), wallMs: clock.now() });
+      try {
+        // In one piece, over all that was there; never a new file, because the successor may have removed it.
+        writeFileSync(mine, text.padEnd(length), { flag: "r+" });
+        length = text.length;
+        return existsSync(mine);
+      } catch (error) {
+        if (!hasFailed) onFault(error);
+        hasFailed = true;
+        return false;
+      }
+    },
+    take,
+    end() {
+      rmSync(mine, { force: true });
+    },
+  };
+}
+
+/** Rejects what isn't a whole word; null if it isn't the last one, or if the machine was restarted since, which makes its times meaningless. */
+function parseWord(text: string, clock: Clock, silentMs: number): Known | null {
+  const { monotonicMs, wallMs, ...known } = wordSchema.parse(JSON.parse(text));
+  const agoMs = clock.monotonic() - monotonicMs;
+  const isOfThisTime = agoMs >= 0 && Math.abs(clock.now() - wallMs - agoMs) <= CLOCKS_AGREE_MS;
+  return isOfThisTime && agoMs <= silentMs + STALE_AFTER_MS ? known : null;
+}

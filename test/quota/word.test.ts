@@ -1,0 +1,107 @@
+/** What a replica leaves on its disk, so that its successor can say for it what it would have said on leaving. */
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { type Known, leaveWord, type Word, type WordSettings } from "../../src/quota/ledger/word.js";
+import { FakeClock } from "../support/fake-clock.js";
+
+const KNOWN: Known = {
+  epoch: "e",
+  generation: 7,
+  revision: 12,
+  own: [3, 4.5, 9],
+  reports: [{ id: 2, grant: "a:1", at: 4.5 }],
+  extra: [9],
+};
+
+let clock: FakeClock;
+let directory: string;
+let faults: unknown[];
+beforeEach(async () => {
+  clock = new FakeClock();
+  directory = await mkdtemp(join(tmpdir(), "word-"));
+  faults = [];
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const word = (me: string, more: Partial<WordSettings> = {}): Word =>
+  leaveWord({ directory, me, clock, onFault: (error) => faults.push(error), ...more });
+
+function written(me: string): Word {
+  const one = word(me);
+  expect(one.write(KNOWN)).toBe(true);
+  return one;
+}
+
+describe("the word of a replica that ended", () => {
+  test("is what it wrote last, however long or short, and is told once", () => {
+    const a = written("a");
+    a.write({ ...KNOWN, own: Array.from({ length: 50 }, (_, index) => index) });
+    a.write(KNOWN);
+    const b = word("b");
+    expect([b.take("a", 0), b.take("a", 0)]).toEqual([KNOWN, null]);
+  });
+
+  test("is none if it never reached Redis, or if nobody knows it", () => {
+    word("a");
+    expect([word("b").take("a", 0), word("c").take("d", 0)]).toEqual([null, null]);
+  });
+
+  test("isn't believed if it is only part of one", async () => {
+    written("a");
+    const [file = ""] = await readdir(directory);
+    const text = await readFile(join(directory, file), "utf8");
+    await writeFile(join(directory, file), text.slice(0, -5));
+    expect(word("b").take("a", 0)).toBeNull();
+  });
+
+  test("isn't believed if it reached Redis later than it last wrote", async () => {
+    for (const name of ["a", "b"]) written(name);
+    await clock.advance(60_000);
+    expect(word("c").take("a", 55_000)).toBeNull();
+    expect(word("d").take("b", 59_500)).toEqual(KNOWN);
+  });
+
+  test("isn't believed if the wall clock was set or the machine restarted since", async () => {
+    for (const name of ["a", "b"]) written(name);
+    clock.stepWall(-5000);
+    expect(word("c").take("a", 0)).toBeNull();
+    await clock.advance(60_000);
+    written("d");
+    expect(word("e", { clock: new FakeClock(clock.now()) }).take("d", 60_000)).toBeNull();
+  });
+});
+
+test("a replica whose word was taken can't write any more, so makes no calls without Redis, and says so once", () => {
+  const a = written("a");
+  expect(word("b").take("a", 0)).toEqual(KNOWN);
+  expect([a.write(KNOWN), a.write(KNOWN)]).toEqual([false, false]);
+  expect(word("c").take("a", 0)).toBeNull();
+  expect(faults).toHaveLength(1);
+});
+
+test("nothing is left behind by a replica that left, nor of one whose word was taken", async () => {
+  const [a, b] = [written("a"), written("b")];
+  expect(b.take("a", 0)).toEqual(KNOWN);
+  b.end();
+  a.end();
+  expect(await readdir(directory)).toEqual([]);
+});
+
+describe("where nothing can be written", () => {
+  test("a replica goes on without Redis as it likes, and nobody can tell; it says so once", () => {
+    const a = word("a", { directory: "/dev/null/var" });
+    expect(a.write(KNOWN)).toBe(true);
+    a.end();
+    expect(faults).toHaveLength(1);
+    expect(word("b", { directory: "/dev/null/var" }).take("a", 0)).toBeNull();
+  });
+
+  test("a folder that has gone takes the right to go on alone with it", async () => {
+    const a = written("a");
+    await rm(directory, { recursive: true });
+    expect(a.write(KNOWN)).toBe(false);
+    expect(faults).toHaveLength(1);
+  });
+});
