@@ -9,6 +9,7 @@ import { openSharedLedger, type SharedLedger } from "./support/shared-ledger.js"
 const BUDGET = 12;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
+const TABLE = "af-storefront:quota:abc";
 
 const open = (): Promise<SharedLedger> =>
   openSharedLedger({
@@ -172,6 +173,32 @@ describeWithRedis("the shared ledger", () => {
       expect(left).toBeLessThanOrEqual(BUDGET - 3);
       expect(left).toBeGreaterThanOrEqual(BUDGET - 5);
       expect(await drain(killed.ledger)).toHaveLength(0);
+    });
+
+    test("its word is told once, and not again to an old table that comes back", async ({
+      server,
+      replica,
+    }) => {
+      const [killed, other] = [await replica({ place: "here" }), await replica()];
+      await opened();
+      await takeSoon(killed.ledger);
+      killed.kill();
+      await server.command("COPY", TABLE, "old");
+      await pass(3 * ALONE_AFTER_MS);
+      const { ledger } = await replica({ place: "here" });
+      await takeSoon(ledger);
+      let taken = 1;
+      await until(async () => {
+        taken += (await drain(ledger)).length + (await drain(other.ledger)).length;
+        return taken === BUDGET;
+      }, "the whole budget");
+      await server.command("COPY", "old", TABLE, "REPLACE");
+      const again: number[] = [];
+      for (let beats = 0; beats < 4; beats += 1) {
+        await pass(ALONE_AFTER_MS / 6);
+        again.push((await drain(ledger)).length + (await drain(other.ledger)).length);
+      }
+      expect(again).toEqual([0, 0, 0, 0]);
     });
 
     test("nobody knows what it used if it left no word", async ({ replica }) => {

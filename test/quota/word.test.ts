@@ -7,6 +7,7 @@ import { type Known, leaveWord, type Word, type WordSettings } from "../../src/q
 import { FakeClock } from "../support/fake-clock.js";
 
 const KNOWN: Known = {
+  monotonicMs: 0,
   epoch: "e",
   generation: 7,
   revision: 12,
@@ -68,7 +69,7 @@ describe("the word of a replica that ended", () => {
     clock.stepWall(-5000);
     expect(word("c").take("a", 0)).toBeNull();
     await clock.advance(60_000);
-    written("d");
+    word("d").write({ ...KNOWN, monotonicMs: clock.monotonic() });
     expect(word("e", { clock: new FakeClock(clock.now()) }).take("d", 60_000)).toBeNull();
   });
 });

@@ -89,7 +89,7 @@ class RedisLedger implements Ledger {
   readonly #openedAt: number;
   /** The other replicas at the last contact. */
   #members: readonly Member[] = [];
-  /** Former processes in this place, and what each knew last if it has left word. */
+  /** Former processes in this place, and what each knew last, if it has left word and nobody has told Redis of it. */
   readonly #predecessors = new Map<string, Known | null>();
   /** How far the table's time was ahead of our clock at the last contact. */
   #tableAheadMs: number | null = null;
@@ -246,15 +246,28 @@ class RedisLedger implements Ledger {
     await this.#request({ op: "sync" });
   }
 
-  /** Says for a former process in this place what it would have said on leaving, if it has left word. */
+  /**
+   * Says for a former process in this place what it would have said on leaving, if it has left word. Only once, and only while nobody else can
+   * have ended its share: others may have used its slots since then, and an old table that comes back would believe it again.
+   */
   async #replace({ name, silentMs }: Member): Promise<void> {
-    const known = this.#predecessors.get(name) ?? this.#word.take(name, silentMs);
-    this.#predecessors.set(name, known);
-    if (known === null) return;
     const sentAt = this.#settings.clock.monotonic();
+    const known = this.#predecessors.get(name) ?? this.#word.take(name, silentMs);
+    const isUsable = known !== null && sentAt - known.monotonicMs <= this.#times.deadMs / 2;
+    this.#predecessors.set(name, isUsable ? known : null);
+    if (!isUsable) return;
+    try {
+      if ((await this.#exchange(this.#goodbyeOf(name, known, sentAt))) === null) return;
+    } catch {
+      // It may have been heard.
+    }
+    this.#predecessors.set(name, null);
+  }
+
+  #goodbyeOf(name: string, known: Known, sentAt: number): Request {
     const { epoch, generation, revision, reports, extra } = known;
     const own = lastUses(known.own, this.#borrows, sentAt - this.#times.occupiedMs);
-    await this.#exchange({
+    return {
       ...this.#nothing(sentAt),
       op: "leave",
       me: name,
@@ -271,7 +284,7 @@ class RedisLedger implements Ledger {
       })),
       extra: extra.map((at) => this.#agoMs(at, sentAt)),
       own: own.map((at) => this.#agoMs(at, sentAt)),
-    }).catch(() => null);
+    };
   }
 
   /** Writes down what this replica knows; whether it will be read if this process is killed. */
@@ -281,6 +294,7 @@ class RedisLedger implements Ledger {
     const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
     const own = this.#own.all();
     return this.#word.write({
+      monotonicMs: now,
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,

@@ -20,6 +20,8 @@ import { z } from "zod";
 import type { Clock } from "../../clock.js";
 
 const knownSchema = z.strictObject({
+  /** When it was written. */
+  monotonicMs: z.number(),
   /** The table as the replica knew it. */
   epoch: z.string(),
   generation: z.number(),
@@ -32,7 +34,7 @@ const knownSchema = z.strictObject({
 });
 /** What a replica knew last. */
 export type Known = Readonly<z.infer<typeof knownSchema>>;
-const wordSchema = knownSchema.extend({ monotonicMs: z.number(), wallMs: z.number() });
+const wordSchema = knownSchema.extend({ wallMs: z.number() });
 
 export interface Word {
   /** Whether the successor will read this, and so a call may be made without Redis. */
@@ -93,7 +95,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
   return {
     write(known) {
-      const text = JSON.stringify({ ...known, monotonicMs: clock.monotonic(), wallMs: clock.now() });
+      const text = JSON.stringify({ ...known, wallMs: clock.now() });
       try {
         // In one piece, over all that was there; never a new file, because the successor may have removed it.
         writeFileSync(mine, text.padEnd(length), { flag: "r+" });
@@ -114,8 +116,8 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
 /** Rejects what isn't a whole word; null if it isn't the last one, or if the machine was restarted since, which makes its times meaningless. */
 function parseWord(text: string, clock: Clock, silentMs: number): Known | null {
-  const { monotonicMs, wallMs, ...known } = wordSchema.parse(JSON.parse(text));
-  const agoMs = clock.monotonic() - monotonicMs;
+  const { wallMs, ...known } = wordSchema.parse(JSON.parse(text));
+  const agoMs = clock.monotonic() - known.monotonicMs;
   const isOfThisTime = agoMs >= 0 && Math.abs(clock.now() - wallMs - agoMs) <= CLOCKS_AGREE_MS;
   return isOfThisTime && agoMs <= silentMs + STALE_AFTER_MS ? known : null;
 }
