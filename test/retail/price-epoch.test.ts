@@ -185,6 +185,12 @@ describe("a price that differs from the one before", () => {
     expect(epochs.hasChangedSince(before)).toBe(false);
   });
 
+  test("only confirms a change after its epoch, though another replica asked for it later by its own clock", () => {
+    const { epoch } = asked();
+    epochs.end(QUOTE);
+    expect(epochs.hasChangedSince({ epoch, askedMs: stamp() })).toBe(true);
+  });
+
   test("of an unknown epoch confirms what was seen since it was asked for", () => {
     const askedMs = stamp();
     epochs.end(QUOTE);
@@ -267,6 +273,7 @@ describe("saved prices", () => {
     expect(epochs.ended()).toEqual([]);
     epochs.noteTier("gold");
     expect(epochs.isDoubtful(saved)).toBe(true);
+    expect(epochs.awaitsTier()).toBe(false);
   });
 
   test("don't make those asked since the start doubtful", () => {

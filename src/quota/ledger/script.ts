@@ -200,9 +200,18 @@ end
 
 /** Writes down what this replica has done since its last request, with Redis or without. */
 const REPORTS = `
--- Records a call that this replica made alone: on the slot that has rested longest, preferably one of its own.
+-- Records a call that this replica made alone: on the slot that has rested longest, of its own, of the pool, or of a replica that takes slots
+-- through Redis now and so learns of it.
 local function charge(agoMs)
   local slot = longestRested(ownSlotsOf(q.me)) or longestRested(ownSlotsOf(''))
+  if not slot then
+    local others = {}
+    for _, one in ipairs(s.slots) do
+      local member = s.members[one.holder]
+      if member and now - member.seen <= q.evictMs then others[#others + 1] = one end
+    end
+    slot = longestRested(others)
+  end
   if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.unclaimed = false end
 end
 
