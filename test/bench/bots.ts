@@ -13,6 +13,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { upstreamAt } from "../support/upstream.js";
 
 export const LIMIT = 60;
 export const BUDGET = 57;
@@ -89,15 +90,12 @@ export class Service {
   readonly #child: ChildProcess;
 
   constructor(sandbox: Sandbox, env: Readonly<Record<string, string>> = {}) {
-    const { key, secret } = sandbox.credential();
     this.#child = spawn(process.execPath, ["dist/main.js"], {
       stdio: "ignore",
       env: {
         PORT: String(this.#port),
         HOST: "127.0.0.1",
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: key,
-        UPSTREAM_SERVICE_SECRET: secret,
+        ...upstreamAt(sandbox),
         UPSTREAM_RATE_WINDOW_MS: String(MINUTE_MS),
         QUOTA_MAX_WAIT_MS: String(PATIENCE_MS),
         QUOTA_COLD_START: "assume-free",

@@ -12,6 +12,7 @@ import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
 import { ask, Replica } from "./fleet-replica.js";
 import { type Faults, oneRedis, redisBehindSentinel, type SharedRedis } from "./fleet-redis.js";
 import { median, table } from "./table.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const LIMIT = 60;
 const BUDGET = 57;
@@ -66,13 +67,10 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
     latency: { jitterMs: 0.01 * WINDOW_MS },
   });
-  const { key, secret } = sandbox.credential();
   const redis = await startRedis();
   const startReplica = (redisUrl: string): Promise<Replica> =>
     Replica.start({
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
+      ...upstreamAt(sandbox),
       UPSTREAM_RATE_LIMIT: String(LIMIT),
       UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
       UPSTREAM_TIMEOUT_MS: "500",
@@ -205,7 +203,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   }
   over.abort();
   await Promise.all(floods);
-  const seen = sandbox.stats().credentials.find((one) => one.key === key);
+  const seen = sandbox.stats().credentials.find((one) => one.key === sandbox.credential().key);
   front?.agent.destroy();
   await nginx?.close();
   await Promise.all(replicas.map((replica) => replica.close()));

@@ -10,6 +10,7 @@ import { generator, load } from "./load.js";
 import { interleaved } from "./rounds.js";
 import { type Server, usageOf } from "./server.js";
 import { figure, median, table } from "./table.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const SECONDS = 3;
 const WARM_UP_SECONDS = 5;
@@ -68,11 +69,8 @@ async function setUp(name: string, replicas: number): Promise<Setup> {
     rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
   });
   const redis = replicas === 1 ? null : await startRedis();
-  const { key, secret } = sandbox.credential();
   const env = {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
+    ...upstreamAt(sandbox),
     UPSTREAM_RATE_LIMIT: String(LIMIT),
     UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
     QUOTA_COLD_START: "assume-free",

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const LIMIT = 60;
 const BUDGET = 57;
@@ -45,7 +46,7 @@ async function flood({ name, jitterMs }: Latency, kills: number) {
     latency: { jitterMs },
   });
   const stateDir = mkdtempSync(join(tmpdir(), "bench-state-"));
-  const { key, secret } = sandbox.credential();
+  const { key } = sandbox.credential();
   const port = 20_000 + Math.floor(Math.random() * 20_000);
   const start = async (): Promise<ChildProcess> => {
     const child = spawn(process.execPath, ["dist/main.js"], {
@@ -53,9 +54,7 @@ async function flood({ name, jitterMs }: Latency, kills: number) {
       env: {
         PORT: String(port),
         HOST: "127.0.0.1",
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: key,
-        UPSTREAM_SERVICE_SECRET: secret,
+        ...upstreamAt(sandbox),
         UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
         STATE_DIR: stateDir,
         CLIENT_RATE_PER_MINUTE: "1000000",

@@ -12,6 +12,7 @@ import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { startRedis } from "../support/redis-server.js";
 import { Replica } from "./fleet-replica.js";
 import { table } from "./table.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const LIMIT = 60;
 const BUDGET = 57;
@@ -46,11 +47,8 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
     rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
   });
   const redis = await startRedis();
-  const { key, secret } = sandbox.credential();
   const env = {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
+    ...upstreamAt(sandbox),
     UPSTREAM_RATE_LIMIT: String(LIMIT),
     UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),
     QUOTA_MAX_WAIT_MS: "1000",

@@ -8,6 +8,7 @@ import { z } from "zod";
 import { openPoints } from "../../src/sandbox/open-points.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { temporaryFolder } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const DIST = fileURLToPath(new URL("../../dist/", import.meta.url));
 
@@ -58,11 +59,8 @@ async function run(
 async function upstream(shapes: object = {}): Promise<Record<string, string>> {
   const sandbox = await startSandbox({ shapes });
   sandboxes.push(sandbox);
-  const { key, secret } = sandbox.credential();
   return {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
+    ...upstreamAt(sandbox),
     QUOTA_COLD_START: "assume-free",
   };
 }

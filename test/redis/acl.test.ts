@@ -16,6 +16,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const TOKENS = Object.entries(STAFF)
   .map(([scope, token]) => `${scope}:${createHash("sha256").update(token).digest("hex")}:${scope}`)
@@ -56,15 +57,12 @@ describeWithRedis("the user of docs/going-live.md", () => {
     redis = await startRedis(...tls, ...files, "--tls-ca-cert-file", at("cert.pem"));
     expect(await redis.command(...documentedRules())).toBe("+OK\r\n");
     sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
-    const { key, secret } = sandbox.credential();
     const password =
       documentedRules()
         .find((rule) => rule.startsWith(">"))
         ?.slice(1) ?? "";
     const env = {
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
+      ...upstreamAt(sandbox),
       UPSTREAM_RATE_LIMIT: "1000",
       QUOTA_COLD_START: "assume-free",
       PROMISE_PRIVATE_KEY: newPromiseKey(),

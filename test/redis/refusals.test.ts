@@ -9,6 +9,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, recordingLog, type Service, startService, until } from "../support/service.js";
 import { sideBySide, type World } from "../support/stories.js";
+import { upstreamAt } from "../support/upstream.js";
 
 interface Story {
   readonly kind: string;
@@ -168,9 +169,7 @@ describeWithRedis("the service with a Redis that refuses commands", () => {
       clock: systemClock,
       at: sandbox,
       env: {
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
-        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        ...upstreamAt(sandbox),
         UPSTREAM_RATE_WINDOW_MS: "3000",
         QUOTA_COLD_START: "assume-free",
         REPLICAS_MAX: "2",

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { readConfig } from "../../src/config/env.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { type Answer, problemOf, type Service, startService } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const quotesShape = z.object({ promise: z.string(), validUntil: z.string() });
 const viewShape = z.object({
@@ -146,9 +147,7 @@ describe("the storefront", () => {
     const service = await startService({
       clock: new FakeClock(),
       env: (sandbox) => ({
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
-        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        ...upstreamAt(sandbox),
         QUOTA_COLD_START: "assume-free",
         DEMO_STOREFRONT: "on",
       }),

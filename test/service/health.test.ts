@@ -13,6 +13,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const SANDBOX = "Embedded sandbox: no real registry data.";
 const CALM = {
@@ -108,12 +109,9 @@ test("while STATE_DIR can't be written it warns, and no longer", async () => {
   const service = await startService({
     clock,
     env: (sandbox) => {
-      const { key, secret } = sandbox.credential();
       return {
         STATE_DIR: state,
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: key,
-        UPSTREAM_SERVICE_SECRET: secret,
+        ...upstreamAt(sandbox),
         QUOTA_COLD_START: "assume-free",
       };
     },

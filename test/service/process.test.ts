@@ -14,6 +14,7 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 let folder: ReturnType<typeof temporaryFolder>;
 let running: ServiceProcess[];
@@ -42,13 +43,10 @@ function start(env: Readonly<Record<string, string>> = {}): ServiceProcess {
 async function upstream(): Promise<{ sandbox: Sandbox; env: Readonly<Record<string, string>> }> {
   const sandbox = await startSandbox();
   sandboxes.push(sandbox);
-  const { key, secret } = sandbox.credential();
   return {
     sandbox,
     env: {
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
+      ...upstreamAt(sandbox),
       QUOTA_COLD_START: "assume-free",
     },
   };

@@ -12,6 +12,7 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { claimsOf, claimsShape, headOf, money, term } from "../support/promise.js";
 import { bearer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -229,11 +230,8 @@ test("against a live upstream and without a key nothing is promised, and the log
   const service = await startService({
     clock: new FakeClock(),
     env: (sandbox) => {
-      const { key, secret } = sandbox.credential();
       return {
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: key,
-        UPSTREAM_SERVICE_SECRET: secret,
+        ...upstreamAt(sandbox),
         QUOTA_COLD_START: "assume-free",
         STATE_DIR: folder.path,
       };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
 import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const LIMIT = 24;
 const HEADROOM = 2;
@@ -35,11 +36,8 @@ describeWithRedis("processes that share a Redis", () => {
 
   /** A process on a port of its own proves the one dead that had the port before. */
   async function start(port = 0): Promise<ServiceProcess> {
-    const { key, secret } = sandbox.credential();
     const service = spawnService({
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
+      ...upstreamAt(sandbox),
       UPSTREAM_RATE_LIMIT: String(LIMIT),
       UPSTREAM_RATE_HEADROOM: String(HEADROOM),
       UPSTREAM_RATE_WINDOW_MS: String(WINDOW_MS),

@@ -20,6 +20,7 @@ import {
   until,
 } from "../support/service.js";
 import { atMost, inWorld, sideBySide, type World } from "../support/stories.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const DOMAINS = "GET /api/v1/domains";
 const SOLD = 28;
@@ -108,9 +109,7 @@ async function open(): Promise<Replicas> {
 
   const liveAt = (reseller?: string): Readonly<Record<string, string>> => ({
     REDIS_URL: redis.url,
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: sandbox.credential(reseller).key,
-    UPSTREAM_SERVICE_SECRET: sandbox.credential(reseller).secret,
+    ...upstreamAt(sandbox, reseller),
     QUOTA_COLD_START: "assume-free",
     UPSTREAM_RATE_LIMIT: "200",
     UPSTREAM_RATE_WINDOW_MS: "20000",

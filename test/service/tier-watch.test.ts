@@ -6,6 +6,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const TIER = "GET /api/v1/account/tier";
 const SOLD = 3;
@@ -207,12 +208,9 @@ ${tier}
 `;
 
   test("request the tier once together, and after a change each price once more", async () => {
-    const { key, secret } = sandbox.credential();
     const env = {
       REDIS_URL: redis.url,
-      UPSTREAM_BASE_URL: sandbox.url,
-      UPSTREAM_SERVICE_KEY: key,
-      UPSTREAM_SERVICE_SECRET: secret,
+      ...upstreamAt(sandbox),
       QUOTA_COLD_START: "assume-free",
       REPLICAS_MAX: "2",
     };

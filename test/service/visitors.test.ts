@@ -14,6 +14,7 @@ import {
   until,
   inTime,
 } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const NOW = "2026-03-20T00:00:00.000Z";
 const FREE = { available: true, premium: false, stale: false, status: "available", asOf: NOW };
@@ -547,9 +548,7 @@ describe("when quota is short", () => {
       retail: ONE_TERM,
       warm: false,
       env: (sandbox) => ({
-        UPSTREAM_BASE_URL: sandbox.url,
-        UPSTREAM_SERVICE_KEY: sandbox.credential().key,
-        UPSTREAM_SERVICE_SECRET: sandbox.credential().secret,
+        ...upstreamAt(sandbox),
         UPSTREAM_RATE_HEADROOM: "0",
       }),
     });

@@ -4,6 +4,7 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { type RedisServer, startRedis } from "./redis.js";
 import { type Service, startService } from "./service.js";
+import { upstreamAt } from "./upstream.js";
 
 export interface Fleet {
   readonly redis: RedisServer;
@@ -18,12 +19,9 @@ export interface Fleet {
 export async function startFleet(size: number, env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
   const redis = await startRedis();
   const sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
-  const { key, secret } = sandbox.credential();
   const replicas: Service[] = [];
   const settings = {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
+    ...upstreamAt(sandbox),
     QUOTA_COLD_START: "assume-free",
     PROMISE_PRIVATE_KEY: newPromiseKey(),
     REDIS_URL: redis.url,

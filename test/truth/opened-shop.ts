@@ -12,6 +12,7 @@ import {
   temporaryFolder,
 } from "../support/service.js";
 import { RETAIL, WORLD } from "./shop.js";
+import { upstreamAt } from "../support/upstream.js";
 
 export const MINUTE_MS = 60_000;
 const PROMISE_KEY = newPromiseKey();
@@ -31,11 +32,8 @@ export async function openShop(): Promise<OpenedShop> {
   const after: After = (delayMs, run) => clock.after(delayMs, run);
   const rateLimit = { limit: 1000, windowMs: MINUTE_MS };
   const sandbox = await startSandbox({ configFile, rateLimit, now: () => clock.monotonic(), after });
-  const { key, secret } = sandbox.credential();
   const env = {
-    UPSTREAM_BASE_URL: sandbox.url,
-    UPSTREAM_SERVICE_KEY: key,
-    UPSTREAM_SERVICE_SECRET: secret,
+    ...upstreamAt(sandbox),
     PROMISE_PRIVATE_KEY: PROMISE_KEY,
     QUOTA_COLD_START: "assume-free",
     STATE_DIR: folder.path,

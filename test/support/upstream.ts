@@ -1,0 +1,11 @@
+/** The settings with which a service calls a sandbox as its live upstream, with the credential of one of its resellers. */
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+
+export function upstreamAt(sandbox: Sandbox, reseller?: string) {
+  const { key, secret } = sandbox.credential(reseller);
+  return {
+    UPSTREAM_BASE_URL: sandbox.url,
+    UPSTREAM_SERVICE_KEY: key,
+    UPSTREAM_SERVICE_SECRET: secret,
+  };
+}
