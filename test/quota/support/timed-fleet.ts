@@ -47,7 +47,7 @@ export interface TimedFleet {
   readonly clock: FakeClock;
   readonly replicas: TimedReplica[];
   /** Starts another replica, in the same place only if the one there was killed; resolves within two seconds. */
-  start(place: string): Promise<TimedReplica>;
+  start(place: string, budget?: number): Promise<TimedReplica>;
   stepRedisClock(byMs: number): void;
   /** Remembers what Redis knows of the quota, or lets it know that again; without a name, it forgets. */
   keep(name: string): Promise<unknown>;
@@ -108,7 +108,7 @@ class Process implements Clock {
 }
 
 export async function openTimedFleet(settings: TimedFleetSettings): Promise<TimedFleet> {
-  const { redisUrl, budget, latencyMs, commandTimeoutMs = COMMAND_TIMEOUT_MS } = settings;
+  const { redisUrl, latencyMs, commandTimeoutMs = COMMAND_TIMEOUT_MS } = settings;
   const directory = mkdtempSync(join(tmpdir(), "timed-fleet-"));
   const underWay = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
@@ -137,7 +137,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     return work;
   }
 
-  async function start(place: string): Promise<TimedReplica> {
+  async function start(place: string, budget = settings.budget): Promise<TimedReplica> {
     const process = new Process(clock);
     let isConnected = true;
     let isDead = false;
