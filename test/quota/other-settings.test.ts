@@ -16,7 +16,7 @@ describeWithRedis("a replica with another budget", () => {
       budget: 20,
       latencyMs: () => 0.5,
     });
-    const starting = fleet.start("elsewhere", 30);
+    const starting = fleet.start("elsewhere", { budget: 30 });
     await fleet.clock.advance(2 * WINDOW_MS);
     other = await starting;
   });

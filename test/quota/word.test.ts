@@ -11,7 +11,6 @@ const KNOWN: Known = {
   epoch: "e",
   generation: 7,
   revision: 12,
-  own: [3, 4.5, 9],
   reports: [{ id: 2, grant: "a:1", at: 4.5 }],
   extra: [9],
 };
@@ -38,7 +37,7 @@ function written(me: string): Word {
 describe("the word of a replica that ended", () => {
   test("is what it wrote last, however long or short, and is told once", () => {
     const a = written("a");
-    a.write({ ...KNOWN, own: Array.from({ length: 50 }, (_, index) => index) });
+    a.write({ ...KNOWN, extra: Array.from({ length: 50 }, (_, index) => index) });
     a.write(KNOWN);
     const b = word("b");
     expect([b.take("a", 0), b.take("a", 0)]).toEqual([KNOWN, null]);

@@ -113,13 +113,21 @@ export class OwnSlots {
     for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
   }
 
-  /** When its own slots were last used, for a table that has lost its last writes. */
+  /** When the part of the share was last used that Redis hasn't assigned. */
+  extra(): number[] {
+    return this.all()
+      .filter(({ id }) => id < 0)
+      .map(({ at }) => at);
+  }
+
+  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
   ofLostTable(now: number, mayHaveLent: boolean): number[] {
-    return lastUses(
-      this.all().map(({ at }) => at),
-      mayHaveLent,
-      now - this.#times.occupiedMs,
-    );
+    const [first, ...rest] = this.all()
+      .map(({ at }) => at)
+      .sort((a, b) => a - b);
+    if (first === undefined) return [];
+    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
+    return [isLent ? Infinity : first, ...rest];
   }
 
   #hasRested({ at }: Slot, now: number): boolean {
@@ -130,11 +138,4 @@ export class OwnSlots {
   #finishedAt(contactAt: number): number {
     return contactAt + this.#times.localAfterMs + this.#times.longestMs + CLOCKS_MS;
   }
-}
-
-/** Of these slots, one that had rested since then may be in use by whoever borrowed it: Infinity. */
-export function lastUses(ats: readonly number[], mayHaveLent: boolean, since: number): number[] {
-  const [first, ...rest] = ats.toSorted((a, b) => a - b);
-  if (first === undefined) return [];
-  return [mayHaveLent && first <= since ? Infinity : first, ...rest];
 }

@@ -73,6 +73,8 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   readonly share: number;
   /** Whether this replica has had a share. */
   readonly seated: boolean;
+  /** Whether its successor says this, once it has ended. */
+  readonly isGoodbye: boolean;
   /** Whether anybody waits here. */
   readonly waiting: boolean;
   /** How many requests that go before all others wait here. */

@@ -11,7 +11,7 @@ import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
 import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
 import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
-import { lastUses, OwnSlots, type Slot } from "./own-slots.js";
+import { OwnSlots, type Slot } from "./own-slots.js";
 import {
   type Action,
   COMMAND_VALID_MS,
@@ -226,7 +226,9 @@ class RedisLedger implements Ledger {
     if (this.#closed) return;
     this.#closed = true;
     this.#cancelBeat();
-    if ((await this.#request({ op: "leave" })) !== null) this.#word.end();
+    // Before it leaves: if Redis loses that, its successor mustn't say it once more.
+    this.#word.end();
+    await this.#request({ op: "leave" });
   }
 
   #beat(): void {
@@ -247,34 +249,34 @@ class RedisLedger implements Ledger {
   }
 
   /**
-   * Says for a former process in this place what it would have said on leaving, if it has left word. Only once, and only while nobody else can
-   * have ended its share: others may have used its slots since then, and an old table that comes back would believe it again.
+   * Says for a former process in this place what it would have said on leaving, if it has left word. Only once, only in the table that it
+   * knew, and only while nobody else can have ended its share: else others may have used its slots since then.
    */
   async #replace({ name, silentMs }: Member): Promise<void> {
     const sentAt = this.#settings.clock.monotonic();
     const known = this.#predecessors.get(name) ?? this.#word.take(name, silentMs);
-    const isUsable = known !== null && sentAt - known.monotonicMs <= this.#times.deadMs / 2;
-    this.#predecessors.set(name, isUsable ? known : null);
-    if (!isUsable) return;
+    const isUsable =
+      known?.epoch === this.#epoch && sentAt - known.monotonicMs <= this.#times.deadMs / 2 ? known : null;
+    this.#predecessors.set(name, isUsable);
+    if (isUsable === null) return;
     try {
-      if ((await this.#exchange(this.#goodbyeOf(name, known, sentAt))) === null) return;
+      if ((await this.#exchange(this.#goodbyeOf(name, isUsable, sentAt))) === null) return;
     } catch {
       // It may have been heard.
     }
     this.#predecessors.set(name, null);
   }
 
-  #goodbyeOf(name: string, known: Known, sentAt: number): Request {
-    const { epoch, generation, revision, reports, extra } = known;
-    const own = lastUses(known.own, this.#borrows, sentAt - this.#times.occupiedMs);
+  #goodbyeOf(name: string, { reports, extra, ...known }: Known, sentAt: number): Request {
     return {
       ...this.#nothing(sentAt),
       op: "leave",
+      isGoodbye: true,
       me: name,
       sent: Number.MAX_SAFE_INTEGER,
-      epoch,
-      generation,
-      revision,
+      epoch: known.epoch,
+      generation: known.generation,
+      revision: known.revision,
       seated: true,
       reports: reports.map(({ id, grant, at }) => ({
         id,
@@ -283,7 +285,6 @@ class RedisLedger implements Ledger {
         agoMs: this.#agoMs(at, sentAt),
       })),
       extra: extra.map((at) => this.#agoMs(at, sentAt)),
-      own: own.map((at) => this.#agoMs(at, sentAt)),
     };
   }
 
@@ -292,15 +293,13 @@ class RedisLedger implements Ledger {
     if (this.#closed) return false;
     const now = this.#settings.clock.monotonic();
     const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
-    const own = this.#own.all();
     return this.#word.write({
       monotonicMs: now,
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,
-      own: own.map(({ at }) => lastOf(at)),
       reports: this.#own.reports().map(([id, { grant, at }]) => ({ id, grant, at: lastOf(at) })),
-      extra: own.filter(({ id }) => id < 0).map(({ at }) => lastOf(at)),
+      extra: this.#own.extra().map(lastOf),
     });
   }
 
@@ -364,6 +363,8 @@ class RedisLedger implements Ledger {
     const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
+    // Its slots may have been used by others since.
+    const isReplaced = this.#alone(sentAt) && this.#word.isTaken();
     if (lends) this.#agreedAt = sentAt;
     const reply = await this.#exchange({
       ...this.#nothing(sentAt),
@@ -385,11 +386,10 @@ class RedisLedger implements Ledger {
         inFlight: at === Infinity,
         agoMs: this.#agoMs(at, sentAt),
       })),
-      extra: this.#own
-        .all()
-        .filter(({ id }) => id < 0)
-        .map(({ at }) => this.#agoMs(at, sentAt)),
-      own: this.#own.ofLostTable(sentAt, mayHaveLent).map((at) => this.#agoMs(at, sentAt)),
+      extra: this.#own.extra().map((at) => this.#agoMs(at, sentAt)),
+      own: this.#own
+        .ofLostTable(sentAt, mayHaveLent)
+        .map((at) => this.#agoMs(isReplaced ? Infinity : at, sentAt)),
     });
     if (reply === null) return null;
     this.#own.reported(reports);
@@ -424,6 +424,7 @@ class RedisLedger implements Ledger {
       replicasMax,
       share: this.#share,
       seated: false,
+      isGoodbye: false,
       waiting: false,
       urgent: 0,
       borrows: this.#borrows,

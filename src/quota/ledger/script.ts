@@ -71,13 +71,13 @@ if s then
   if s.budget ~= q.budget or s.windowMs ~= q.windowMs or isLost or isOlder then lost = s; s = nil end
 end
 local listed = s and s.members[q.me]
--- It has left already: what it says once more would be taken for the slots of others.
-if q.op == 'leave' and not listed and not lost then return nothing(false) end
 local isExpected = listed and listed.isExpected
 local self = listed
 if not listed or isExpected then
   self = { ahead = q.ahead, at = q.at, newUntil = not q.ahead and q.at + q.newMs or nil, seat = isExpected or nil }
 end
+-- What a successor says for it concerns only the table that it knew: in a later one its slots may be those of others.
+if q.isGoodbye and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
 -- Overtaken by a later request of this replica, which no longer waits for this one.
 if q.sent <= (self.sent or 0) then return nothing(false) end
 self.sent = q.sent
@@ -89,6 +89,11 @@ const CLOCK = `
 -- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
   self.ahead = self.ahead or now - q.at
+  if q.isGoodbye then
+    -- Since it was last heard, perhaps nobody could notice a step: by the clock of its machine its slots haven't rested for longer.
+    local steppedMs = math.max(0, now - q.at - self.ahead - q.unevenMs)
+    for _, slot in ipairs(s.slots) do if slot.holder == q.me then slot.at = slot.at + steppedMs end end
+  end
   local excess = now - q.at - self.ahead - q.unevenMs
   if excess <= 0 then self.excess = nil
   else
@@ -200,19 +205,25 @@ end
 
 /** Writes down what this replica has done since its last request, with Redis or without. */
 const REPORTS = `
--- Records a call that this replica made alone: on the slot that has rested longest, of its own, of the pool, or of a replica that takes slots
--- through Redis now and so learns of it.
+-- Records a call that this replica made alone: on a slot that had rested by then, of its own, of the pool, of a silent member in whose place it
+-- runs, or of a replica that takes slots through Redis now and so learns of it. If none had, on the one of them that was used longest ago.
 local function charge(agoMs)
-  local slot = longestRested(ownSlotsOf(q.me)) or longestRested(ownSlotsOf(''))
-  if not slot then
-    local others = {}
-    for _, one in ipairs(s.slots) do
-      local member = s.members[one.holder]
-      if member and now - member.seen <= q.evictMs then others[#others + 1] = one end
+  local at = now - agoMs
+  local inPlace, present = {}, {}
+  for _, slot in ipairs(s.slots) do
+    local member = s.members[slot.holder]
+    if member and slot.holder ~= q.me then
+      local list = now - member.seen <= q.evictMs and present or member.place == q.place and inPlace
+      if list then list[#list + 1] = slot end
     end
-    slot = longestRested(others)
   end
-  if slot and slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = ''; slot.unclaimed = false end
+  local last = nil
+  for _, list in ipairs({ ownSlotsOf(q.me), ownSlotsOf(''), inPlace, present }) do
+    local slot = longestRested(list)
+    if slot and slot.at + q.occupiedMs <= at then last = slot; break end
+    if slot and (not last or slot.at < last.at) then last = slot end
+  end
+  if last and last.at < at then last.at = at; last.grant = ''; last.unclaimed = false; last.assumed = false end
 end
 
 self.ahead = self.ahead or now - q.at
@@ -233,7 +244,7 @@ if s.epoch == q.epoch then
       slot.at = slot.grant == r.grant and now - r.agoMs or math.max(slot.at, now - r.agoMs)
       slot.grant = ''
     end
-    slot.unclaimed = false
+    slot.unclaimed = false; slot.assumed = false
   end
   for _, agoMs in ipairs(q.extra) do charge(agoMs) end
 else
@@ -252,7 +263,9 @@ else
   else
     for _, agoMs in ipairs(q.own) do
       local claimed = nil
-      for _, slot in ipairs(s.slots) do if slot.holder == '' and slot.assumed then claimed = slot end end
+      for _, slot in ipairs(s.slots) do
+        if slot.holder == '' and slot.assumed and (not claimed or slot.at < claimed.at) then claimed = slot end
+      end
       if claimed then claimed.holder = q.me; claimed.at = now - agoMs; claimed.assumed = false else charge(agoMs) end
     end
   end

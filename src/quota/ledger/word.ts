@@ -10,8 +10,10 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -26,9 +28,7 @@ const knownSchema = z.strictObject({
   epoch: z.string(),
   generation: z.number(),
   revision: z.number(),
-  /** When each of its own slots was last used, monotonic. */
-  own: z.array(z.number()),
-  /** Of these, the uses that Redis doesn't know: of a slot that it has assigned, and of the rest of the share. */
+  /** Calls that Redis doesn't know of: with a slot that it has assigned, and with the rest of the share; monotonic. */
   reports: z.array(z.strictObject({ id: z.number(), grant: z.string(), at: z.number() })),
   extra: z.array(z.number()),
 });
@@ -44,12 +44,14 @@ export interface Word {
    * none, or none that can be believed.
    */
   take(name: string, silentMs: number): Known | null;
-  /** This replica has told Redis that it is leaving. */
+  /** Whether a successor has taken the word of this replica. */
+  isTaken(): boolean;
+  /** This replica will leave in order. */
   end(): void;
 }
 
 /** Without a disk nobody can tell what a replica did. */
-export const noWord: Word = { write: () => true, take: () => null, end: () => {} };
+export const noWord: Word = { write: () => true, take: () => null, isTaken: () => false, end: () => {} };
 
 export interface WordSettings {
   readonly directory: string;
@@ -64,6 +66,7 @@ export interface WordSettings {
 const CLOCKS_AGREE_MS = 1000;
 /** A word is rewritten twice a second at least, so one that is older than the last contact by more than this isn't the last one. */
 const STALE_AFTER_MS = 2000;
+const USELESS_AFTER_MS = 3_600_000;
 
 /** Begins the word of a replica; where the folder can't be written there is none. */
 export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word {
@@ -86,6 +89,8 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
+    for (const name of readdirSync(directory))
+      if (name.endsWith(".word")) removeOld(join(directory, name), clock.now());
   } catch (error) {
     onFault(error);
     return { ...noWord, take };
@@ -108,10 +113,21 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
       }
     },
     take,
+    isTaken: () => !existsSync(mine),
     end() {
-      rmSync(mine, { force: true });
+      try {
+        rmSync(mine, { force: true });
+      } catch (error) {
+        onFault(error);
+      }
     },
   };
+}
+
+/** Nobody will ask for it. */
+function removeOld(path: string, now: number): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat !== undefined && now - stat.mtimeMs > USELESS_AFTER_MS) rmSync(path, { force: true });
 }
 
 /** Rejects what isn't a whole word; null if it isn't the last one, or if the machine was restarted since, which makes its times meaningless. */

@@ -47,7 +47,10 @@ export interface TimedFleet {
   readonly clock: FakeClock;
   readonly replicas: TimedReplica[];
   /** Starts another replica, in the same place only if the one there was killed; resolves within two seconds. */
-  start(place: string, budget?: number): Promise<TimedReplica>;
+  start(
+    place: string,
+    more?: { readonly budget?: number; readonly isCutOff?: boolean },
+  ): Promise<TimedReplica>;
   stepRedisClock(byMs: number): void;
   /** Remembers what Redis knows of the quota, or lets it know that again; without a name, it forgets. */
   keep(name: string): Promise<unknown>;
@@ -137,9 +140,12 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     return work;
   }
 
-  async function start(place: string, budget = settings.budget): Promise<TimedReplica> {
+  async function start(
+    place: string,
+    { budget = settings.budget, isCutOff = false } = {},
+  ): Promise<TimedReplica> {
     const process = new Process(clock);
-    let isConnected = true;
+    let isConnected = !isCutOff;
     let isDead = false;
     let connections = 0;
     let arrives = (): number | null => null;
