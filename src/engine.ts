@@ -94,7 +94,11 @@ export function createEngine({ config, mode, clock, log, ...settings }: EngineSe
     ...config.quota,
     longestCallMs: config.upstreamTimeoutMs,
     ...(config.listen.port > 0 && { place: `${hostname()} ${config.listen.host} ${config.listen.port}` }),
-    home: isSandbox ? "memory" : redis ? { redis, directory: config.stateDir } : { directory: config.stateDir },
+    home: isSandbox
+      ? "memory"
+      : redis
+        ? { redis, directory: config.stateDir }
+        : { directory: config.stateDir },
     clock,
     onFault: (what, error) => {
       log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });

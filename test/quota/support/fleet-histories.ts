@@ -38,7 +38,11 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     if (one === undefined) throw new Error("there is nothing to choose from");
     return one;
   };
-  const fleet = await openTimedFleet({ ...settings, latencyMs: () => 0.2 + upTo(oneOf([1, 1, 1, 20])) });
+  const fleet = await openTimedFleet({
+    ...settings,
+    replicasMax: count + oneOf([0, 0, 1]),
+    latencyMs: () => 0.2 + upTo(oneOf([1, 1, 1, 20])),
+  });
   const { clock, replicas } = fleet;
   const beganAt = clock.monotonic();
   const endsAt = beganAt + windows * WINDOW_MS - CALM_MS;
@@ -111,11 +115,13 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     after(cutOffForMs, () => {
       replica.kill();
       after(upTo(oneOf([100, 5000, 30_000])), () => {
-        note(`start ${index}`);
-        void fleet.start(`place ${index}`).then((started) => {
+        const isCutOff = random() < 0.3;
+        note(`start ${index}${isCutOff ? ", cut off" : ""}`);
+        void fleet.start(`place ${index}`, { isCutOff }).then((started) => {
           replicas[index] = started;
           quotas[index] = started.quota;
           ails[index] = "";
+          if (isCutOff) cutOff(index, upTo(oneOf([5000, 100_000])));
         });
       });
     });
@@ -160,12 +166,21 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     });
   }
 
+  /** Now and then all visitors come to one replica, so that the others lend. */
+  let favourite: number | null = null;
+  function choose(): void {
+    favourite = oneOf([null, Math.floor(upTo(count))]);
+    clock.after(upTo(100_000), choose);
+  }
+
   function balance(): number {
+    if (favourite !== null && (ails[favourite] === "" || ails[favourite] === "cut off")) return favourite;
     const living = [...ails.keys()].filter((index) => ails[index] === "" || ails[index] === "cut off");
     return living.length === 0 ? 0 : oneOf(living);
   }
 
   keep();
+  choose();
   trouble();
   const crowd = { budget, windows, load: oneOf([1, 2, 5]), carts: oneOf([0, 1 / 3, 1]), seed };
   const seen = await waits(crowd, { clock, quotas, balance });

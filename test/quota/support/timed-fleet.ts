@@ -24,6 +24,8 @@ import { WINDOW_MS } from "./asks.js";
 export interface TimedFleetSettings {
   readonly redisUrl: string;
   readonly replicas: number;
+  /** Default: these replicas and no more. */
+  readonly replicasMax?: number;
   readonly budget: number;
   /** Of a command, each way. */
   readonly latencyMs: () => number;
@@ -198,7 +200,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       windowMs: WINDOW_MS,
       // Only the first ones know that nobody has called before.
       coldStart: clock.monotonic() === 0 ? "assume-free" : "assume-spent",
-      replicasMax: settings.replicas,
+      replicasMax: settings.replicasMax ?? settings.replicas,
       longestCallMs: 2000,
       place,
       home: { redis: link, directory },
