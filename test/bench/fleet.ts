@@ -3,6 +3,7 @@
  * through N faults (300) in a random order and two at a time; counted strictly at the sandbox. Four such fleets run side by side: one is
  * asked directly, two behind nginx, one has its Redis behind Sentinel.
  */
+import { mkdtempSync, rmSync } from "node:fs";
 import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,6 +69,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     latency: { jitterMs: 0.01 * WINDOW_MS },
   });
   const redis = await startRedis();
+  const stateDir = mkdtempSync(join(tmpdir(), "bench-state-"));
   const startReplica = (redisUrl: string): Promise<Replica> =>
     Replica.start({
       ...upstreamAt(sandbox),
@@ -77,7 +79,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       QUOTA_MAX_WAIT_MS: "1000",
       REDIS_URL: redisUrl,
       REPLICAS_MAX: String(REPLICAS),
-      STATE_DIR: join(tmpdir(), "bench-unused"),
+      STATE_DIR: stateDir,
       CLIENT_RATE_PER_MINUTE: "1000000",
       CLIENT_COLD_PER_MINUTE: "1000000",
       TRUST_PROXY_HOPS: behindNginx === undefined ? "1" : "2",
@@ -209,6 +211,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   await Promise.all(replicas.map((replica) => replica.close()));
   await redis.close();
   await sandbox.close();
+  rmSync(stateDir, { recursive: true });
   return {
     faults,
     calmUse,

@@ -3,6 +3,7 @@
  * release and back by the previous one, which is built in DIR. In each mixture: calls, refusals, prices, and carts that the other one signed.
  */
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -47,6 +48,7 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
     rateLimit: { limit: LIMIT, windowMs: WINDOW_MS },
   });
   const redis = await startRedis();
+  const stateDir = mkdtempSync(join(tmpdir(), "bench-state-"));
   const env = {
     ...upstreamAt(sandbox),
     UPSTREAM_RATE_LIMIT: String(LIMIT),
@@ -56,7 +58,7 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
     REPLICAS_MAX: "2",
     PROMISE_PRIVATE_KEY: newPromiseKey(),
     STAFF_TOKENS: `bench:${createHash("sha256").update(TOKEN).digest("hex")}:read`,
-    STATE_DIR: join(tmpdir(), "bench-unused"),
+    STATE_DIR: stateDir,
     CLIENT_RATE_PER_MINUTE: "1000000",
     CLIENT_COLD_PER_MINUTE: "1000000",
     TRUST_PROXY_HOPS: "1",
@@ -147,6 +149,7 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
   await Promise.all(replicas.map((replica) => replica.close()));
   await redis.close();
   await sandbox.close();
+  rmSync(stateDir, { recursive: true });
   console.log(
     `\nTwo replicas, ${LOAD} times the budget: worst window over all of it ${seen?.largestWindow} of ${BUDGET}; refused by the upstream: ${seen?.rejected429}`,
   );
