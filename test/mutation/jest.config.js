@@ -13,7 +13,7 @@ const { testSequencer: _, ...rest } = config;
 export default {
   ...rest,
   rootDir: "../..",
-  // A mutant for which a test waits in vain is found by that.
+  // A test that waits in vain kills its mutant too.
   testTimeout: 15_000,
   testMatch: TESTS.map((tests) => `<rootDir>/test/${tests}.test.ts`),
 };

@@ -98,7 +98,7 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   /** For a table that has lost its last writes: when each of its own slots was last used. */
   readonly own: readonly number[];
   readonly others: readonly Member[];
-  /** Silent members in whose place this replica has started, and of which it knows nothing. */
+  /** Members that this replica has replaced in their place, and that left no word. */
   readonly replaced: readonly string[];
 }
 

@@ -241,7 +241,7 @@ class RedisLedger implements Ledger {
 
   async #sync(): Promise<void> {
     if (this.#closed || !this.#settings.redis.reachable()) return;
-    // Two processes can't run in one place, so whoever was silent there for a while has ended.
+    // Only one process can run here, so a silent member with the same place has ended.
     for (const member of this.#membersAt(this.#settings.clock.monotonic()))
       if (member.place === this.#settings.place && member.silentMs > this.#times.evictMs)
         await this.#replace(member);

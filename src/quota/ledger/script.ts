@@ -10,7 +10,7 @@
  * agreed to it lends one slot, and no other until it has seen that. If it is cut off meanwhile, it does without one.
  *
  * The table: `generation` when it was made, and later than every table known before; `unheard` the replicas that may have seen writes which it has
- * lost, until `poolFrom`.
+ * lost, until `poolFrom`; `settledFrom` when newcomers may have a share.
  *
  * A slot: `at` the latest time at which its last call can have arrived; `grant` the call in flight; `owner` the replica that makes it;
  * `before` what `at` was before that; `holder` see above; `leaving` the revision whose reply tells the holder to give the slot up;
@@ -89,12 +89,11 @@ const CLOCK = `
 -- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
   self.ahead = self.ahead or now - q.at
-  if q.isGoodbye then
-    -- Since it was last heard, perhaps nobody could notice a step: by the clock of its machine its slots haven't rested for longer.
-    local steppedMs = math.max(0, now - q.at - self.ahead - q.unevenMs)
-    for _, slot in ipairs(s.slots) do if slot.holder == q.me then slot.at = slot.at + steppedMs end end
-  end
   local excess = now - q.at - self.ahead - q.unevenMs
+  if q.isGoodbye then
+    -- Perhaps nobody could notice a step since it was last heard. By the clock of its machine, its slots have rested for less.
+    for _, slot in ipairs(s.slots) do if slot.holder == q.me then slot.at = slot.at + math.max(0, excess) end end
+  end
   if excess <= 0 then self.excess = nil
   else
     if not self.excess then self.excess = excess; self.excessAt = q.at end
@@ -205,23 +204,21 @@ end
 
 /** Writes down what this replica has done since its last request, with Redis or without. */
 const REPORTS = `
+local function otherMember(slot) return slot.holder ~= q.me and s.members[slot.holder] or nil end
+local chargeable = {
+  function(slot) return slot.holder == q.me and not slot.leaving end,
+  function(slot) return slot.holder == '' end,
+  function(slot) local member = otherMember(slot); return member and member.place == q.place and now - member.seen > q.evictMs end,
+  function(slot) local member = otherMember(slot); return member and now - member.seen <= q.evictMs end,
+}
 -- Records a call that this replica made alone: on a slot that had rested by then, of its own, of the pool, of a silent member in whose place it
 -- runs, or of a replica that takes slots through Redis now and so learns of it. If none had, on the one of them that was used longest ago.
 local function charge(agoMs)
   local at = now - agoMs
-  local inPlace, present = {}, {}
-  for _, slot in ipairs(s.slots) do
-    local member = s.members[slot.holder]
-    if member and slot.holder ~= q.me then
-      local list = now - member.seen <= q.evictMs and present or member.place == q.place and inPlace
-      if list then list[#list + 1] = slot end
-    end
-  end
   local last = nil
-  for _, list in ipairs({ ownSlotsOf(q.me), ownSlotsOf(''), inPlace, present }) do
-    local slot = longestRested(list)
-    if slot and slot.at + q.occupiedMs <= at then last = slot; break end
-    if slot and (not last or slot.at < last.at) then last = slot end
+  for _, isChargeable in ipairs(chargeable) do
+    for _, slot in ipairs(s.slots) do if isChargeable(slot) and (not last or slot.at < last.at) then last = slot end end
+    if last and last.at + q.occupiedMs <= at then break end
   end
   if last and last.at < at then last.at = at; last.grant = ''; last.unclaimed = false; last.assumed = false end
 end

@@ -1,9 +1,8 @@
 /**
  * What a replica leaves on its disk for the process that will start in its place: what it would say to Redis on leaving.
  *
- * The word is one file, which the replica rewrites and its successor removes. Whoever makes a call without Redis has written it down before,
- * and found the file still there afterwards; the successor reads the file only once it has removed it. So it reads of every such call, or the
- * call isn't made.
+ * The word is one file: the replica rewrites it, and its successor removes it and then reads it. A call without Redis is written to the file
+ * first, and made only if the file is still there afterwards. So the successor knows of every such call.
  */
 import {
   closeSync,
@@ -89,11 +88,14 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
-    for (const name of readdirSync(directory))
-      if (name.endsWith(".word")) removeOld(join(directory, name), clock.now());
   } catch (error) {
     onFault(error);
     return { ...noWord, take };
+  }
+  try {
+    removeOld(directory, clock.now() - USELESS_AFTER_MS);
+  } catch (error) {
+    onFault(error);
   }
   let hasFailed = false;
   let length = 0;
@@ -124,10 +126,13 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
   };
 }
 
-/** Nobody will ask for it. */
-function removeOld(path: string, now: number): void {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat !== undefined && now - stat.mtimeMs > USELESS_AFTER_MS) rmSync(path, { force: true });
+/** Removes the words that nobody will ask for. */
+function removeOld(directory: string, before: number): void {
+  for (const name of readdirSync(directory)) {
+    if (!/^quota-[\w-]+\.word$/.test(name)) continue;
+    const stat = statSync(join(directory, name), { throwIfNoEntry: false });
+    if (stat !== undefined && stat.mtimeMs < before) rmSync(join(directory, name), { force: true });
+  }
 }
 
 /** Rejects what isn't a whole word; null if it isn't the last one, or if the machine was restarted since, which makes its times meaningless. */
