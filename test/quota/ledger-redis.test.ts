@@ -43,20 +43,22 @@ async function takeSoon(ledger: Ledger): Promise<SlotId> {
 }
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
 
 describeWithRedis("the shared ledger", () => {
   const test = sideBySide(open);
 
   describe("at the start", () => {
-    test("an empty Redis is a spent window: only the headroom can be used", async ({ replica }) => {
+    test("an empty Redis is a spent window: only the headroom can be used", async ({ replica, opened }) => {
       const { ledger } = await replica({ coldStart: "assume-spent" });
       await opened();
       expect(await drain(ledger)).toHaveLength(2);
       expect(ledger.usage()).toEqual({ used: BUDGET, largestWindowToday: 2 });
     });
 
-    test("an empty Redis that is said to be free gives the whole budget, once", async ({ replica }) => {
+    test("an empty Redis that is said to be free gives the whole budget, once", async ({
+      replica,
+      opened,
+    }) => {
       const { ledger } = await replica();
       expect(await drain(ledger)).toHaveLength(0);
       await opened();
@@ -64,7 +66,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain((await replica()).ledger)).toHaveLength(0);
     });
 
-    test("a record in Redis counts whatever the cold start is said to be", async ({ replica }) => {
+    test("a record in Redis counts whatever the cold start is said to be", async ({ replica, opened }) => {
       const first = await replica();
       await opened();
       await drain(first.ledger);
@@ -76,6 +78,7 @@ describeWithRedis("the shared ledger", () => {
   describe("together", () => {
     test("replicas share one budget, and every slot rests a window from its end by Redis's clock", async ({
       replica,
+      opened,
     }) => {
       const long = { longestCallMs: 10_000 };
       const [a, b] = [await replica(long), await replica(long)];
@@ -92,6 +95,7 @@ describeWithRedis("the shared ledger", () => {
 
     test("one replica alone at work gets nearly all, and the idle one has its share back when it wants it", async ({
       replica,
+      opened,
     }) => {
       const [busy, idle] = [await replica(), await replica()];
       await opened();
@@ -106,14 +110,17 @@ describeWithRedis("the shared ledger", () => {
       expect((await drain(idle.ledger)).length).toBeGreaterThanOrEqual(BUDGET / 2);
     });
 
-    test("a call that was never sent costs nothing", async ({ replica }) => {
+    test("a call that was never sent costs nothing", async ({ replica, opened }) => {
       const { ledger } = await replica();
       await opened();
       for (const slot of await drain(ledger, "open")) await ledger.settle(slot, "unsent");
       expect(await drain(ledger)).toHaveLength(BUDGET);
     });
 
-    test("a pause on one is a pause on all, and a shorter one does not end it", async ({ replica }) => {
+    test("a pause on one is a pause on all, and a shorter one does not end it", async ({
+      replica,
+      opened,
+    }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await a.ledger.pause(60_000);
@@ -123,7 +130,7 @@ describeWithRedis("the shared ledger", () => {
       expect(a.ledger.forecast().pausedForMs).toBeLessThanOrEqual(60_100);
     });
 
-    test("more replicas than were announced still share one budget", async ({ replica }) => {
+    test("more replicas than were announced still share one budget", async ({ replica, opened }) => {
       const [a, b] = [await replica({ replicasMax: 1 }), await replica({ replicasMax: 1 })];
       await opened();
       const first = await takeSoon(b.ledger);
@@ -136,6 +143,7 @@ describeWithRedis("the shared ledger", () => {
   describe("after a kill", () => {
     test("who takes the place goes on with what Redis recorded, calls in flight counted as still arriving", async ({
       replica,
+      opened,
     }) => {
       const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
@@ -148,7 +156,7 @@ describeWithRedis("the shared ledger", () => {
       await takeSoon(ledger);
     });
 
-    test("an unused budget is passed on at once", async ({ replica }) => {
+    test("an unused budget is passed on at once", async ({ replica, opened }) => {
       const killed = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(killed.ledger);
@@ -160,6 +168,7 @@ describeWithRedis("the shared ledger", () => {
 
     test("what it wrote down is all it used, with Redis and without, and it can't use any more", async ({
       replica,
+      opened,
     }) => {
       const killed = await replica({ replicasMax: 1, place: "here", onFault: () => {} });
       await opened();
@@ -178,6 +187,7 @@ describeWithRedis("the shared ledger", () => {
     test("its word is told once, and not again to an old table that comes back", async ({
       server,
       replica,
+      opened,
     }) => {
       const [killed, other] = [await replica({ place: "here" }), await replica()];
       await opened();
@@ -201,7 +211,7 @@ describeWithRedis("the shared ledger", () => {
       expect(again).toEqual([0, 0, 0, 0]);
     });
 
-    test("nobody knows what it used if it left no word", async ({ replica }) => {
+    test("nobody knows what it used if it left no word", async ({ replica, opened }) => {
       const place = { replicasMax: 1, place: "here", directory: "/dev/null/nowhere", onFault: () => {} };
       const killed = await replica(place);
       await opened();
@@ -213,7 +223,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(0);
     });
 
-    test("all that it used on its own counts as used", async ({ replica }) => {
+    test("all that it used on its own counts as used", async ({ replica, opened }) => {
       const cutOff = await replica({ replicasMax: 1, place: "here" });
       await opened();
       await takeSoon(cutOff.ledger);
@@ -227,7 +237,7 @@ describeWithRedis("the shared ledger", () => {
   });
 
   describe("without Redis", () => {
-    test("each replica goes on with its own share, and with no more", async ({ server, replica }) => {
+    test("each replica goes on with its own share, and with no more", async ({ server, replica, opened }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
       await server.kill();
@@ -240,6 +250,7 @@ describeWithRedis("the shared ledger", () => {
     test("what was lent comes back when whoever borrowed it must have finished", async ({
       server,
       replica,
+      opened,
     }) => {
       const [busy, idle] = [await replica(), await replica()];
       await opened();
@@ -270,6 +281,7 @@ describeWithRedis("the shared ledger", () => {
       server,
       replica,
       untilBack,
+      opened,
     }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
@@ -286,6 +298,7 @@ describeWithRedis("the shared ledger", () => {
     test("its own use is told once, however many things it asks at its return", async ({
       server,
       replica,
+      opened,
     }) => {
       const { ledger } = await replica({ replicasMax: 1 });
       await opened();
@@ -299,6 +312,7 @@ describeWithRedis("the shared ledger", () => {
     test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async ({
       server,
       replica,
+      opened,
     }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
@@ -315,6 +329,7 @@ describeWithRedis("the shared ledger", () => {
       server,
       replica,
       untilBack,
+      opened,
     }) => {
       const [a, b] = [await replica(), await replica()];
       await opened();
@@ -334,6 +349,7 @@ describeWithRedis("the shared ledger", () => {
     server,
     replica,
     untilBack,
+    opened,
   }) => {
     const { ledger } = await replica({ replicasMax: 1 });
     await opened();
@@ -353,6 +369,7 @@ describeWithRedis("the shared ledger", () => {
   test("a table that lost its last writes in a failover is noticed, though another replica writes first", async ({
     server,
     replica,
+    opened,
   }) => {
     const [a, b] = [await replica(), await replica()];
     await opened();
@@ -370,6 +387,7 @@ describeWithRedis("the shared ledger", () => {
   test("what was lost with the only replica that knew of it counts as spent: the others keep to their own slots", async ({
     server,
     replica,
+    opened,
   }) => {
     const settings = { replicasMax: 4 };
     const [a, b] = [await replica(settings), await replica(settings)];
@@ -396,6 +414,7 @@ describeWithRedis("the shared ledger", () => {
   test("a state that cannot be read, or is older than one seen before, counts as spent", async ({
     server,
     replica,
+    opened,
   }) => {
     const { ledger } = await replica({ replicasMax: 1 });
     await opened();

@@ -15,7 +15,6 @@ const TABLE = "af-storefront:quota:abc";
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 /** Three beats, in which everybody hears of everybody. */
 const beats = (): Promise<void> => pass(ALONE_AFTER_MS / 2);
-const opened = (): Promise<void> => pass(ALONE_AFTER_MS / 2 + 50);
 
 const open = async (): Promise<SharedLedger> =>
   openSharedLedger({ limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 });
@@ -44,7 +43,10 @@ function keepBusy({ ledger }: Replica): () => void {
 describeWithRedis("a slot of another replica", () => {
   const test = sideBySide(open);
 
-  test("is for urgent requests, and no second one before its holder has been told", async ({ replica }) => {
+  test("is for urgent requests, and no second one before its holder has been told", async ({
+    replica,
+    opened,
+  }) => {
     const [busy, urgent] = [await replica(), await replica()];
     await opened();
     const stop = keepBusy(busy);
@@ -60,7 +62,7 @@ describeWithRedis("a slot of another replica", () => {
     expect(seen.borrowed + (await drain(urgent.ledger)).borrowed).toBeLessThanOrEqual(1);
   });
 
-  test("is left to urgent requests elsewhere by those that aren't urgent", async ({ replica }) => {
+  test("is left to urgent requests elsewhere by those that aren't urgent", async ({ replica, opened }) => {
     const [first, second] = [await replica(), await replica()];
     await opened();
     const stop = keepBusy(first);
@@ -76,6 +78,7 @@ describeWithRedis("a slot of another replica", () => {
   test("is what a replica does without while it is cut off, if it had agreed to lend", async ({
     server,
     replica,
+    opened,
   }) => {
     const [lender, other] = [await replica(), await replica()];
     await opened();
@@ -93,7 +96,7 @@ describeWithRedis("when Redis has lost the table", () => {
   const test = sideBySide(open);
 
   describe("the budget is kept", () => {
-    test("though a copy of an earlier table comes back", async ({ server, replica }) => {
+    test("though a copy of an earlier table comes back", async ({ server, replica, opened }) => {
       const settings = { replicasMax: 4 };
       const [a, b] = [await replica(settings), await replica(settings)];
       await opened();
@@ -109,7 +112,11 @@ describeWithRedis("when Redis has lost the table", () => {
       expect(before + (await drained())).toBeLessThanOrEqual(BUDGET);
     });
 
-    test("though a replica is cut off then, and goes on with its share", async ({ server, replica }) => {
+    test("though a replica is cut off then, and goes on with its share", async ({
+      server,
+      replica,
+      opened,
+    }) => {
       const [a, cutOff] = [await replica(), await replica()];
       await opened();
       cutOff.kill();

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../../src/clock.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
+import { timesOf } from "../../../src/quota/ledger/protocol.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
 import { connectRedis, type RedisLink } from "../../../src/redis.js";
 import { fixedSecret } from "../../../src/secret.js";
@@ -20,6 +21,8 @@ export interface Replica {
 export interface SharedLedger extends World {
   readonly server: RedisServer;
   replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
+  /** Resolves when a new table may be used and each replica has the share that it is due. */
+  opened(): Promise<void>;
   /** Resolves when all replicas hear Redis. */
   untilBack(): Promise<void>;
 }
@@ -35,6 +38,7 @@ export async function openSharedLedger(
   const server = await startRedis();
   const directory = await mkdtemp(join(tmpdir(), "shared-ledger-"));
   const links: RedisLink[] = [];
+  const ledgers: Ledger[] = [];
   return {
     server,
     async replica(more = {}) {
@@ -50,7 +54,14 @@ export async function openSharedLedger(
         ...settings,
         ...more,
       });
+      ledgers.push(ledger);
       return { ledger, kill: redis.close };
+    },
+    async opened() {
+      const { evictMs } = timesOf(settings.windowMs, settings.longestCallMs);
+      await new Promise((done) => setTimeout(done, evictMs + 50));
+      // A replica that has just become known to the others has its share with the next request.
+      for (let round = 0; round < 2; round += 1) await Promise.all(ledgers.map((ledger) => ledger.pause(0)));
     },
     untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
     async close() {
