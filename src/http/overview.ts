@@ -217,13 +217,12 @@ const FLEET_CHECKS: Readonly<Record<FleetFault, HealthCheck>> = {
 };
 
 function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
-  const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
+  const { isFailing, openCircuits } = upstream.health();
   if (credentials.states().every(({ refused }) => refused))
     return { status: "fail", output: "Every credential is refused." };
   if (openCircuits.length > 0)
     return { status: "warn", output: "Calls keep failing; only trial requests are made." };
-  const failing = lastFailureAtMs !== null && lastFailureAtMs > (lastSuccessAtMs ?? 0);
-  return failing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
+  return isFailing ? { status: "warn", output: "The last call failed." } : { status: "pass" };
 }
 
 /** How long a refusal affects the check. */

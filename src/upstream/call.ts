@@ -39,8 +39,18 @@ function questionOf({ method, path, body }: UpstreamRequest): string {
 export interface CallHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
+  /** Whether the last call failed; one that was made before the last success doesn't count. */
+  readonly isFailing: boolean;
   /** Operations that keep failing, so that only trial requests are made. */
   readonly openCircuits: readonly Operation[];
+}
+
+/** What background work does about failures. */
+export interface Trials {
+  /** Operations whose last call failed, and how long until each should have a trial request, in ms. */
+  pending(): readonly { readonly operation: Operation; readonly inMs: number }[];
+  /** Calls `act` after each failure. */
+  onFailure(act: () => void): void;
 }
 
 export interface Caller {
@@ -49,6 +59,7 @@ export interface Caller {
   /** The refusal if `call` would be rejected immediately for lack of quota; otherwise null. */
   refusal(ask: Ask, request: Call<unknown>): ServiceError | null;
   health(): CallHealth;
+  readonly trials: Trials;
 }
 
 export interface CallerSettings {
@@ -95,6 +106,10 @@ export function createCaller(settings: CallerSettings): Caller {
   const slots = createSlots();
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
+  /** Stamps of the last success, and of the last failure's request. */
+  let succeededAt = -Infinity;
+  let failedAskedAt = -Infinity;
+  const onFailure: (() => void)[] = [];
 
   async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
     const circuit = circuitOf(request.operation);
@@ -166,10 +181,12 @@ export function createCaller(settings: CallerSettings): Caller {
       return resultOf(reply, request, credential, use, askedMs);
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
-      if (error instanceof ServiceError && outcome !== "inconclusive") noteFailure(request.operation, error);
+      if (error instanceof ServiceError && outcome !== "inconclusive")
+        noteFailure(request.operation, error, askedMs);
       throw error;
     } finally {
       endCall(outcome);
+      if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
       use.ended();
       slots.withdrawUseless();
     }
@@ -183,11 +200,13 @@ export function createCaller(settings: CallerSettings): Caller {
     askedMs: number,
   ): Result<T> {
     const valueOf = (value: T): Result<T> => {
+      const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
-      return { kind: "value", value: { value, askedMs, answeredMs: stamp() } };
+      succeededAt = answeredMs;
+      return { kind: "value", value: { value, askedMs, answeredMs } };
     };
     const rejected = (how: string): Result<T> => {
-      noteFailure(request.operation, upstreamFailed(how));
+      noteFailure(request.operation, upstreamFailed(how), askedMs);
       return { kind: "rejected", how };
     };
     switch (reply.kind) {
@@ -206,6 +225,7 @@ export function createCaller(settings: CallerSettings): Caller {
         return reply;
       case "refused":
         lastFailureAtMs = clock.now();
+        failedAskedAt = askedMs;
         if (use.refused())
           log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
         return reply;
@@ -214,8 +234,9 @@ export function createCaller(settings: CallerSettings): Caller {
     }
   }
 
-  function noteFailure(operation: Operation, { code, detail }: ServiceError): void {
+  function noteFailure(operation: Operation, { code, detail }: ServiceError, askedMs: number): void {
     lastFailureAtMs = clock.now();
+    failedAskedAt = askedMs;
     log.warn("upstream.failed", { operation, code, detail });
   }
 
@@ -285,7 +306,16 @@ export function createCaller(settings: CallerSettings): Caller {
     health: () => ({
       lastSuccessAtMs,
       lastFailureAtMs,
+      isFailing: failedAskedAt > succeededAt,
       openCircuits: OPERATIONS.filter((operation) => circuitOf(operation).isOpen),
     }),
+    trials: {
+      pending: () =>
+        OPERATIONS.flatMap((operation) => {
+          const inMs = circuitOf(operation).trialInMs();
+          return inMs === null ? [] : [{ operation, inMs }];
+        }),
+      onFailure: (act) => void onFailure.push(act),
+    },
   };
 }

@@ -1,7 +1,9 @@
 /**
  * A circuit for each operation. It opens after several failures in a row, or after one while another circuit is open; then calls are rejected
- * without being made. After a while it is half-open: one trial request at a time is let through, and the first success closes it. Trial
- * requests of all operations together are few enough not to burden an upstream that is down.
+ * without being made. After a while it is half-open: one trial request at a time is let through, and the first success closes it.
+ *
+ * Background work makes trial requests too, so that a recovery is noticed within seconds and without visitors. All operations share them, and
+ * when an outage lasts they are few enough not to burden an upstream that is down.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
@@ -13,6 +15,8 @@ export type Outcome = "success" | FailureCode | "inconclusive";
 
 export interface Circuit {
   readonly isOpen: boolean;
+  /** How long until background work should make a trial request, in ms; null after a success. */
+  trialInMs(): number | null;
   /** Why no call can be made now, or null. Background work may send a trial request earlier than calls that somebody waits for. */
   rejection(isBackground: boolean): ServiceError | null;
   /** Begins a call, which may be the trial request; the returned function ends it. Null if no call can be made. */
@@ -22,7 +26,7 @@ export interface Circuit {
 interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
-  /** The longest time between opening and the first trial request. */
+  /** The longest time between opening and the first trial request that somebody waits for. */
   readonly halfOpenAfterMs: number;
   /**
    * In a row, because an upstream that answers every second call still serves half of the callers. Few enough to be over within seconds,
@@ -32,18 +36,18 @@ interface CircuitSettings {
 }
 
 const FAILURES_TO_OPEN = 5;
-/** Keeps replicas, and operations that failed together, from sending trial requests together. */
+/** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
-const BACKGROUND_EARLIER = 0.25;
-/** Trial requests of all operations during one `halfOpenAfterMs`: 6 a minute. */
-const TRIALS_TOGETHER = 3;
+/** The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. */
+const SPACING_AT_FIRST = 0.125;
+const SPACING = 0.4;
 
 /** One closed circuit for each operation. */
 export function createCircuits<O extends string>(
   operations: readonly O[],
   settings: CircuitSettings,
 ): (operation: O) => Circuit {
-  const trials = new TrialSpacing(settings.halfOpenAfterMs / TRIALS_TOGETHER);
+  const trials = new Trials(settings);
   const circuits = new Map(
     operations.map((operation) => [operation, new OperationCircuit(operation, settings, trials)]),
   );
@@ -55,75 +59,117 @@ export function createCircuits<O extends string>(
 }
 
 /** Spaces the trial requests of all operations, until one of them succeeds. */
-class TrialSpacing {
+class Trials {
   openCircuits = 0;
-  readonly #spacingMs: number;
+  readonly #settings: CircuitSettings;
+  #outageFromMs = -Infinity;
   #nextAtMs = -Infinity;
+  #succeededAtMs = -Infinity;
 
-  constructor(spacingMs: number) {
-    this.#spacingMs = spacingMs;
+  constructor(settings: CircuitSettings) {
+    this.#settings = settings;
   }
 
   get nextAtMs(): number {
     return this.#nextAtMs;
   }
 
-  began(nowMs: number): void {
-    this.#nextAtMs = nowMs + this.#spacingMs;
+  get spacingMs(): number {
+    const { clock, halfOpenAfterMs } = this.#settings;
+    const isLong = this.openCircuits > 0 && clock.monotonic() - this.#outageFromMs >= halfOpenAfterMs;
+    return halfOpenAfterMs * (isLong ? SPACING : SPACING_AT_FIRST);
+  }
+
+  /** When an operation may have a trial request in the background: all at once after a success elsewhere. */
+  dueAtMs({ lastTrialAtMs, turnAtMs }: Outage): number {
+    return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.#nextAtMs, turnAtMs);
+  }
+
+  opened(): void {
+    if (this.openCircuits === 0) this.#outageFromMs = this.#settings.clock.monotonic();
+    this.openCircuits += 1;
+    this.began();
+  }
+
+  began(): void {
+    this.#nextAtMs = this.#settings.clock.monotonic() + this.spacingMs;
   }
 
   succeeded(): void {
+    this.openCircuits -= 1;
     this.#nextAtMs = -Infinity;
+    this.#succeededAtMs = this.#settings.clock.monotonic();
   }
 }
 
-interface OpenState {
-  readonly by: FailureCode;
-  readonly halfOpenAtMs: number;
-  readonly backgroundHalfOpenAtMs: number;
+/** What happens while a circuit is open. */
+interface Outage {
+  by: FailureCode;
+  halfOpenAtMs: number;
+  /** When it opened, if there was none yet. */
+  lastTrialAtMs: number;
+  /** By then each of the operations that fail has had a trial request. */
+  turnAtMs: number;
+  trialsUnderWay: number;
 }
 
 class OperationCircuit implements Circuit {
   readonly #operation: string;
   readonly #settings: CircuitSettings;
-  readonly #trials: TrialSpacing;
+  readonly #trials: Trials;
+  /** In a row, and when the last one was. */
   #failures = 0;
-  #open: OpenState | null = null;
-  #isTrialUnderWay = false;
+  #failedAtMs = -Infinity;
+  #outage: Outage | null = null;
 
-  constructor(operation: string, settings: CircuitSettings, trials: TrialSpacing) {
+  constructor(operation: string, settings: CircuitSettings, trials: Trials) {
     this.#operation = operation;
     this.#settings = settings;
     this.#trials = trials;
   }
 
   get isOpen(): boolean {
-    return this.#open !== null;
+    return this.#outage !== null;
+  }
+
+  trialInMs(): number | null {
+    if (this.#failures === 0) return null;
+    const atMs =
+      this.#outage === null ? this.#failedAtMs + this.#trials.spacingMs : this.#trials.dueAtMs(this.#outage);
+    return Math.max(0, atMs - this.#settings.clock.monotonic());
   }
 
   rejection(isBackground: boolean): ServiceError | null {
-    if (this.#open === null) return null;
-    const { by, halfOpenAtMs, backgroundHalfOpenAtMs } = this.#open;
-    if (this.#isTrialUnderWay) return circuitOpen(by);
-    const dueAtMs = Math.max(isBackground ? backgroundHalfOpenAtMs : halfOpenAtMs, this.#trials.nextAtMs);
-    const inMs = dueAtMs - this.#settings.clock.monotonic();
+    if (this.#outage === null) return null;
+    const { by, halfOpenAtMs, trialsUnderWay } = this.#outage;
+    const now = this.#settings.clock.monotonic();
+    // A trial request that hangs doesn't keep the next one from noticing a recovery; visitors don't wait together with it.
+    if (!isBackground && trialsUnderWay > 0) return circuitOpen(by);
+    const inMs = isBackground ? (this.trialInMs() ?? 0) : Math.max(halfOpenAtMs, this.#trials.nextAtMs) - now;
     return inMs > 0 ? circuitOpen(by, inMs) : null;
   }
 
   begin(isBackground: boolean): ((outcome: Outcome) => void) | null {
     if (this.rejection(isBackground) !== null) return null;
-    if (this.#open === null) {
+    const outage = this.#outage;
+    if (outage === null) {
       return (outcome) => {
         // A call from before the circuit opened shows nothing about now; the trial request does.
-        if (this.#open === null) this.#count(outcome);
+        if (this.#outage === null) this.#count(outcome);
       };
     }
-    this.#isTrialUnderWay = true;
-    this.#trials.began(this.#settings.clock.monotonic());
+    outage.trialsUnderWay += 1;
+    outage.lastTrialAtMs = this.#settings.clock.monotonic();
+    outage.turnAtMs = outage.lastTrialAtMs + this.#trials.openCircuits * this.#trials.spacingMs;
+    this.#trials.began();
     return (outcome) => {
-      this.#isTrialUnderWay = false;
+      outage.trialsUnderWay -= 1;
+      if (this.#outage !== outage || outcome === "inconclusive") return;
       if (outcome === "success") this.#close();
-      else if (outcome !== "inconclusive") this.#setOpen(outcome);
+      else {
+        outage.by = outcome;
+        outage.halfOpenAtMs = this.#halfOpenAtMs();
+      }
     };
   }
 
@@ -131,30 +177,30 @@ class OperationCircuit implements Circuit {
     if (outcome === "inconclusive") return;
     this.#failures = outcome === "success" ? 0 : this.#failures + 1;
     if (outcome === "success") return;
+    this.#failedAtMs = this.#settings.clock.monotonic();
     // While another circuit is open, another failure isn't a coincidence.
     const failuresToOpen =
       this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
     if (this.#failures < failuresToOpen) return;
-    this.#trials.openCircuits += 1;
-    this.#trials.began(this.#settings.clock.monotonic());
+    this.#trials.opened();
     this.#settings.log.warn("upstream.circuit.opened", { operation: this.#operation, code: outcome });
-    this.#setOpen(outcome);
-  }
-
-  #setOpen(by: FailureCode): void {
-    const now = this.#settings.clock.monotonic();
-    const openMs = this.#settings.halfOpenAfterMs * (1 - JITTER * Math.random());
-    this.#open = {
-      by,
-      halfOpenAtMs: now + openMs,
-      backgroundHalfOpenAtMs: now + openMs * (1 - BACKGROUND_EARLIER),
+    this.#outage = {
+      by: outcome,
+      halfOpenAtMs: this.#halfOpenAtMs(),
+      lastTrialAtMs: this.#failedAtMs,
+      turnAtMs: -Infinity,
+      trialsUnderWay: 0,
     };
   }
 
+  #halfOpenAtMs(): number {
+    const { clock, halfOpenAfterMs } = this.#settings;
+    return clock.monotonic() + halfOpenAfterMs * (1 - JITTER * Math.random());
+  }
+
   #close(): void {
-    this.#open = null;
+    this.#outage = null;
     this.#failures = 0;
-    this.#trials.openCircuits -= 1;
     this.#trials.succeeded();
     this.#settings.log.info("upstream.circuit.closed", { operation: this.#operation });
   }

@@ -3,7 +3,7 @@ import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { type Answered, type CallerSettings, type CallHealth, createCaller } from "./call.js";
+import { type Answered, type CallerSettings, type CallHealth, type Trials, createCaller } from "./call.js";
 import {
   type Balance,
   type Check,
@@ -35,6 +35,7 @@ export interface Upstream {
   balance(ask: Ask): Promise<Answered<Balance>>;
   tier(ask: Ask): Promise<Answered<Tier>>;
   health(): CallHealth;
+  readonly trials: Trials;
   readonly unexpected: Pick<Unexpected, "list" | "totals">;
 }
 
@@ -49,7 +50,7 @@ export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "re
 export function createUpstream(settings: UpstreamSettings): Upstream {
   const { currencies, clock, onAnswer } = settings;
   const unexpected = createUnexpected(clock, settings.log);
-  const { call, refusal, health } = createCaller({
+  const { call, refusal, health, trials } = createCaller({
     ...settings,
     transport: createTransport(settings),
     readReply: createReplyReader({ unexpected, nowMs: () => clock.now(), onAnswer }),
@@ -97,6 +98,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
     tier: (ask) =>
       call(ask, { operation: "tier", method: "GET", path: "/api/v1/account/tier", decode: decodeTier }),
     health,
+    trials,
     unexpected,
   };
 }

@@ -1,4 +1,4 @@
-/** Makes trial requests for open circuits in the background, so that a recovery is noticed without visitors. */
+/** Makes trial requests in the background for operations that fail, so that a recovery is noticed within seconds and without visitors. */
 import type { Clock } from "../clock.js";
 import { nameOf } from "../domain-name.js";
 import { inBackground } from "../quota/background.js";
@@ -16,7 +16,9 @@ interface TrialSettings {
   readonly clock: Clock;
 }
 
-const CHECK_EVERY_MS = 30_000;
+const CHECK_EVERY_MS = 500;
+/** While nothing fails; a failure ends it. */
+const IDLE_MS = 30_000;
 /** A neutral label for the requests. */
 const LABEL = "example";
 
@@ -32,16 +34,20 @@ export function keepTrying({ upstream, term, roomInMs, clock }: TrialSettings): 
     else if (name && operation === "domain") await upstream.domain(ask, name);
   }
 
-  const { stop } = inBackground({
+  const loop = inBackground({
     client: "trials",
-    async round(ask) {
-      // The circuit rejects requests before its trial is due, and counts failures.
-      for (const operation of upstream.health().openCircuits)
-        if (roomInMs() === 0) await attempt(operation, ask).catch(() => undefined);
-      return CHECK_EVERY_MS;
+    round(ask) {
+      const pending = upstream.trials.pending();
+      const due = pending.filter(({ inMs }) => inMs === 0);
+      if (due.length > 0 && roomInMs() > 0) return Promise.resolve("no room");
+      // Nobody waits for one that hangs, or else the next couldn't notice a recovery. The circuits count failures.
+      for (const { operation } of due)
+        void attempt(operation, { ...ask, maxWaitMs: CHECK_EVERY_MS }).catch(() => undefined);
+      return Promise.resolve(pending.length === 0 ? IDLE_MS : CHECK_EVERY_MS);
     },
     roomInMs,
     clock,
   });
-  return stop;
+  upstream.trials.onFailure(loop.now);
+  return loop.stop;
 }

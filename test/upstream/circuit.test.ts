@@ -105,16 +105,45 @@ describe("a circuit", () => {
     await clock.advance(OPEN_MS);
     call(circuit, "inconclusive");
     expect(circuit.isOpen).toBe(true);
-    await clock.advance(OPEN_MS / 3);
+    await clock.advance(OPEN_MS * 0.4);
     expect(circuit.begin(false)).not.toBeNull();
   });
 
-  test("is half-open earlier for background work than for visitors", async () => {
+  test("has a trial request in the background every 4 s, and every 12 s once the outage has lasted half a minute", async () => {
     const circuit = circuits("quote");
     fail(circuit);
-    await clock.advance(OPEN_MS * 0.75);
-    expect(circuit.begin(false)).toBeNull();
-    expect(circuit.begin(true)).not.toBeNull();
+    const trialsAt: number[] = [];
+    for (const began = clock.monotonic(); clock.monotonic() - began < 70_000; await clock.advance(250)) {
+      if (circuit.trialInMs() !== 0) continue;
+      trialsAt.push(clock.monotonic() - began);
+      call(circuit, "upstream_failed", true);
+    }
+    expect(trialsAt.map((at) => at / 1000)).toEqual([
+      3.75, 7.5, 11.25, 15, 18.75, 22.5, 26.25, 30, 42, 54, 66,
+    ]);
+  });
+
+  test("is due for a trial request after its first failure, before it opens, and not after a success", async () => {
+    const circuit = circuits("quote");
+    expect(circuit.trialInMs()).toBeNull();
+    fail(circuit, 1);
+    expect(circuit.trialInMs()).toBe(3750);
+    await clock.advance(3750);
+    expect(circuit.trialInMs()).toBe(0);
+    call(circuit, "success", true);
+    expect(circuit.trialInMs()).toBeNull();
+  });
+
+  test("is closed by the next trial request in the background while another one hangs, whose end then counts for nothing", async () => {
+    const circuit = circuits("quote");
+    fail(circuit);
+    await clock.advance(4000);
+    const hanging = circuit.begin(true);
+    expect(circuit.rejection(true)).not.toBeNull();
+    await clock.advance(4000);
+    call(circuit, "success", true);
+    hanging?.("upstream_timeout");
+    expect([circuit.isOpen, circuit.trialInMs()]).toEqual([false, null]);
   });
 
   test("ignores the outcome of calls from before it opened", async () => {
@@ -141,7 +170,7 @@ describe("all circuits together", () => {
     expect(circuits("quote").isOpen).toBe(false);
   });
 
-  test("let through at most six trial requests a minute, and some of each operation, under any load", async () => {
+  test("let through at most six trial requests a minute once an outage lasts, and some of each operation, under any load", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(5), fc.nat(400), fc.boolean()), { minLength: 2000, maxLength: 2000 }),
@@ -162,15 +191,35 @@ describe("all circuits together", () => {
             trials.push({ operation, at: time.monotonic() });
             end("upstream_failed");
           }
-          for (const { at } of trials)
-            expect(
-              trials.filter((other) => other.at >= at && other.at < at + 60_000).length,
-            ).toBeLessThanOrEqual(6);
+          const mostInAMinute = (counted: typeof trials): number =>
+            Math.max(
+              ...counted.map(
+                ({ at }) => counted.filter((one) => one.at >= at && one.at < at + 60_000).length,
+              ),
+            );
+          expect(mostInAMinute(trials)).toBeLessThanOrEqual(11);
+          expect(mostInAMinute(trials.filter(({ at }) => at > OPEN_MS))).toBeLessThanOrEqual(6);
           expect(new Set(trials.map(({ operation }) => operation)).size).toBe(OPERATIONS.length);
         },
       ),
       { numRuns: 3 },
     );
+  });
+
+  test("take turns in the background", async () => {
+    for (const operation of OPERATIONS) breakDown(circuits(operation));
+    const tried: string[] = [];
+    while (tried.length < 4 * OPERATIONS.length) {
+      await clock.advance(500);
+      for (const operation of OPERATIONS)
+        if (circuits(operation).trialInMs() === 0) {
+          tried.push(operation);
+          call(circuits(operation), "upstream_failed", true);
+        }
+    }
+    expect(tried.slice(0, OPERATIONS.length)).toEqual(OPERATIONS);
+    for (const operation of OPERATIONS)
+      expect(tried.filter((one) => one === operation).length).toBeGreaterThanOrEqual(3);
   });
 
   test("don't wait for each other once one trial request has succeeded", async () => {

@@ -126,10 +126,11 @@ export function createBench({
   return { upstream: withoutTimes(upstream), credentials, lines, pausesMs, answered, calls };
 }
 
-type Operations = Omit<Upstream, "refusal" | "health" | "unexpected">;
+type Rest = "refusal" | "health" | "trials" | "unexpected";
+type Operations = Omit<Upstream, Rest>;
 
 /** The upstream with what each operation answered, without when. */
-export type Values = Pick<Upstream, "refusal" | "health" | "unexpected"> & {
+export type Values = Pick<Upstream, Rest> & {
   readonly [Name in keyof Operations]: (
     ...args: Parameters<Operations[Name]>
   ) => Promise<Awaited<ReturnType<Operations[Name]>>["value"]>;
@@ -146,6 +147,7 @@ function withoutTimes(upstream: Upstream): Values {
     tier: (...args) => value(upstream.tier(...args)),
     refusal: upstream.refusal,
     health: upstream.health,
+    trials: upstream.trials,
     unexpected: upstream.unexpected,
   };
 }
