@@ -9,19 +9,11 @@ import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { bearer, type Service, startService, temporaryFolder, until } from "../support/service.js";
+import { isInstalled, succeeds, testWithTool } from "../support/tools.js";
 
 const DEPLOY = new URL("../../deploy/", import.meta.url);
 const textOf = (path: string): string => readFileSync(new URL(path, DEPLOY), "utf8");
 const pathOf = (path: string): string => new URL(path, DEPLOY).pathname;
-const isInstalled = (tool: string): boolean => spawnSync("sh", ["-c", `command -v ${tool}`]).status === 0;
-const testWith = (tool: string) => (isInstalled(tool) ? test : test.skip);
-
-/** Ends without a fault. */
-function succeeds(command: string, ...args: string[]): void {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8" });
-  expect({ status, said: status === 0 ? "" : stdout + stderr }).toEqual({ status: 0, said: "" });
-}
-
 let service: Service;
 let folder: ReturnType<typeof temporaryFolder>;
 beforeAll(async () => {
@@ -78,7 +70,7 @@ describe("the metrics", () => {
     expect(rules.map(({ alert }) => alert).filter((alert) => !tested.has(alert))).toEqual([]);
   });
 
-  testWith("promtool")("and the alerts fire and clear, says promtool", async () => {
+  testWithTool("promtool")("and the alerts fire and clear, says promtool", async () => {
     succeeds("promtool", "check", "rules", pathOf("prometheus/alerts.yml"));
     succeeds("promtool", "test", "rules", pathOf("prometheus/alerts.test.yml"));
     const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
@@ -88,7 +80,7 @@ describe("the metrics", () => {
   });
 });
 
-testWith("systemd-analyze")("the systemd unit is sound and closed", () => {
+testWithTool("systemd-analyze")("the systemd unit is sound and closed", () => {
   succeeds("systemd-analyze", "verify", pathOf("systemd/af-storefront.service"));
   succeeds(
     "systemd-analyze",

@@ -48,7 +48,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     openCircuits.length > 0,
     "bad",
     `The registry keeps failing, so only trial requests are made: ${openCircuits.join(", ")}.`,
-    "Known answers are still shown. Check the registry's status page; it recovers by itself within half a minute of the registry.",
+    "Known answers are still shown. Check the registry's status page; it recovers by itself, within seconds of the registry or 15 after a long outage.",
   );
   add(
     prices.config.faults.length > 0,

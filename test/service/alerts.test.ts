@@ -1,0 +1,129 @@
+/** Each alert rule fires by the metrics of a service to which its condition really happens, clears after it, and is silent on an ordinary day. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import * as conditions from "../support/conditions.js";
+import { type Condition, crowd, inScene, type Scene } from "../support/conditions.js";
+import { bearer, temporaryFolder } from "../support/service.js";
+import { succeeds, testWithTool } from "../support/tools.js";
+
+const RULES = new URL("../../deploy/prometheus/alerts.yml", import.meta.url).pathname;
+const MINUTE_MS = 60_000;
+
+interface Expected {
+  readonly alert: string;
+  readonly fires: boolean;
+  /** When: at that minute, or at any time in so many minutes before it. */
+  readonly atMinute: number;
+  readonly forMinutes?: number;
+}
+
+/** Scrapes a service as Prometheus would, every minute or every other. */
+class Recorder {
+  readonly #scene: Scene;
+  readonly #everyMinutes: number;
+  readonly #series = new Map<string, (string | undefined)[]>();
+  #scrapes = 0;
+
+  constructor(scene: Scene, everyMinutes = 1) {
+    this.#scene = scene;
+    this.#everyMinutes = everyMinutes;
+  }
+
+  /** The time of the last scrape. */
+  get minute(): number {
+    return (this.#scrapes - 1) * this.#everyMinutes;
+  }
+
+  async record(minutes: number, meanwhile: (scene: Scene) => Promise<void>): Promise<void> {
+    const { service, clock } = this.#scene;
+    for (const end = this.#scrapes + minutes / this.#everyMinutes; this.#scrapes < end; this.#scrapes += 1) {
+      const fromMs = clock.monotonic();
+      await meanwhile(this.#scene);
+      await clock.advance(Math.max(0, fromMs + this.#everyMinutes * MINUTE_MS - clock.monotonic()));
+      const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
+      for (const [, name = "", labels = "", value] of text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
+        if (name.endsWith("_bucket") || name.startsWith("nodejs_")) continue;
+        const series = `${name}{${labels}${labels === "" ? "" : ","}job="af-storefront",instance="a"}`;
+        const values = this.#series.get(series) ?? [];
+        values[this.#scrapes] = value;
+        this.#series.set(series, values);
+      }
+    }
+  }
+
+  /** Says promtool. */
+  expectAlerts(expected: readonly Expected[]): void {
+    const folder = temporaryFolder();
+    const file = join(folder.path, "recorded.yml");
+    const length = this.#scrapes;
+    writeFileSync(
+      file,
+      stringify({
+        rule_files: [RULES],
+        evaluation_interval: "1m",
+        tests: [
+          {
+            interval: `${this.#everyMinutes}m`,
+            input_series: [...this.#series].map(([series, values]) => ({
+              series,
+              values: Array.from({ length }, (_, scrape) => values[scrape] ?? "_").join(" "),
+            })),
+            promql_expr_test: expected.map(({ atMinute, forMinutes = 1, alert, fires }) => ({
+              expr: `clamp_max(count(count_over_time(ALERTS{alertname=~"${alert}",alertstate="firing"}[${forMinutes}m])), 1) or vector(0)`,
+              eval_time: `${atMinute}m`,
+              exp_samples: [{ labels: "{}", value: Number(fires) }],
+            })),
+          },
+        ],
+      }),
+    );
+    succeeds("promtool", "test", "rules", file);
+    folder.remove();
+  }
+}
+
+const nobody = (): Promise<void> => Promise.resolve();
+/** Longer than any rule looks back. */
+const AFTERWARDS = 20;
+
+testWithTool("promtool").each<readonly [string, number, Condition]>([
+  ["StorefrontCredentialRefused", 4, conditions.credentialRefused],
+  ["StorefrontCircuitOpen", 5, conditions.upstreamFails],
+  ["StorefrontUpstreamFailing", 17, conditions.upstreamFails],
+  ["StorefrontVisitorsRefused", 12, conditions.moreVisitorsThanCalls],
+  ["StorefrontRetailConfigRejected", 3, conditions.badPriceFile],
+  ["StorefrontPricesMissing", 18, conditions.pricesMissing],
+  ["StorefrontPricesDoubtful", 18, conditions.doubtfulPrices],
+  ["StorefrontMarginLost", 4, conditions.marginLost],
+])("%s fires within %d minutes of its condition, and clears after it", (alert, minutes, condition) =>
+  inScene(condition, async (scene) => {
+    const recorder = new Recorder(scene);
+    await recorder.record(6, nobody);
+    const before = recorder.minute;
+    await condition.cause(scene);
+    await recorder.record(minutes, condition.meanwhile ?? nobody);
+    const during = recorder.minute;
+    await condition.cure(scene);
+    await recorder.record(AFTERWARDS, nobody);
+    recorder.expectAlerts([
+      { atMinute: before, alert, fires: false },
+      { atMinute: during, alert, fires: true },
+      { atMinute: recorder.minute, alert: ".+", fires: false },
+    ]);
+  }),
+);
+
+testWithTool("promtool")("none fires on an ordinary day", () =>
+  inScene({}, async (scene) => {
+    const recorder = new Recorder(scene, 2);
+    for (let hour = 0; hour < 24; hour += 1) {
+      // By night a visitor now and then, by day many.
+      const visitors = hour < 7 ? 0 : 2;
+      await crowd(scene, 1);
+      await recorder.record(60, () => (visitors > 0 ? crowd(scene, visitors) : nobody()));
+    }
+    const { minute } = recorder;
+    recorder.expectAlerts([{ alert: ".+", fires: false, atMinute: minute, forMinutes: minute }]);
+  }),
+);

@@ -1,0 +1,158 @@
+/** What operators are told of, caused for real at the sandbox or in the service's surroundings, and ended. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { FakeClock } from "./fake-clock.js";
+import {
+  bearer,
+  inTime,
+  type Service,
+  type ServiceOptions,
+  startService,
+  temporaryFolder,
+} from "./service.js";
+
+const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
+
+export interface Scene {
+  readonly service: Service;
+  readonly clock: FakeClock;
+  /** The file that the service reads as RETAIL_CONFIG. */
+  readonly file: string;
+}
+
+/** What a scene begins with. */
+type Start = Partial<Pick<ServiceOptions, "reseller" | "warm">> & {
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+export interface Condition extends Start {
+  readonly cause: (scene: Scene) => Promise<void>;
+  /** What goes on each minute while it lasts. */
+  readonly meanwhile?: (scene: Scene) => Promise<void>;
+  readonly cure: (scene: Scene) => Promise<void>;
+}
+
+/** A service with an embedded sandbox, for as long as it is looked at. */
+export async function inScene(
+  { env, reseller, warm }: Start,
+  look: (scene: Scene) => Promise<void>,
+): Promise<void> {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "retail.yaml");
+  writeFileSync(file, RETAIL);
+  const clock = new FakeClock();
+  const service = await startService({
+    clock,
+    env: { RETAIL_CONFIG: file, ...env },
+    ...(reseller !== undefined && { reseller }),
+    ...(warm !== undefined && { warm }),
+  });
+  try {
+    await look({ service, clock, file });
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+}
+
+let asked = 0;
+/** Visitors, at the same time, who want names that nobody knows. */
+export async function crowd({ service, clock }: Scene, visitors: number): Promise<void> {
+  const names = Array.from({ length: visitors }, () => `crowd-${(asked += 1)}.af`);
+  await inTime(clock, Promise.all(names.map((name) => service.ask(`/v1/availability?domain=${name}`))));
+}
+
+const CART = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
+const DEAR = { tld: ".af", action: "registration", years: 1, amountCents: 9000 } as const;
+
+const purgePrices = ({ service }: Scene) =>
+  service.ask("/v1/staff/cache/purge", {
+    method: "POST",
+    headers: bearer("operate"),
+    body: { what: "prices" },
+  });
+
+export const moreVisitorsThanCalls: Condition = {
+  env: { UPSTREAM_RATE_LIMIT: "60", QUOTA_MAX_WAIT_MS: "100" },
+  cause: (scene) => crowd(scene, 100),
+  meanwhile: (scene) => crowd(scene, 100),
+  cure: ({ clock }) => clock.advance(61_000),
+};
+
+export const upstreamLimits: Condition = {
+  cause: async (scene) => {
+    scene.service.sandbox.control.setRateLimit({ limit: 1, windowMs: 60_000 });
+    await crowd(scene, 1);
+  },
+  cure: async ({ service, clock }) => {
+    service.sandbox.control.setRateLimit({ limit: 1000, windowMs: 60_000 });
+    await clock.advance(61_000);
+  },
+};
+
+export const upstreamFails: Condition = {
+  cause: async (scene) => {
+    scene.service.sandbox.control.setFault("all", { fault: "status-503" });
+    for (let times = 0; times < 8; times += 1) await crowd(scene, 1);
+  },
+  cure: async ({ service, clock }) => {
+    service.sandbox.control.clearFaults();
+    await clock.advance(15_000);
+  },
+};
+
+export const credentialRefused: Condition = {
+  cause: async (scene) => {
+    scene.service.sandbox.control.setApiAccess("demo", false);
+    await crowd(scene, 1);
+  },
+  cure: async (scene) => {
+    scene.service.sandbox.control.setApiAccess("demo", true);
+    await scene.clock.advance(80_000);
+    await crowd(scene, 1);
+  },
+};
+
+export const badPriceFile: Condition = {
+  cause: async ({ file, clock }) => {
+    writeFileSync(file, RETAIL.replace('markupPercent: "25"', "markupPercent: 25"));
+    await clock.advance(1_500);
+  },
+  cure: async ({ file, clock }) => {
+    writeFileSync(file, RETAIL);
+    await clock.advance(1_500);
+  },
+};
+
+export const doubtfulPrices: Condition = {
+  cause: async (scene) => {
+    scene.service.sandbox.control.setFault("quote", { fault: "status-503" });
+    await purgePrices(scene);
+  },
+  cure: async ({ service, clock }) => {
+    service.sandbox.control.clearFaults();
+    await clock.advance(120_000);
+  },
+};
+
+export const marginLost: Condition = {
+  cause: async (scene) => {
+    const { service, clock } = scene;
+    await inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
+    service.sandbox.control.setPrice("demo", DEAR);
+    await purgePrices(scene);
+    await clock.advance(10_000);
+  },
+  cure: ({ clock }) => clock.advance(15 * 60_000),
+};
+
+/** Since the start. */
+export const pricesMissing: Condition = {
+  reseller: "locked",
+  warm: false,
+  cause: () => Promise.resolve(),
+  cure: async ({ service, clock }) => {
+    service.sandbox.control.setApiAccess("locked", true);
+    await clock.advance(120_000);
+  },
+};
