@@ -243,6 +243,11 @@ class StillClock implements Clock {
   }
 }
 
+const check = z.tuple([z.object({ status: z.enum(["pass", "warn", "fail"]) })]);
+const health = z.object({
+  checks: z.object({ upstream: check, quota: check, redis: check, prices: check }),
+});
+
 const told = z.looseObject({
   stale: z.boolean().optional(),
   source: z.string().optional(),
@@ -319,6 +324,8 @@ class Lane {
   readonly #elsewhere: string;
   #fault = "";
   #wrong: string[] = [];
+  /** Calls that neither the sandbox's record nor ours can be compared by. */
+  #callsAhead = 0;
 
   constructor(service: Service, clock: StillClock, elsewhere: string) {
     this.#service = service;
@@ -372,8 +379,10 @@ class Lane {
     for (const target of isAtDoor(this.#fault) ? (["all"] as const) : operations)
       control.setFault(target, wish);
 
+    const outcomes: string[] = [];
     const ask = async (one: Asked): Promise<void> => {
       const answer = await this.#ask(one);
+      outcomes.push(answer.status === 200 ? "right" : problemOf(answer).code);
       const wrong = wrongUnder(this.#fault, one, answer);
       if (wrong !== undefined)
         this.#wrong.push(`${nameOf(one)} ${when} ${wrong}: ${answer.text.slice(0, 300)}`);
@@ -398,6 +407,7 @@ class Lane {
     clearTimeout(hung);
     if (notStruck().length > 0) this.#wrong.push(`${when} it has not struck every ${notStruck().join(", ")}`);
     control.clearFaults();
+    await this.#isTold(when, outcomes);
     if (isSilent(this.#fault)) this.#clock.advance(TIMEOUT_MS);
     if (isPause(this.#fault)) this.#clock.shift(PAST_PAUSES_MS);
   }
@@ -416,6 +426,7 @@ class Lane {
         else this.#unsaid.push(one);
       }),
     );
+    await this.#isTold("after it", ["right"]);
     if (this.#unsaid.length === 0) return;
     this.#clock.shift(PAST_FRESH_MS);
     for (const one of this.#unsaid.splice(0)) {
@@ -423,6 +434,33 @@ class Lane {
       if (!isRight(one, answer))
         this.#wrong.push(`${nameOf(one)} is not right long after the fault: ${answer.text.slice(0, 300)}`);
     }
+  }
+
+  /** Whether health, readiness and metrics say what the sandbox and those who asked have seen. */
+  async #isTold(when: string, outcomes: readonly string[]): Promise<void> {
+    const { checks } = health.parse((await this.#service.ask("/health")).body);
+    const { text } = await this.#service.ask("/metrics", { headers: bearer("metrics") });
+    const metric = (pattern: RegExp): number =>
+      [...text.matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0);
+    const tell = (what: string): void => void this.#wrong.push(`${when}, ${what}`);
+
+    const ofCheck = (name: string): number =>
+      metric(new RegExp(`^health_check\\{check="${name}"\\} (\\d)$`, "gm"));
+    for (const [name, [check]] of Object.entries(checks))
+      if (ofCheck(name) !== ["pass", "warn", "fail"].indexOf(check.status))
+        tell(`the metrics differ about ${name}`);
+    if ((await this.#service.ask("/readyz")).status !== 200) tell("it isn't ready");
+    const failures = outcomes.filter((outcome) => outcome.startsWith("upstream_"));
+    if (failures.length === outcomes.length && checks.upstream[0].status === "pass")
+      tell("health is too good");
+    if (outcomes.every((outcome) => outcome === "right") && checks.upstream[0].status !== "pass")
+      tell(`health is ${JSON.stringify(checks)}`);
+
+    const made = metric(/^upstream_call_duration_seconds_count\{.*\} (\d+)$/gm);
+    const ahead = made - this.#service.calls();
+    if (isAtDoor(this.#fault) ? ahead < this.#callsAhead : ahead !== this.#callsAhead)
+      tell(`the metrics count ${made} calls, the sandbox ${this.#service.calls()}`);
+    this.#callsAhead = ahead;
   }
 
   readonly #unsaid: Asked[] = [];
