@@ -79,13 +79,17 @@ export interface QuotaSnapshot {
   readonly waits: WaitFigures;
 }
 
+/** A slot of the quota, for one call. */
+export interface Permit {
+  /** Whether the call may leave now. No more once this process was stopped for so long that others may use the slot. */
+  isValid(): boolean;
+  /** The upstream has answered. A call that ends without this may still arrive, so its slot is held for a grace longer. */
+  answered(): void;
+}
+
 export interface Quota {
-  /**
-   * Runs `call` in a slot, or rejects with `quota_exhausted`, a `retryAfterMs` of at most a window, and whether a call is reserved for then.
-   * `call` says `answered` as soon as the upstream's answer begins; one that rejects without having said so was given up and may still
-   * arrive, so its slot is held for a grace longer.
-   */
-  run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T>;
+  /** Runs `call` in a slot, or rejects with `quota_exhausted`, a `retryAfterMs` of at most a window, and whether a call is reserved for then. */
+  run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T>;
   /** The refusal that `run` would reject with at once; null, and nothing has happened, when it would not. */
   refusal(request: QuotaRequest): ServiceError | null;
   /**

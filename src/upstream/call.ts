@@ -6,7 +6,7 @@ import { type Clock, createStamps } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Ask, Quota } from "../quota/quota.js";
+import type { Ask, Permit, Quota } from "../quota/quota.js";
 import { type Circuit, createCircuits, type Outcome } from "./circuit.js";
 import type { Credential, Credentials, Use } from "./credentials.js";
 import { failureCodeOf, timedOut, upstreamFailed } from "./failures.js";
@@ -137,7 +137,7 @@ export function createCaller(settings: CallerSettings): Caller {
         quota,
         { ask, question: questionOf(request), maxWaitMs },
         () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
-        (onAnswered) => send(ask, request, attempt, onAnswered),
+        (permit) => send(ask, request, attempt, permit),
       );
       // Try again with another credential, if there is one. Each credential pays from its own quota.
       if (result === "withdrawn" || result.kind === "refused") continue;
@@ -163,20 +163,20 @@ export function createCaller(settings: CallerSettings): Caller {
     ask: Ask,
     request: Call<T>,
     { circuit, credential, isBackground }: Attempt,
-    onAnswered: () => void,
+    permit: Permit,
   ): Promise<Result<T>> {
     const endCall = circuit.begin(isBackground());
     const use = endCall === null ? null : credentials.begin(credential);
     if (endCall === null || use === null) {
       endCall?.("inconclusive");
-      onAnswered();
+      permit.answered();
       return "withdrawn";
     }
     slots.withdrawUseless();
     let outcome: Outcome = "inconclusive";
     const askedMs = stamp();
     try {
-      const reply = await measured(ask, request, credential, onAnswered);
+      const reply = await measured(ask, request, credential, permit);
       outcome = "success";
       return resultOf(reply, request, credential, use, askedMs);
     } catch (error) {
@@ -245,14 +245,14 @@ export function createCaller(settings: CallerSettings): Caller {
     ask: Ask,
     request: Call<unknown>,
     credential: Credential,
-    onAnswered: () => void,
+    permit: Permit,
   ): Promise<Reply> {
     const { operation, name = null } = request;
     let outcome = "failed";
     let httpStatus: number | null = null;
     const startedMs = clock.monotonic();
     try {
-      const response = await transport(credential, request, onAnswered);
+      const response = await transport(credential, request, permit);
       httpStatus = response.status;
       outcome = String(response.status);
       const reply = await readReply(response, { operation, name, credential });

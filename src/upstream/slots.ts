@@ -2,7 +2,7 @@
  * Runs calls in slots of the quota. A call that becomes useless while it waits leaves the queue immediately and spends nothing, because an
  * open circuit or a refused credential would otherwise use up the slots of other calls.
  */
-import type { Ask, Quota, QuotaRequest } from "../quota/quota.js";
+import type { Ask, Permit, Quota, QuotaRequest } from "../quota/quota.js";
 
 export interface Slots {
   /** The result of the work, or "withdrawn" if it was useless before it could start. */
@@ -10,7 +10,7 @@ export interface Slots {
     quota: Quota,
     waiting: { readonly ask: Ask; readonly question: string; readonly maxWaitMs: number },
     isUseful: () => boolean,
-    work: (onAnswered: () => void) => Promise<R>,
+    work: (permit: Permit) => Promise<R>,
   ): Promise<R | "withdrawn">;
   /** Withdraws the waiting calls that have become useless. */
   withdrawUseless(): void;
@@ -52,10 +52,10 @@ export function createSlots(): Slots {
       };
       let isStarted = false;
       try {
-        return await quota.run(queued, (onAnswered) => {
+        return await quota.run(queued, (permit) => {
           isStarted = true;
           waiting.delete(entry);
-          return work(onAnswered);
+          return work(permit);
         });
       } catch (error) {
         if (!isStarted && withdrawal.signal.aborted && !ask.signal.aborted) return "withdrawn";

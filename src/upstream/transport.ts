@@ -6,6 +6,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import axios, { type AxiosInstance } from "axios";
 import type { Clock } from "../clock.js";
+import type { Permit } from "../quota/quota.js";
 import { ServiceError } from "../errors.js";
 import type { Credential } from "./credentials.js";
 import { timedOut, upstreamFailed } from "./failures.js";
@@ -23,11 +24,11 @@ export interface UpstreamResponse {
   readonly data: unknown;
 }
 
-/** Sends one request with the credential. `onAnswered` is called once the answer is complete. */
+/** Sends one request with the credential, if the permit is still valid once there is a connection; says `answered` when the answer is complete. */
 export type Transport = (
   credential: Credential,
   request: UpstreamRequest,
-  onAnswered: () => void,
+  permit: Permit,
 ) => Promise<UpstreamResponse>;
 
 interface TransportSettings {
@@ -43,9 +44,10 @@ const MAX_REQUEST_BYTES = 64 * 1024;
 
 export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings): Transport {
   const http = createHttp();
-  const { origin } = new URL(baseUrl);
+  const { origin, protocol } = new URL(baseUrl);
+  const isTls = protocol === "https:";
 
-  return async (credential, { method, path, body }, onAnswered) => {
+  return async (credential, { method, path, body }, permit) => {
     const url = new URL(path, baseUrl);
     if (url.pathname !== path || url.origin !== origin)
       throw new ServiceError("internal", "A request would have left its path.");
@@ -66,13 +68,14 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
           ...(body && { "Content-Type": "application/json" }),
         },
         ...(body && { data: JSON.stringify(body) }),
+        [isTls ? "httpsAgent" : "httpAgent"]: agentFor(isTls, permit, deadline.signal),
         signal: deadline.signal,
       });
-      onAnswered();
+      permit.answered();
       return response;
     } catch {
       // An axios error contains the credential in its config, so it must not leave this function, not even as a cause.
-      throw deadline.signal.aborted
+      throw deadline.signal.aborted || !permit.isValid()
         ? timedOut()
         : upstreamFailed("couldn't be reached or closed the connection early");
     } finally {
@@ -84,7 +87,32 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
 /**
  * Every call gets its own socket. At 60 calls a minute a new connection costs little, and bytes that an answer leaves on its socket can't
  * become part of the next answer.
+ *
+ * Node writes a request as soon as its socket is connected. After a pause of the whole process (SIGSTOP, a machine that is moved) that is
+ * before any timer can call it off. So the request gets its socket only when that is connected, and if the permit is valid then.
  */
+function agentFor(isTls: boolean, permit: Permit, deadline: AbortSignal): HttpAgent {
+  const agent = isTls
+    ? new HttpsAgent({ keepAlive: false, minVersion: "TLSv1.2" })
+    : new HttpAgent({ keepAlive: false });
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (options, onSocket) => {
+    const socket = connect(options);
+    if (socket === null || socket === undefined || onSocket === undefined) return socket;
+    const giveUp = (): void => void socket.destroy(new Error("it is too late to send the request"));
+    socket.once(isTls ? "secureConnect" : "connect", () => {
+      if (permit.isValid()) onSocket(null, socket);
+      else giveUp();
+    });
+    socket.once("error", (error) => {
+      onSocket(error, socket);
+    });
+    deadline.addEventListener("abort", giveUp, { once: true });
+    return null;
+  };
+  return agent;
+}
+
 function createHttp(): AxiosInstance {
   const instance = axios.create({
     adapter: "http",
@@ -97,8 +125,6 @@ function createHttp(): AxiosInstance {
     validateStatus: () => true,
     transformRequest: [(data: unknown) => data],
     transformResponse: [(data: unknown) => data],
-    httpAgent: new HttpAgent({ keepAlive: false }),
-    httpsAgent: new HttpsAgent({ keepAlive: false, minVersion: "TLSv1.2" }),
   });
   instance.defaults.headers.common = {};
   return instance;

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { Agent } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
@@ -40,6 +41,10 @@ export interface FleetSeen {
   readonly faults: readonly FaultSeen[];
   readonly calmUse: number;
   readonly largestWindow: number;
+  /** The faults during or after which the largest window has grown beyond the budget, each with its size. */
+  readonly exceededBy: readonly string[];
+  /** The longest time for which the sandbox, which runs in this process, couldn't take calls. */
+  readonly sandboxLagMs: number;
   readonly rejections: number;
   /** Known names: ms each took, without faults and through them, and the statuses of those that failed (0: no answer). */
   readonly calmHitsMs: readonly number[];
@@ -143,6 +148,9 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       await sleep(50);
     }
   }
+  const record = () => sandbox.stats().credentials.find((one) => one.key === sandbox.credential().key);
+  const lag = monitorEventLoopDelay({ resolution: 10 });
+  lag.enable();
   const accepted = (): number => sandbox.stats().credentials.reduce((sum, one) => sum + one.accepted, 0);
   async function use(act: () => Promise<void>): Promise<number> {
     const [before, began] = [accepted(), performance.now()];
@@ -197,15 +205,20 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const calmUse = await use(() => windows(3));
   const calmHitsMs = hits.ms.splice(0);
   const faults: FaultSeen[] = [];
+  const exceededBy: string[] = [];
+  let largest = BUDGET;
   for (const { name } of queue) {
     const useDuring = await use(() => play(name));
     await windows(SETTLE_WINDOWS);
     const useAfter = await use(() => windows(1.2));
     faults.push({ fault: name, useDuring, useAfter });
+    const { largestWindow = 0 } = record() ?? {};
+    if (largestWindow > largest) exceededBy.push(`${name}: ${(largest = largestWindow)}`);
   }
   over.abort();
   await Promise.all(floods);
-  const seen = sandbox.stats().credentials.find((one) => one.key === sandbox.credential().key);
+  const seen = record();
+  lag.disable();
   front?.agent.destroy();
   await nginx?.close();
   await Promise.all(replicas.map((replica) => replica.close()));
@@ -216,6 +229,8 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     faults,
     calmUse,
     largestWindow: seen?.largestWindow ?? 0,
+    exceededBy,
+    sandboxLagMs: lag.max / 1e6,
     rejections: seen?.rejected429 ?? 0,
     calmHitsMs,
     hitsMs: hits.ms,
@@ -265,7 +280,7 @@ function print(fleet: string, seen: FleetSeen): void {
     `\n${REPLICAS} replicas, ${fleet}, through ${seen.faults.length} faults (window ${WINDOW_MS} ms, budget ${BUDGET} of ${LIMIT}, visitors for ${REPLICAS * LOAD} times the budget)`,
   );
   console.log(
-    `worst window over all of it: ${seen.largestWindow} of ${BUDGET}; rejections: ${seen.rejections}; use without faults: ${seen.calmUse.toFixed(2)}`,
+    `worst window over all of it: ${seen.largestWindow} of ${BUDGET}; rejections: ${seen.rejections}; use without faults: ${seen.calmUse.toFixed(2)}; longest lag of the sandbox: ${seen.sandboxLagMs.toFixed(0)} ms${seen.exceededBy.length > 0 ? `; exceeded by ${seen.exceededBy.join(", ")}` : ""}`,
   );
   console.log(
     table(

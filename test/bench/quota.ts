@@ -54,7 +54,7 @@ async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<
         signal: stop,
       } as const;
       try {
-        await quota.run(asked, (answered) => ask(port, answered));
+        await quota.run(asked, ({ answered }) => ask(port, answered));
       } catch (error) {
         if (error instanceof ServiceError) await sleep(error.retryAfterMs ?? 1);
       }

@@ -71,7 +71,7 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
     Array.from({ length: calls }, () =>
       quota.run(
         { lane: "exact", client: "a", question: "", maxWaitMs: WINDOW_MS, signal },
-        async (answered) => {
+        async ({ answered }) => {
           await call("GET", `${sandbox.url}/api/v1/account/balance`, {
             headers: authHeaders(sandbox.credential()),
           });

@@ -1,10 +1,12 @@
 /** The shared ledger in a real Redis: what replicas may use together, alone, after kills, and whatever Redis forgets. */
 import { describe, expect } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
 import type { Ledger, SlotId } from "../../src/quota/ledger/ledger.js";
+import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
-import { openSharedLedger, type SharedLedger } from "./support/shared-ledger.js";
+import { openSharedLedger, type SharedLedger, unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 1500;
@@ -108,6 +110,20 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(idle.ledger)).toHaveLength(1);
       await pass(WINDOW_MS + 100);
       expect((await drain(idle.ledger)).length).toBeGreaterThanOrEqual(BUDGET / 2);
+    });
+
+    test("a call may leave only while its slot can't be another replica's", async ({ replica, opened }) => {
+      const { ledger } = await replica({ longestCallMs: 100 });
+      await opened();
+      const quota = createQuota({ ledger, clock: systemClock, onFault: unexpected });
+      const asked = { lane: "exact", client: "a", question: "", maxWaitMs: 1000 } as const;
+      const { signal } = new AbortController();
+      const validity = await quota.run({ ...asked, signal }, async ({ isValid }) => {
+        const atOnce = isValid();
+        await pass(650);
+        return [atOnce, isValid()];
+      });
+      expect(validity).toEqual([true, false]);
     });
 
     test("a call that was never sent costs nothing", async ({ replica, opened }) => {

@@ -19,7 +19,7 @@ describe("a call", () => {
   test("spends its slot from its answer on, even when its body takes longer", async () => {
     const { quota, clock } = memoryQuota(1);
     const body = gate();
-    const work = quota.run(ask(), (answered) => {
+    const work = quota.run(ask(), ({ answered }) => {
       answered();
       return body.opened;
     });
@@ -43,7 +43,7 @@ describe("a call", () => {
   test("that was answered and then failed keeps its slot for the window alone", async () => {
     const { quota, clock } = memoryQuota(1);
     const odd = new ServiceError("upstream_contract", "odd");
-    const work = quota.run(ask(), (answered) => {
+    const work = quota.run(ask(), ({ answered }) => {
       answered();
       return Promise.reject(odd);
     });

@@ -277,7 +277,7 @@ describe("a credential that is revoked", () => {
         snapshot: () => quota.snapshot(),
         run(asked, call) {
           patienceMs.push(asked.maxWaitMs);
-          return call(() => {});
+          return call({ isValid: () => true, answered: () => {} });
         },
       },
     });

@@ -4,8 +4,14 @@ export type SlotId = number;
 /** How a call ended: answered, given up while it may still arrive, or never sent at all. */
 export type Ending = "answered" | "abandoned" | "unsent";
 
-/** `isBorrowed`: the slot is another replica's, so only an urgent request may use it. */
-export type Taken = { readonly slot: SlotId; readonly isBorrowed?: boolean } | { readonly retryInMs: number };
+export interface TakenSlot {
+  readonly slot: SlotId;
+  /** It is another replica's, so only an urgent request may use it. */
+  readonly isBorrowed?: boolean;
+  /** Monotonic: from then on the call must not leave, because others may use the slot. Default: it may whenever. */
+  readonly sendBefore?: number;
+}
+export type Taken = TakenSlot | { readonly retryInMs: number };
 
 /** When slots can be used, as far as is known; valid until the ledger changes. */
 export interface Forecast {

@@ -165,7 +165,8 @@ class RedisLedger implements Ledger {
     // Not before it is known as a call, or a request between the two would report that it never happened.
     this.#asked.delete(grant);
     if (reply === null) return this.#takeAlone(call, grant);
-    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS) return { slot: call, isBorrowed: reply.isBorrowed };
+    if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS)
+      return { slot: call, isBorrowed: reply.isBorrowed, sendBefore: this.#sendBefore(sentAt) };
     if (reply.taken > 0) void this.settle(call, "unsent");
     return { retryInMs: this.#retryInMs() };
   }
@@ -316,7 +317,12 @@ class RedisLedger implements Ledger {
     const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#leaveWord());
     if (slot === null) return { retryInMs: this.#retryInMs() };
     this.#calls.set(call, { grant, slot, takenAt: now });
-    return { slot: call };
+    return { slot: call, sendBefore: this.#sendBefore(now) };
+  }
+
+  /** A call that leaves later may arrive when its slot counts as rested, because nobody else knows that it is under way. */
+  #sendBefore(takenAt: number): number {
+    return takenAt + GRANT_VALID_MS + this.#settings.longestCallMs;
   }
 
   #retryInMs(): number {

@@ -3,7 +3,7 @@
  * leaving and finding the next cost about the same however many wait.
  */
 import type { Clock } from "../../clock.js";
-import type { SlotId } from "../ledger/ledger.js";
+import type { TakenSlot } from "../ledger/ledger.js";
 import { type Lane, perLane } from "../lane.js";
 import type { QuotaRequest } from "../quota.js";
 import { compareShares, type Share } from "./fair-share.js";
@@ -28,7 +28,7 @@ export interface Waiter extends Entry {
   readonly request: QuotaRequest;
   readonly since: number;
   /** Leaves the queue with a slot. */
-  start(slot: SlotId): void;
+  start(taken: TakenSlot): void;
   /** Leaves the queue without one; `fail` says why. */
   leave(): void;
   fail(error: Error): void;
@@ -147,7 +147,7 @@ export class Queue {
   }
 
   /** Resolves with a slot when it is the request's turn. */
-  join(request: QuotaRequest, entry: Entry): Promise<SlotId> {
+  join(request: QuotaRequest, entry: Entry): Promise<TakenSlot> {
     const { clock, onLate, onGone } = this.#settings;
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -161,9 +161,9 @@ export class Queue {
         client: request.client,
         since: clock.monotonic(),
         leave,
-        start: (slot) => {
+        start: (taken) => {
           leave();
-          resolve(slot);
+          resolve(taken);
         },
         fail: (error) => {
           leave();

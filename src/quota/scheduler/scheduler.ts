@@ -4,8 +4,8 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { Ending, Ledger, SlotId, Taken } from "../ledger/ledger.js";
-import type { Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
+import type { Ending, Ledger, SlotId, Taken, TakenSlot } from "../ledger/ledger.js";
+import type { Permit, Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
 import { Admission, NOW_MS, urgencyOf } from "./admission.js";
 import { CallTimes, returnsOf } from "./forecast.js";
 import { IdleCalls, LaneStats } from "./lane-stats.js";
@@ -109,7 +109,7 @@ class Scheduler implements Quota {
     });
   }
 
-  run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
+  run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
     return this.#track(this.#run(request, call));
   }
 
@@ -166,8 +166,8 @@ class Scheduler implements Quota {
     await this.#ledger.close();
   }
 
-  async #run<T>(request: QuotaRequest, call: (answered: () => void) => Promise<T>): Promise<T> {
-    const slot = await this.#slotFor(request);
+  async #run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
+    const { slot, sendBefore = Infinity } = await this.#slotFor(request);
     const startedAt = this.#clock.monotonic();
     let ended = false;
     const end = (ending: Ending): void => {
@@ -181,8 +181,11 @@ class Scheduler implements Quota {
       throw GONE;
     }
     try {
-      const value = await call(() => {
-        end("answered");
+      const value = await call({
+        isValid: () => this.#clock.monotonic() < sendBefore,
+        answered: () => {
+          end("answered");
+        },
       });
       end("answered");
       return value;
@@ -192,7 +195,7 @@ class Scheduler implements Quota {
     }
   }
 
-  async #slotFor(request: QuotaRequest): Promise<SlotId> {
+  async #slotFor(request: QuotaRequest): Promise<TakenSlot> {
     if (this.#closed) throw closing();
     if (request.signal.aborted) throw GONE;
     const entry = this.#admission.decide(request);
@@ -322,7 +325,7 @@ class Scheduler implements Quota {
       // Chosen only now: while the slot was being taken, requests may have left or become more urgent.
       const next = this.#next(taken.isBorrowed === true ? planned.urgent : may, planned);
       if (next === undefined) await this.#ledger.settle(taken.slot, "unsent");
-      else next.start(taken.slot);
+      else next.start(taken);
       this.#changed();
     }
   }

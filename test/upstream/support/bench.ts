@@ -91,8 +91,11 @@ export function createBench({
       const mine = before.then(() => {
         if (signal.aborted) throw new Error("nobody waits");
         const slot = answered.push(false) - 1;
-        return call(() => {
-          answered[slot] = true;
+        return call({
+          isValid: () => true,
+          answered: () => {
+            answered[slot] = true;
+          },
         });
       });
       turn = mine.catch(() => {});

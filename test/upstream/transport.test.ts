@@ -1,0 +1,63 @@
+/** When a request leaves: not before its socket is connected, and not if its slot may be another replica's by then. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { createServer, type Server } from "node:http";
+import { promisify } from "node:util";
+import { systemClock } from "../../src/clock.js";
+import { createTransport, type Transport } from "../../src/upstream/transport.js";
+import { until } from "../support/service.js";
+
+const CREDENTIAL = { role: "active", key: "key", secret: "secret", fingerprint: "abc" } as const;
+const TIER = { method: "GET", path: "/api/v1/account/tier" } as const;
+
+let server: Server;
+let transport: Transport;
+let requests: number;
+let connections: number;
+beforeAll(async () => {
+  server = createServer((_request, response) => {
+    requests += 1;
+    response.end("{}");
+  });
+  server.on("connection", () => (connections += 1));
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the server has no port");
+  transport = createTransport({
+    baseUrl: `http://127.0.0.1:${address.port}`,
+    timeoutMs: 2000,
+    clock: systemClock,
+  });
+});
+afterAll(() => new Promise((done) => server.close(done)));
+beforeEach(() => {
+  requests = 0;
+  connections = 0;
+});
+
+test("a request leaves once, on a connection of its own, and says that it was answered", async () => {
+  let answered = 0;
+  const permit = { isValid: () => true, answered: () => (answered += 1) };
+  for (let n = 1; n <= 2; n += 1) {
+    expect((await transport(CREDENTIAL, TIER, permit)).status).toBe(200);
+    expect([requests, connections, answered]).toEqual([n, n, n]);
+  }
+});
+
+test("a request whose permit ended while it connected doesn't leave, and its connection is closed", async () => {
+  let isValid = true;
+  let answered = 0;
+  const call = transport(CREDENTIAL, TIER, { isValid: () => isValid, answered: () => (answered += 1) });
+  isValid = false;
+  await expect(call).rejects.toMatchObject({ code: "upstream_timeout" });
+  await until(
+    async () => (await promisify(server.getConnections.bind(server))()) === 0,
+    "the connection's end",
+  );
+  expect([requests, answered]).toEqual([0, 0]);
+});
+
+test("nobody listens: it fails at once", async () => {
+  const nowhere = createTransport({ baseUrl: "http://127.0.0.1:9", timeoutMs: 2000, clock: systemClock });
+  const permit = { isValid: () => true, answered: () => {} };
+  await expect(nowhere(CREDENTIAL, TIER, permit)).rejects.toMatchObject({ code: "upstream_failed" });
+});
