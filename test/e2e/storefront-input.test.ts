@@ -49,6 +49,7 @@ describeWithBrowser("the search box", () => {
   const WRONG: readonly (readonly [string, RegExp])[] = [
     ["a".repeat(64), /^This name is too long/],
     ["-kabul-", /^A name cannot start or end with a hyphen/],
+    ["shop😀", /^A name cannot contain “😀”\. Leave it out\.$/],
     ["ka..bul.af", /^There are two dots in a row/],
     ["kab_ul!", /^This cannot be a name/],
     ["shop@kabul.af", /^This is an e-mail address/],

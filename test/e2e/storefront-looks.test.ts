@@ -3,11 +3,8 @@ import { expect, test } from "@jest/globals";
 import type { Route } from "playwright-core";
 import { refusal } from "./support/answers.js";
 import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { CUT } from "./support/looks.js";
 import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
-
-/** What is wider than the place it has. */
-const CUT = `[...document.querySelectorAll(".state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
-  .filter((one) => one.clientWidth > 1 && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)`;
 
 /** What a finger has to meet, with its size, where that is less than 44 px. */
 const SMALL = `[...document.querySelectorAll("main :is(button, a, select, input, label), .languages a, .cart-bar")]

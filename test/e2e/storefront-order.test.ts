@@ -2,16 +2,9 @@
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { LOOKS } from "./support/looks.js";
 import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 
-const LOOKS = [
-  ["en", "light", "desk", DESK],
-  ["en", "dark", "phone", PHONE],
-  ["fa", "light", "phone", PHONE],
-  ["fa", "dark", "desk", DESK],
-  ["ps", "dark", "phone", PHONE],
-  ["ps", "light", "desk", DESK],
-] as const;
 const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
 const TOTALS = { en: /38\.98/, fa: /۳۸٫۹۸/, ps: /۳۸٫۹۸/ };
 
@@ -19,14 +12,15 @@ describeWithBrowser("from a word to the checkout", () => {
   const shop = openShop();
   const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
 
-  test.each(LOOKS)("in %s, %s, on a %s", async (language, colorScheme, name, size) => {
+  test.each(LOOKS)("in %s, %s, on a %s", async (language, colorScheme, name) => {
+    const size = name === "phone" ? PHONE : DESK;
     const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });
     await searchFor(page, "kabul");
     for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
     if (name === "phone") await page.locator("#cart-bar").tap();
     await page.locator("#cart-confirm").click();
     await confirmed(page);
-    await picture(`order-${language}-${name}-1-signed`);
+    await picture(`order-${language}-${name}-${colorScheme}-1-signed`);
     expect(await page.locator("body").textContent()).not.toMatch(/eyJ/);
     await page.locator("#cart-checkout button").click();
     await page.locator("#lines tr").first().waitFor();
@@ -35,7 +29,7 @@ describeWithBrowser("from a word to the checkout", () => {
     expect(await page.locator("h1").textContent()).toBe(HEADINGS[language]);
     expect(await texts(page, "#lines th")).toEqual(["kabul.af", "kabul.com.af"]);
     expect(await page.locator("#total").textContent()).toMatch(TOTALS[language]);
-    await picture(`order-${language}-${name}-2-checkout`);
+    await picture(`order-${language}-${name}-${colorScheme}-2-checkout`);
     expect(await axe()).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
     await page.goBack();

@@ -124,6 +124,7 @@ export const en: Texts = {
     "is too long": "This name is too long. Each part can have up to 63 characters.",
     "isn't a valid domain name":
       "This cannot be a name. A name has letters, digits and hyphens, all in one writing direction.",
+    contains: (character) => `A name cannot contain ${character}. Leave it out.`,
     "has an empty part": "There are two dots in a row, or a dot at the start. Remove one.",
     "has a misplaced hyphen":
       "A name cannot start or end with a hyphen, or have hyphens as its third and fourth characters.",

@@ -74,8 +74,8 @@ export interface Texts {
 
 export type Language = "en" | "fa" | "ps";
 
-/** Why the service refuses a name, by how its message begins; a list of endings follows some. */
-export type Reasons = Readonly<Record<Reason, string | ((endings: string) => string)>> & {
+/** Why the service refuses a name, by how its message begins; some name a character, or the endings sold. */
+export type Reasons = Readonly<Record<Reason, string | ((named: string) => string)>> & {
   /** For a message that is not known here. */
   readonly other: (message: string) => string;
 };
@@ -85,6 +85,7 @@ export const REASONS = [
   "is empty",
   "is too long",
   "isn't a valid domain name",
+  "contains",
   "has an empty part",
   "has a misplaced hyphen",
   "is only an ending",
@@ -111,7 +112,8 @@ function reasonFor({ reasons }: Texts, message: string): string {
   const known = REASONS.find((reason) => message.startsWith(reason));
   if (known === undefined) return reasons.other(message);
   const words = reasons[known];
-  return typeof words === "string" ? words : words(message.split("sold under ")[1] ?? "");
+  const [, character, endings] = /^contains (.*), which|sold under (.*)$/u.exec(message) ?? [];
+  return typeof words === "string" ? words : words(character ?? endings ?? "");
 }
 
 export type PageText =
