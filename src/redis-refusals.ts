@@ -1,7 +1,7 @@
 /** Counts the commands that Redis answers with an error by kind, and logs each kind once until Redis has recovered. */
 import type { Log } from "./logger.js";
 
-const KINDS = ["READONLY", "OOM", "NOPERM", "MOVED", "LOADING", "NOAUTH", "MISCONF"] as const;
+const KINDS = ["READONLY", "OOM", "NOPERM", "MOVED", "LOADING", "NOAUTH", "MISCONF", "NOREPLICAS"] as const;
 type RefusalKind = (typeof KINDS)[number] | "other";
 
 /** Messages of the same kinds that start with other words. */

@@ -85,14 +85,19 @@ export async function oneRedis(): Promise<SharedRedis> {
   };
 }
 
-/** A master and its replica behind Sentinel, which each replica of the service asks for the master. */
+/** A master and two replicas behind Sentinel, as docs/going-live.md says: a master without a replica refuses writes. */
 export async function redisBehindSentinel(): Promise<SharedRedis> {
-  const ports = [await freePort(), await freePort()] as const;
-  const on = (port: number, ...more: readonly string[]): Promise<RedisServer> =>
-    startRedis("--port", String(port), "--bind", "127.0.0.1", ...more);
+  const ports = [await freePort(), await freePort(), await freePort()] as const;
+  const isolatedAfter = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
+  const on = async (port: number, ...more: readonly string[]): Promise<[number, RedisServer]> => [
+    port,
+    await startRedis("--port", String(port), "--bind", "127.0.0.1", ...isolatedAfter, ...more),
+  ];
+  const replica = ["--replicaof", "127.0.0.1", String(ports[0])];
   const servers = new Map([
-    [ports[0], await on(ports[0])],
-    [ports[1], await on(ports[1], "--replicaof", "127.0.0.1", String(ports[0]))],
+    await on(ports[0]),
+    await on(ports[1], ...replica),
+    await on(ports[2], ...replica),
   ]);
   const sentinel = await startSentinel(ports[0]);
   const master = (): RedisServer => {
@@ -100,9 +105,13 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
     if (server === undefined) throw new Error("Sentinel names no master");
     return server;
   };
-  async function until(what: () => boolean): Promise<void> {
-    while (!what()) await new Promise((later) => setTimeout(later, 50));
+  async function until(what: () => boolean | Promise<boolean>): Promise<void> {
+    while (!(await what())) await new Promise((later) => setTimeout(later, 50));
   }
+  const follows = async (server: RedisServer): Promise<boolean> =>
+    /slave[^]*connected/.test(await server.command("ROLE"));
+  const [, ...replicas] = servers.values();
+  for (const server of replicas) await until(() => follows(server));
   await until(() => sentinel.hasReplica());
   return {
     connect: () =>
@@ -117,7 +126,7 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
         await until(() => master() !== old);
         await some(0.2, 1.5);
         await old.start();
-        await until(() => sentinel.hasReplica());
+        await until(() => follows(old));
       },
       "the master hangs, and wakes after the failover": async () => {
         const old = master();
@@ -125,7 +134,7 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
         await until(() => master() !== old);
         await some(0.2, 1.5);
         old.wake();
-        await until(() => sentinel.hasReplica());
+        await until(() => follows(old));
       },
     }),
     async close() {

@@ -280,17 +280,39 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(idle.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("a replica that starts without it begins with nothing, and has its share when a window is over", async ({
+    test("a replica that has never reached it makes no calls, because there may be no share for it", async ({
       server,
       replica,
     }) => {
       await server.kill();
-      const { ledger } = await replica();
+      const { ledger } = await replica({ place: "a" });
+      await pass(ALONE_AFTER_MS + 350 + WINDOW_MS + 1000);
+      expect(await drain(ledger)).toHaveLength(0);
+      expect(ledger.forecast().resting).toBe(0);
+      expect(await ledger.take()).toHaveProperty("retryInMs");
+    });
+
+    test("one that starts in the place of a killed one has its share when a window is over, and the killed one has none any more", async ({
+      server,
+      replica,
+      opened,
+    }) => {
+      const killed = await replica({ place: "a", onFault: () => {} });
+      await replica({ place: "b" });
+      await opened();
+      await server.kill();
+      // Only stopped, for all that its successor knows.
+      await pass(ALONE_AFTER_MS + 100);
+      const { ledger } = await replica({ place: "a" });
+      const elsewhere = await replica({ place: "c" });
+      await pass(ALONE_AFTER_MS / 2);
       expect(await drain(ledger)).toHaveLength(0);
       const { resting, usableInMs } = ledger.forecast();
       expect(usableInMs(resting - 1)).toBeGreaterThan(WINDOW_MS);
       await pass(ALONE_AFTER_MS + 350 + WINDOW_MS + 1000);
       expect(await drain(ledger)).toHaveLength(BUDGET / 2);
+      expect(await drain(killed.ledger)).toHaveLength(0);
+      expect(await drain(elsewhere.ledger)).toHaveLength(0);
     });
 
     test("its own use is told when Redis is back, though Redis was emptied", async ({

@@ -14,7 +14,7 @@ import { recordingLog, until } from "../support/service.js";
 import { sideBySide, type World } from "../support/stories.js";
 import { ask } from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
-import { unexpected } from "./support/shared-ledger.js";
+import { clockOfLife, unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 16;
 const WINDOW_MS = 1000;
@@ -58,10 +58,12 @@ async function open(): Promise<Fleet> {
   async function start(place: string): Promise<void> {
     const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
     const death = new AbortController();
+    const { clock, end } = clockOfLife();
     const replica = {
       place,
       stop() {
         death.abort();
+        end();
         redis.close();
       },
     };
@@ -77,7 +79,7 @@ async function open(): Promise<Fleet> {
       longestCallMs: LONGEST_CALL_MS,
       place,
       directory,
-      clock: systemClock,
+      clock,
       onFault: unexpected,
     });
     const quota = createQuota({ ledger, clock: systemClock, onFault: () => {} });

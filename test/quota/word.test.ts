@@ -8,6 +8,8 @@ import { FakeClock } from "../support/fake-clock.js";
 
 const KNOWN: Known = {
   monotonicMs: 0,
+  place: "here",
+  hasShare: true,
   epoch: "e",
   generation: 7,
   revision: 12,
@@ -70,6 +72,33 @@ describe("the word of a replica that ended", () => {
     await clock.advance(60_000);
     word("d").write({ ...KNOWN, monotonicMs: clock.monotonic() });
     expect(word("e", { clock: new FakeClock(clock.now()) }).take("d", 60_000)).toBeNull();
+  });
+});
+
+describe("the word of the last replica in a place", () => {
+  const later = async (me: string, known: Partial<Known>): Promise<void> => {
+    await clock.advance(1000);
+    word(me).write({ ...KNOWN, monotonicMs: clock.monotonic(), ...known });
+  };
+
+  test("is that of the last one there that had a share, and is taken once", async () => {
+    await later("a", {});
+    await later("b", {});
+    await later("c", { hasShare: false });
+    await later("d", { place: "elsewhere" });
+    const own = word("e");
+    own.write({ ...KNOWN, monotonicMs: clock.monotonic() });
+    expect(own.takeOfPlace("here", 60_000)).toMatchObject({ name: "b", known: { monotonicMs: 2000 } });
+    expect(own.takeOfPlace("here", 60_000)).toMatchObject({ name: "a" });
+    expect(own.takeOfPlace("here", 60_000)).toBeNull();
+  });
+
+  test("isn't that of one that wrote too long ago, or before the machine was restarted", async () => {
+    await later("a", {});
+    await clock.advance(60_001);
+    expect(word("b").takeOfPlace("here", 60_000)).toBeNull();
+    await later("c", {});
+    expect(word("d", { clock: new FakeClock(clock.now()) }).takeOfPlace("here", 60_000)).toBeNull();
   });
 });
 

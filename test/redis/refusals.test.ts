@@ -61,6 +61,11 @@ const STORIES: readonly Story[] = [
     end: (redis) => redis.command("CONFIG", "SET", "stop-writes-on-bgsave-error", "no"),
   },
   {
+    kind: "NOREPLICAS",
+    begin: (redis) => redis.command("CONFIG", "SET", "min-replicas-to-write", "1"),
+    end: (redis) => redis.command("CONFIG", "SET", "min-replicas-to-write", "0"),
+  },
+  {
     kind: "LOADING",
     async begin(redis) {
       await redis.command("DEBUG", "POPULATE", "20000");

@@ -28,7 +28,7 @@ export class OwnSlots {
   readonly #times: Times;
   readonly #slots = new Map<number, Slot>();
   readonly #reports = new Map<number, Report>();
-  #hasShare = true;
+  #hasShare = false;
   /** The contact since which a slot counts as lent. */
   #lentSince = -Infinity;
 
@@ -43,6 +43,11 @@ export class OwnSlots {
     this.#hasShare = hasShare;
     this.#slots.clear();
     for (const slot of slots) this.#slots.set(slot.id, slot);
+  }
+
+  /** What the former process in this place had, this one has now. */
+  inheritShare(): void {
+    this.#hasShare = true;
   }
 
   get hasShare(): boolean {

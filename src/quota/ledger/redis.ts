@@ -234,10 +234,28 @@ class RedisLedger implements Ledger {
 
   #beat(): void {
     this.#cancelBeat = this.#settings.clock.after(this.#times.beatMs, () => {
+      if (!this.#closed && this.#alone(this.#settings.clock.monotonic())) this.#goOnAlone();
       void this.#sync().then(() => {
         if (!this.#closed) this.#beat();
       });
     });
+  }
+
+  /**
+   * A process that has never reached Redis can't know whether there is a share for it, so it has none; but if it runs in the place of one that
+   * had a share, it takes that over.
+   */
+  #goOnAlone(): void {
+    const { place, clock } = this.#settings;
+    if (this.#epoch === "" && !this.#own.hasShare && place !== undefined) {
+      const former = this.#word.takeOfPlace(place, this.#times.deadMs / 2);
+      if (former !== null) {
+        this.#predecessors.set(former.name, former.known);
+        this.#contactAt = clock.monotonic();
+        this.#own.inheritShare();
+      }
+    }
+    this.#leaveWord();
   }
 
   async #sync(): Promise<void> {
@@ -296,6 +314,8 @@ class RedisLedger implements Ledger {
     const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
     return this.#word.write({
       monotonicMs: now,
+      place: this.#settings.place ?? "",
+      hasShare: this.#own.hasShare,
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,

@@ -23,6 +23,9 @@ import type { Clock } from "../../clock.js";
 const knownSchema = z.strictObject({
   /** When it was written. */
   monotonicMs: z.number(),
+  /** Where the replica ran, and whether it had a share. */
+  place: z.string(),
+  hasShare: z.boolean(),
   /** The table as the replica knew it. */
   epoch: z.string(),
   generation: z.number(),
@@ -43,6 +46,8 @@ export interface Word {
    * none, or none that can be believed.
    */
   take(name: string, silentMs: number): Known | null;
+  /** Takes the word of the last replica in that place that had a share, was running less than `withinMs` ago and left one. */
+  takeOfPlace(place: string, withinMs: number): { readonly name: string; readonly known: Known } | null;
   /** Whether a successor has taken the word of this replica. */
   isTaken(): boolean;
   /** This replica will leave in order. */
@@ -50,7 +55,13 @@ export interface Word {
 }
 
 /** Without a disk nobody can tell what a replica did. */
-export const noWord: Word = { write: () => true, take: () => null, isTaken: () => false, end: () => {} };
+export const noWord: Word = {
+  write: () => true,
+  take: () => null,
+  takeOfPlace: () => null,
+  isTaken: () => false,
+  end: () => {},
+};
 
 export interface WordSettings {
   readonly directory: string;
@@ -69,7 +80,7 @@ const USELESS_AFTER_MS = 3_600_000;
 
 /** Begins the word of a replica; where the folder can't be written there is none. */
 export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word {
-  const pathOf = (name: string): string => join(directory, `quota-${name}.word`);
+  const pathOf = (name: string): string => pathIn(directory, name);
 
   function take(name: string, silentMs: number): Known | null {
     let file: number | null = null;
@@ -84,13 +95,35 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
     }
   }
 
+  function takeOfPlace(place: string, withinMs: number): ReturnType<Word["takeOfPlace"]> {
+    try {
+      const words = namesIn(directory)
+        .map((name) => ({ name, known: peek(pathOf(name)) }))
+        .filter(({ name, known }) => name !== me && known?.place === place && known.hasShare)
+        .sort((a, b) => (b.known?.monotonicMs ?? 0) - (a.known?.monotonicMs ?? 0));
+      const [last] = words;
+      const known = last === undefined ? null : take(last.name, withinMs - STALE_AFTER_MS);
+      return last === undefined || known === null ? null : { name: last.name, known };
+    } catch {
+      return null;
+    }
+  }
+
+  function peek(path: string): Known | null {
+    try {
+      return parseWord(readFileSync(path, "utf8"), clock, Infinity);
+    } catch {
+      return null;
+    }
+  }
+
   const mine = pathOf(me);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
   } catch (error) {
     onFault(error);
-    return { ...noWord, take };
+    return { ...noWord, take, takeOfPlace };
   }
   try {
     removeOld(directory, clock.now() - USELESS_AFTER_MS);
@@ -115,6 +148,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
       }
     },
     take,
+    takeOfPlace,
     isTaken: () => !existsSync(mine),
     end() {
       try {
@@ -126,12 +160,18 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
   };
 }
 
+const pathIn = (directory: string, name: string): string => join(directory, `quota-${name}.word`);
+
+/** Of all replicas that have left a word there. */
+function namesIn(directory: string): string[] {
+  return readdirSync(directory).flatMap((file) => /^quota-([\w-]+)\.word$/.exec(file)?.[1] ?? []);
+}
+
 /** Removes the words that nobody will ask for. */
 function removeOld(directory: string, before: number): void {
-  for (const name of readdirSync(directory)) {
-    if (!/^quota-[\w-]+\.word$/.test(name)) continue;
-    const stat = statSync(join(directory, name), { throwIfNoEntry: false });
-    if (stat !== undefined && stat.mtimeMs < before) rmSync(join(directory, name), { force: true });
+  for (const path of namesIn(directory).map((name) => pathIn(directory, name))) {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat !== undefined && stat.mtimeMs < before) rmSync(path, { force: true });
   }
 }
 

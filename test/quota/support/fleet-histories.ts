@@ -127,6 +127,31 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     });
   }
 
+  /** One more starts somewhere else, perhaps while it can't reach Redis, and is killed. */
+  let surplus = 0;
+  function addOne(): void {
+    if (ails.length > count) return;
+    const isCutOff = random() < 0.5;
+    ails[count] = "starts";
+    note(`one more starts${isCutOff ? ", cut off" : ""}`);
+    void fleet.start(`surplus ${(surplus += 1)}`, { isCutOff }).then((started) => {
+      replicas[count] = started;
+      quotas[count] = started.quota;
+      ails[count] = "";
+      if (isCutOff) cutOff(count, upTo(oneOf([5000, 200_000])));
+      const end = (): void => {
+        if (ails[count] !== "") {
+          after(1000, end);
+          return;
+        }
+        note("one more is killed");
+        started.kill();
+        for (const list of [replicas, quotas, ails]) list.length = count;
+      };
+      after(upTo(200_000), end);
+    });
+  }
+
   /** Redis is away for everybody, and has lost something when it is back. */
   function failover(): void {
     const forMs = SHORTEST_FAILOVER_MS + upTo(oneOf([1000, 20_000]));
@@ -152,6 +177,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
       kill(Math.floor(upTo(count)), upTo(oneOf([0, 0, 1000, 10_000])));
     },
     failover,
+    addOne,
     () => {
       const byMs = Math.round(upTo(4000) - 2000);
       note(`the clock of Redis steps by ${byMs} ms`);

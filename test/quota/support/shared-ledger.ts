@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../../src/clock.js";
+import { type Clock, systemClock } from "../../../src/clock.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
 import { timesOf } from "../../../src/quota/ledger/protocol.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
@@ -14,7 +14,7 @@ import type { World } from "../../support/stories.js";
 
 export interface Replica {
   readonly ledger: Ledger;
-  /** Like kill -9: Redis hears nothing more. */
+  /** Like kill -9: nobody hears anything more. */
   kill(): void;
 }
 
@@ -32,6 +32,20 @@ export function unexpected(what: string, error: unknown): never {
   throw new Error(what, { cause: error });
 }
 
+/** The time of a process that can be killed: then nothing is due any more. */
+export function clockOfLife(): { readonly clock: Clock; end(): void } {
+  let isOver = false;
+  return {
+    clock: {
+      ...systemClock,
+      after: (delayMs, run) => systemClock.after(delayMs, () => void (isOver || run())),
+    },
+    end() {
+      isOver = true;
+    },
+  };
+}
+
 export async function openSharedLedger(
   settings: Pick<RedisLedgerSettings, "limit" | "headroom" | "windowMs" | "replicasMax" | "longestCallMs">,
 ): Promise<SharedLedger> {
@@ -44,18 +58,25 @@ export async function openSharedLedger(
     async replica(more = {}) {
       const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
       links.push(redis);
+      const { clock, end } = clockOfLife();
       const ledger = await openRedisLedger({
         redis,
         fingerprint: "abc",
         coldStart: "assume-free",
         directory,
-        clock: systemClock,
+        clock,
         onFault: unexpected,
         ...settings,
         ...more,
       });
       ledgers.push(ledger);
-      return { ledger, kill: redis.close };
+      return {
+        ledger,
+        kill() {
+          end();
+          redis.close();
+        },
+      };
     },
     async opened() {
       const { evictMs } = timesOf(settings.windowMs, settings.longestCallMs);
@@ -66,6 +87,7 @@ export async function openSharedLedger(
     untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
     async close() {
       for (const link of links) link.close();
+      await Promise.all(ledgers.map((ledger) => ledger.close()));
       await server.close();
       await rm(directory, { recursive: true });
     },
