@@ -175,18 +175,19 @@ class RedisLedger implements Ledger {
     const call = this.#calls.get(slot);
     if (call === undefined) return;
     this.#calls.delete(slot);
+    const { grant, slot: id } = call;
     const graceMs = ending === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;
-    this.#own.settle(call.slot, at);
-    if (this.#settings.redis.reachable()) {
-      const { grant, slot: id } = call;
+    this.#own.settle(id, at);
+    // Redis knows only the slots that it has assigned.
+    if (id > 0 && this.#settings.redis.reachable()) {
       // Otherwise a request that overtakes this one would report that the call was never made.
       this.#asked.add(grant);
       const reply = await this.#request({ op: "settle", grant, id, ending, graceMs });
       this.#asked.delete(grant);
       if (reply !== null) return;
     }
-    this.#own.report(call.slot, { grant: call.grant, at });
+    this.#own.report(id, { grant, at });
     this.#leaveWord();
   }
 
