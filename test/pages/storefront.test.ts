@@ -68,6 +68,7 @@ describe("a name that the service refuses", () => {
     "https://",
     "a".repeat(64),
     "kab_ul",
+    "shop😀",
     "ka..bul.af",
     "-kabul",
     "com.af",

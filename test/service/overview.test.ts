@@ -40,7 +40,9 @@ rules: [{ match: {}, addFixed: "5.00" }]
       { operation: "balance", calls: 1, failed: 0, ...quick },
     ]);
     expect(service.calls()).toBe(calls);
-    await clock.advance(600_000);
+    service.sandbox.control.clearFaults();
+    // A trial request makes up for the one that failed.
+    await clock.advance(610_000);
     const later = JSON.stringify((await recent(service)).operations);
     for (const operation of ["check", "quote", "balance"]) expect(later).not.toContain(operation);
   } finally {

@@ -12,6 +12,7 @@ import {
   callsOf,
   CHECK,
   PRICING,
+  problemOf,
   type Service,
   type ServiceProcess,
   spawnService,
@@ -492,17 +493,16 @@ describeWithRedis("replicas that share a Redis", () => {
       }
     }
 
-    // A busy machine keeps the first replica from its price list now and then, so nothing is told beside it.
-    test("from the start on, a replica starts all the same, and finds the others once it is there", () =>
+    test("from the start on, a replica starts all the same, asks for nothing that another may ask for, and finds the others once it is there", () =>
       inWorld(open, async ({ redis, replica, inTouch }) => {
         await redis.kill();
-        // It cannot know what was called before, so it waits a window, here a short one, before it calls.
         const env = { UPSTREAM_RATE_WINDOW_MS: "1000", UPSTREAM_TIMEOUT_MS: "1000" };
         const one = await replica({ env });
         expect((await one.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "warn" }] } });
+        expect(problemOf(await one.ask("/v1/prices")).retryAfter).toBeGreaterThan(0);
+        await redis.start();
         await knowsAll(one);
         expect((await one.ask(pathOf("kabul.af"))).status).toBe(200);
-        await redis.start();
         const two = await replica({ env });
         await knowsAll(two);
         await inTouch(one, two);

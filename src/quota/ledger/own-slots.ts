@@ -45,8 +45,8 @@ export class OwnSlots {
     for (const slot of slots) this.#slots.set(slot.id, slot);
   }
 
-  /** What the former process in this place had, this one has now. */
-  inheritShare(): void {
+  /** There is a share for this replica, though Redis hasn't said so. */
+  assumeShare(): void {
     this.#hasShare = true;
   }
 

@@ -118,6 +118,7 @@ class RedisLedger implements Ledger {
     this.#share = Math.floor(this.budget / replicasMax);
     this.#borrows = this.#share <= MOST_TO_BORROW;
     this.#own = new OwnSlots(this.#share, this.#times);
+    if (replicasMax === 1) this.#own.assumeShare();
     const { place, directory, onFault } = settings;
     const onNoWord = (error: unknown): void => {
       onFault("the word for the next process in this place could not be written", error);
@@ -243,8 +244,8 @@ class RedisLedger implements Ledger {
   }
 
   /**
-   * A process that has never reached Redis can't know whether there is a share for it, so it has none; but if it runs in the place of one that
-   * had a share, it takes that over.
+   * One of several that has never reached Redis can't know whether there is a share for it, so it has none; but if it runs in the place of a
+   * process that had a share, it takes that over.
    */
   #goOnAlone(): void {
     const { place, clock } = this.#settings;
@@ -253,7 +254,7 @@ class RedisLedger implements Ledger {
       if (former !== null) {
         this.#predecessors.set(former.name, former.known);
         this.#contactAt = clock.monotonic();
-        this.#own.inheritShare();
+        this.#own.assumeShare();
       }
     }
     this.#leaveWord();
