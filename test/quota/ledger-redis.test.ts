@@ -303,6 +303,8 @@ describeWithRedis("the shared ledger", () => {
       await server.kill();
       // Only stopped, for all that its successor knows.
       await pass(ALONE_AFTER_MS + 100);
+      const otherCredential = await replica({ place: "a", fingerprint: "def" });
+      await pass(ALONE_AFTER_MS / 2);
       const { ledger } = await replica({ place: "a" });
       const elsewhere = await replica({ place: "c" });
       await pass(ALONE_AFTER_MS / 2);
@@ -313,6 +315,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(BUDGET / 2);
       expect(await drain(killed.ledger)).toHaveLength(0);
       expect(await drain(elsewhere.ledger)).toHaveLength(0);
+      expect(await drain(otherCredential.ledger)).toHaveLength(0);
     });
 
     test("its own use is told when Redis is back, though Redis was emptied", async ({

@@ -68,6 +68,8 @@ class RedisLedger implements Ledger {
   readonly #borrows: boolean;
   readonly #own: OwnSlots;
   readonly #word: Word;
+  /** A process has a ledger for each of its credentials. */
+  readonly #wordPlace: string;
   readonly #calls = new Map<SlotId, Call>();
   /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
   readonly #asked = new Set<string>();
@@ -120,6 +122,7 @@ class RedisLedger implements Ledger {
     this.#own = new OwnSlots(this.#share, this.#times);
     if (replicasMax === 1) this.#own.assumeShare();
     const { place, directory, onFault } = settings;
+    this.#wordPlace = `${fingerprint} ${place}`;
     const onNoWord = (error: unknown): void => {
       onFault("the word for the next process in this place could not be written", error);
     };
@@ -248,9 +251,9 @@ class RedisLedger implements Ledger {
    * process that had a share, it takes that over.
    */
   #goOnAlone(): void {
-    const { place, clock } = this.#settings;
-    if (this.#epoch === "" && !this.#own.hasShare && place !== undefined) {
-      const former = this.#word.takeOfPlace(place, this.#times.deadMs / 2);
+    const { clock } = this.#settings;
+    if (this.#epoch === "" && !this.#own.hasShare) {
+      const former = this.#word.takeOfPlace(this.#wordPlace, this.#times.deadMs / 2);
       if (former !== null) {
         this.#predecessors.set(former.name, former.known);
         this.#contactAt = clock.monotonic();
@@ -316,7 +319,7 @@ class RedisLedger implements Ledger {
     const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
     return this.#word.write({
       monotonicMs: now,
-      place: this.#settings.place ?? "",
+      place: this.#wordPlace,
       hasShare: this.#own.hasShare,
       epoch: this.#epoch,
       generation: this.#generation,
