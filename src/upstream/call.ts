@@ -225,7 +225,7 @@ export function createCaller(settings: CallerSettings): Caller {
         return reply;
       case "refused":
         lastFailureAtMs = clock.now();
-        failedAskedAt = askedMs;
+        failedAskedAt = Math.max(failedAskedAt, askedMs);
         if (use.refused())
           log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
         return reply;
@@ -236,7 +236,7 @@ export function createCaller(settings: CallerSettings): Caller {
 
   function noteFailure(operation: Operation, { code, detail }: ServiceError, askedMs: number): void {
     lastFailureAtMs = clock.now();
-    failedAskedAt = askedMs;
+    failedAskedAt = Math.max(failedAskedAt, askedMs);
     log.warn("upstream.failed", { operation, code, detail });
   }
 

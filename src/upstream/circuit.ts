@@ -47,7 +47,7 @@ export function createCircuits<O extends string>(
   operations: readonly O[],
   settings: CircuitSettings,
 ): (operation: O) => Circuit {
-  const trials = new Trials(settings);
+  const trials = new TrialTimes(settings);
   const circuits = new Map(
     operations.map((operation) => [operation, new OperationCircuit(operation, settings, trials)]),
   );
@@ -59,7 +59,7 @@ export function createCircuits<O extends string>(
 }
 
 /** Spaces the trial requests of all operations, until one of them succeeds. */
-class Trials {
+class TrialTimes {
   openCircuits = 0;
   readonly #settings: CircuitSettings;
   #outageFromMs = -Infinity;
@@ -116,13 +116,13 @@ interface Outage {
 class OperationCircuit implements Circuit {
   readonly #operation: string;
   readonly #settings: CircuitSettings;
-  readonly #trials: Trials;
+  readonly #trials: TrialTimes;
   /** In a row, and when the last one was. */
   #failures = 0;
   #failedAtMs = -Infinity;
   #outage: Outage | null = null;
 
-  constructor(operation: string, settings: CircuitSettings, trials: Trials) {
+  constructor(operation: string, settings: CircuitSettings, trials: TrialTimes) {
     this.#operation = operation;
     this.#settings = settings;
     this.#trials = trials;

@@ -96,6 +96,30 @@ describe("an operation that fails", () => {
     expect(upstream.health().openCircuits).toEqual(["check"]);
   });
 
+  test("is failing by the calls that were made last, whichever ends last", async () => {
+    // The first call of a credential is made alone.
+    const { upstream } = bench();
+    await check(upstream);
+    const early = held(BROKEN);
+    stub.next(early.play);
+    const first = refusalOf(check(upstream, "exact", "b"));
+    await until(() => stub.seen.length === 2);
+    await check(upstream);
+    early.release();
+    await first;
+    expect(upstream.health().isFailing).toBe(false);
+
+    const earlier = held(BROKEN);
+    stub.next(earlier.play, success(AVAILABLE), BROKEN);
+    const second = refusalOf(check(upstream, "exact", "b"));
+    await until(() => stub.seen.length === 4);
+    await check(upstream);
+    await refusalOf(check(upstream));
+    earlier.release();
+    await second;
+    expect(upstream.health().isFailing).toBe(true);
+  });
+
   test("gets one trial request, and is back as soon as that succeeds", async () => {
     const { upstream } = bench();
     await fail(upstream);

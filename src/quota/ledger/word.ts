@@ -97,13 +97,13 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
   function takeOfPlace(place: string, withinMs: number): ReturnType<Word["takeOfPlace"]> {
     try {
-      const words = namesIn(directory)
+      const [last] = namesIn(directory)
         .map((name) => ({ name, known: peek(pathOf(name)) }))
         .filter(({ name, known }) => name !== me && known?.place === place && known.hasShare)
         .sort((a, b) => (b.known?.monotonicMs ?? 0) - (a.known?.monotonicMs ?? 0));
-      const [last] = words;
-      const known = last === undefined ? null : take(last.name, withinMs - STALE_AFTER_MS);
-      return last === undefined || known === null ? null : { name: last.name, known };
+      if (last === undefined) return null;
+      const known = take(last.name, withinMs - STALE_AFTER_MS);
+      return known && { name: last.name, known };
     } catch {
       return null;
     }
