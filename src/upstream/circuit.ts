@@ -1,9 +1,9 @@
 /**
  * A circuit for each operation. It opens after several failures in a row, or after one while another circuit is open; then calls are rejected
- * without being made. After a while it is half-open: one trial request at a time is let through, and the first success closes it.
+ * without being made. After a while it is half-open: trial requests are let through, and the first success closes it.
  *
- * Background work makes trial requests too, so that a recovery is noticed within seconds and without visitors. All operations share them, and
- * when an outage lasts they are few enough not to burden an upstream that is down.
+ * Of those that somebody waits for, one at a time. Background work makes them sooner, so that a recovery is noticed within seconds and without
+ * visitors; all operations share these, and when an outage lasts they are few enough not to burden an upstream that is down.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";

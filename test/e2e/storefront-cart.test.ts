@@ -1,7 +1,7 @@
 /** The cart in a real browser: by keyboard alone, its terms, its problems, undo, the time that a price holds, and what survives. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
-import { refusal } from "./support/answers.js";
+import { fillCart, quotesWithProblems, refusal } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, look, openShop, row, searchFor, texts } from "./support/storefront.js";
 
@@ -50,30 +50,9 @@ describeWithBrowser("the cart", () => {
   });
 
   test("says at each line what is wrong and what to do, while the others stand", async () => {
-    const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
-    const price = { amount: "26.99", currency: "USD" };
     const { page, axe, picture } = await shop.visitor({
       before: (page) =>
-        page.route("/v1/quotes", (route) =>
-          route.fulfill({
-            json: {
-              items: [
-                { ...line, domain: "kabul.af", price, status: "available" },
-                { ...line, domain: "kabul.com.af", price: null, status: "taken" },
-                {
-                  ...line,
-                  domain: "kabul.net.af",
-                  price: null,
-                  status: "not_checked",
-                  problem: { code: "upstream_timeout", detail: "x", retryAfter: 5 },
-                },
-              ],
-              total: [price],
-              promise: "aaaa.bbbb.cccc",
-              validUntil: new Date(shop.clock.now() + 600_000).toISOString(),
-            },
-          }),
-        ),
+        page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now() + 600_000))),
     });
     await searchFor(page, "kabul");
     for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
@@ -96,23 +75,7 @@ describeWithBrowser("the cart", () => {
 
   test("holds twenty names, and says so before the twenty-first", async () => {
     const { page, axe, picture } = await shop.visitor();
-    const names = Array.from({ length: 20 }, (_, at) => `cart-${String.fromCodePoint(97 + at)}.af`);
-    await page.evaluate(
-      `localStorage.setItem("storefront.cart", ${JSON.stringify(
-        JSON.stringify({
-          items: names.map((domain) => ({
-            domain,
-            unicodeName: domain,
-            tld: ".af",
-            premium: false,
-            years: 1,
-            price: { amount: "26.99", currency: "USD" },
-          })),
-          quotes: null,
-        }),
-      )})`,
-    );
-    await page.reload();
+    await fillCart(page);
     await page.getByText("Your cart holds 20 names and is full.").waitFor();
     expect(await total(page).textContent()).toBe("Total: $539.80");
     await searchFor(page, "kabul");
@@ -141,7 +104,6 @@ describeWithBrowser("the cart", () => {
     await page.clock.runFor(15 * 60_000);
     expect(await status(page).textContent()).toBe("This price is no longer held.");
     expect(await page.locator("#live").textContent()).toBe("This price is no longer held.");
-    await look(page, 1_000, () => picture("storefront-no-longer-held"));
     await shop.clock.advance(17 * 60_000);
     await page.clock.pauseAt(shop.clock.now());
     await page.getByRole("button", { name: "Confirm again" }).click();

@@ -3,18 +3,12 @@ import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { CHECK } from "../support/service.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 describeWithBrowser("the search box", () => {
   const shop = openShop();
   const status = (page: Page) => page.locator("#search-status");
   const message = (page: Page) => page.locator("#search-status");
-  const enter = async (page: Page, text: string): Promise<void> => {
-    await page.locator("#query").focus();
-    await page.keyboard.press("ControlOrMeta+a");
-    await page.keyboard.insertText(text);
-    await page.keyboard.press("Enter");
-  };
 
   test("takes several words for one name, and offers them with hyphens", async () => {
     const { page, axe, picture } = await shop.visitor();

@@ -1,8 +1,8 @@
 /** The whole way in a real browser: from a word to the demo checkout, by mouse, by touch and by keyboard alone. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
-import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
-import { LOOKS } from "./support/looks.js";
+import { describeWithBrowser } from "./support/browser.js";
+import { LOOKS, screenOf } from "./support/looks.js";
 import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
@@ -12,8 +12,9 @@ describeWithBrowser("from a word to the checkout", () => {
   const shop = openShop();
   const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
 
-  test.each(LOOKS)("in %s, %s, on a %s", async (language, colorScheme, name) => {
-    const size = name === "phone" ? PHONE : DESK;
+  test.each(LOOKS)("in %s, %s, on a %s", async (...seen) => {
+    const [language, colorScheme, name] = seen;
+    const size = screenOf(seen);
     const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });
     await searchFor(page, "kabul");
     for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();

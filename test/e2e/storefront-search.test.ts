@@ -1,7 +1,7 @@
 /** What visitors see of a search in a real browser: each name in its place, its price, and why and how long they wait. */
 import { expect, test } from "@jest/globals";
 import { CHECK } from "../support/service.js";
-import { onSearch, result, streamed } from "./support/answers.js";
+import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 
@@ -62,28 +62,11 @@ describeWithBrowser("a search at the storefront", () => {
 
   test("tells a premium price for its own term, and a name without a price", async () => {
     const { page } = await shop.visitor({
-      before: (page) =>
-        onSearch(page, (route) =>
-          route.fulfill(
-            streamed([
-              result("gold.af", ".af", "available", {
-                premium: true,
-                price: { amount: "575.00", currency: "USD" },
-                renewal: null,
-              }),
-              result("gold.com.af", ".com.af", "available", { price: null, renewal: null }),
-              result("gold.net.af", ".net.af", "taken"),
-              result("gold.org.af", ".org.af", "available", {
-                price: { amount: "10.99", currency: "USD" },
-                renewal: { amount: "12.34", currency: "USD" },
-              }),
-            ]),
-          ),
-        ),
+      before: (page) => onSearch(page, (route) => route.fulfill(mixedSearch)),
     });
     await page.getByText("2 years").click();
     await searchFor(page, "gold");
-    expect(await row(page, "gold.af").locator(".price").textContent()).toBe("$575.001 year");
+    expect(await row(page, "gold.af").locator(".price").textContent()).toBe("$1,575.001 year");
     expect(await row(page, "gold.af").locator(".state").textContent()).toBe(
       "Available Premium Ask us for the renewal price",
     );

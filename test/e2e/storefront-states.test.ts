@@ -4,33 +4,22 @@
  */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
-import { onSearch, refusal, result, streamed } from "./support/answers.js";
-import { describeWithBrowser, DESK, PHONE, type Visit } from "./support/browser.js";
-import { CUT, LOOKS, type Look } from "./support/looks.js";
-import {
-  done,
-  look,
-  openShop,
-  row,
-  searchFor,
-  type Shop,
-  type VisitorOptions,
-} from "./support/storefront.js";
+import { fillCart, mixedSearch, onSearch, quotesWithProblems, refusal } from "./support/answers.js";
+import { describeWithBrowser, type Visit } from "./support/browser.js";
+import { CUT, LOOKS, type Look, screenOf } from "./support/looks.js";
+import { done, enter, openShop, row, searchFor, type VisitorOptions } from "./support/storefront.js";
 
 interface State {
   readonly before?: VisitorOptions["before"];
   /** Time passes only when the state says so. */
   readonly stopped?: boolean;
-  readonly reach: (page: Page, shop: Shop) => Promise<void>;
+  readonly reach: (page: Page) => Promise<void>;
 }
 
-const enter = async (page: Page, text: string): Promise<void> => {
-  await page.locator("#query").focus();
-  await page.keyboard.insertText(text);
-  await page.keyboard.press("Enter");
-};
-const search = (kind: string) => (page: Page) =>
-  page.locator(`#search-status[data-kind="${kind}"]`).waitFor();
+async function beRefused(page: Page, text: string): Promise<void> {
+  await enter(page, text);
+  await page.locator('#search-status[data-kind="refused"]').waitFor();
+}
 const cart = (page: Page, kind: string) => page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
 async function searchInVain(page: Page): Promise<void> {
   await enter(page, "kabul");
@@ -40,11 +29,14 @@ const refused = (answer: ReturnType<typeof refusal>): State => ({
   before: (page) => onSearch(page, (route) => route.fulfill(answer)),
   reach: searchInVain,
 });
+async function confirmCart(page: Page): Promise<void> {
+  await page.locator("#cart-confirm").click();
+  await cart(page, "confirmed");
+}
 async function putInCart(page: Page, ...domains: readonly string[]): Promise<void> {
   await searchFor(page, "kabul");
   for (const domain of domains) await row(page, domain).locator("button").click();
 }
-const price = { amount: "26.99", currency: "USD" };
 
 const STATES: Readonly<Record<string, State>> = {
   start: { reach: () => Promise.resolve() },
@@ -56,26 +48,12 @@ const STATES: Readonly<Record<string, State>> = {
     },
   },
   "premium, and without a price": {
-    before: (page) =>
-      onSearch(page, (route) =>
-        route.fulfill(
-          streamed([
-            result("gold.af", ".af", "available", {
-              premium: true,
-              price: { amount: "1575.00", currency: "USD" },
-              renewal: null,
-            }),
-            result("gold.com.af", ".com.af", "available", { price: null, renewal: null }),
-            result("gold.net.af", ".net.af", "taken"),
-            result("gold.org.af", ".org.af", "available"),
-          ]),
-        ),
-      ),
+    before: (page) => onSearch(page, (route) => route.fulfill(mixedSearch)),
     reach: (page) => searchFor(page, "gold"),
   },
   "several words": { reach: (page) => searchFor(page, "my shop") },
-  "another ending": { reach: (page) => enter(page, "www.kabul.com").then(() => search("refused")(page)) },
-  "no name": { reach: (page) => enter(page, "shop😀").then(() => search("refused")(page)) },
+  "another ending": { reach: (page) => beRefused(page, "www.kabul.com") },
+  "no name": { reach: (page) => beRefused(page, "shop😀") },
   "a list": {
     reach: async (page) => {
       await enter(
@@ -106,16 +84,14 @@ const STATES: Readonly<Record<string, State>> = {
   "cart, confirmed": {
     reach: async (page) => {
       await putInCart(page, "kabul.af", "kabul.com.af");
-      await page.locator("#cart-confirm").click();
-      await cart(page, "confirmed");
+      await confirmCart(page);
     },
   },
   "cart, no longer held": {
     stopped: true,
     reach: async (page) => {
       await putInCart(page, "kabul.af");
-      await page.locator("#cart-confirm").click();
-      await cart(page, "confirmed");
+      await confirmCart(page);
       await page.clock.runFor(16 * 60_000);
     },
   },
@@ -136,59 +112,33 @@ const STATES: Readonly<Record<string, State>> = {
   },
   "cart, with problems": {
     before: (page) =>
-      page.route("/v1/quotes", (route) => {
-        const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
-        const problem = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
-        return route.fulfill({
-          json: {
-            items: [
-              { ...line, domain: "kabul.af", price, status: "available" },
-              { ...line, domain: "kabul.com.af", price: null, status: "taken" },
-              { ...line, domain: "kabul.net.af", price: null, status: "not_checked", problem },
-            ],
-            total: [price],
-            promise: "aaaa.bbbb.cccc",
-            validUntil: "2099-01-01T00:00:00.000Z",
-          },
-        });
-      }),
+      page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(Date.UTC(2099, 0)))),
     reach: async (page) => {
       await putInCart(page, "kabul.af", "kabul.com.af", "kabul.net.af");
-      await page.locator("#cart-confirm").click();
-      await cart(page, "confirmed");
+      await confirmCart(page);
     },
   },
   "cart, full": {
     reach: async (page) => {
-      const items = Array.from({ length: 20 }, (_, at) => {
-        const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
-        return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price };
-      });
-      const kept = JSON.stringify(JSON.stringify({ items, quotes: null }));
-      await page.evaluate(`localStorage.setItem("storefront.cart", ${kept})`);
-      await page.reload();
-      await page.locator(".item").nth(19).waitFor();
+      await fillCart(page);
       await searchFor(page, "kabul");
     },
   },
   checkout: {
     reach: async (page) => {
       await putInCart(page, "kabul.af", "kabul.com.af");
-      await page.locator("#cart-confirm").click();
-      await cart(page, "confirmed");
+      await confirmCart(page);
       await page.locator("#cart-checkout button").click();
       await page.locator("#lines tr").first().waitFor();
     },
   },
 };
 
-async function isGoodToSee({ page, axe, picture }: Visit, name: string, [, , size]: Look): Promise<void> {
+async function isGoodToSee({ page, axe, picture }: Visit, name: string, seen: Look): Promise<void> {
   await picture(`states/${name}`);
   expect(await axe()).toEqual([]);
   expect(await page.evaluate(CUT)).toEqual([]);
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(
-    (size === "desk" ? DESK : PHONE).viewport.width,
-  );
+  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(screenOf(seen).viewport.width);
 }
 
 describeWithBrowser("every state of the storefront", () => {
@@ -203,17 +153,16 @@ describeWithBrowser("every state of the storefront", () => {
     if (state === undefined) throw new Error(`there is no state ${name}`);
     const [language, colorScheme, size] = seen;
     const visit = await shop.visitor({
-      ...(size === "desk" ? DESK : PHONE),
+      ...screenOf(seen),
       language,
       colorScheme,
       ...(state.stopped === true && { stopped: true }),
       ...(state.before !== undefined && { before: state.before }),
     });
-    await state.reach(visit.page, shop);
-    const check = (): Promise<void> =>
-      isGoodToSee(visit, `${name.replaceAll(/[^a-z]+/g, "-")}-${language}-${size}-${colorScheme}`, seen);
-    if (state.stopped === true) await look(visit.page, 1_000, check);
-    else await check();
+    await state.reach(visit.page);
+    // A look needs the page's time to pass.
+    if (state.stopped === true) await visit.page.clock.resume();
+    await isGoodToSee(visit, `${name.replaceAll(/[^a-z]+/g, "-")}-${language}-${size}-${colorScheme}`, seen);
     await visit.page.context().setOffline(false);
   });
 });

@@ -47,3 +47,50 @@ export function streamed(results: readonly object[], complete = true) {
     body: `: hello\n\n${events}event: done\ndata: ${JSON.stringify({ complete })}\n\n`,
   };
 }
+
+/** A search in which one name is premium, one has a price that nobody can form, and one is taken. */
+export const mixedSearch = streamed([
+  result("gold.af", ".af", "available", {
+    premium: true,
+    price: { amount: "1575.00", currency: "USD" },
+    renewal: null,
+  }),
+  result("gold.com.af", ".com.af", "available", { price: null, renewal: null }),
+  result("gold.net.af", ".net.af", "taken"),
+  result("gold.org.af", ".org.af", "available", {
+    price: { amount: "10.99", currency: "USD" },
+    renewal: { amount: "12.34", currency: "USD" },
+  }),
+]);
+
+const PRICE = { amount: "26.99", currency: "USD" };
+
+/** A cart of which one line stands, one is taken and one couldn't be checked. */
+export function quotesWithProblems(validUntilMs: number) {
+  const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
+  const problem = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
+  return {
+    json: {
+      items: [
+        { ...line, domain: "kabul.af", price: PRICE, status: "available" },
+        { ...line, domain: "kabul.com.af", price: null, status: "taken" },
+        { ...line, domain: "kabul.net.af", price: null, status: "not_checked", problem },
+      ],
+      total: [PRICE],
+      promise: "aaaa.bbbb.cccc",
+      validUntil: new Date(validUntilMs).toISOString(),
+    },
+  };
+}
+
+/** Fills the cart that the browser keeps with its twenty names, cart-a.af to cart-t.af, and reads it again. */
+export async function fillCart(page: Page): Promise<void> {
+  const items = Array.from({ length: 20 }, (_, at) => {
+    const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
+    return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price: PRICE };
+  });
+  const kept = JSON.stringify(JSON.stringify({ items, quotes: null }));
+  await page.evaluate(`localStorage.setItem("storefront.cart", ${kept})`);
+  await page.reload();
+  await page.locator(".item").nth(19).waitFor();
+}

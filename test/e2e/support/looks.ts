@@ -1,4 +1,6 @@
 /** The ways in which visitors may see a page, and what must be so in each. */
+import { DESK, PHONE } from "./browser.js";
+
 const LANGUAGES = ["en", "fa", "ps"] as const;
 const SCHEMES = ["light", "dark"] as const;
 const SIZES = ["desk", "phone"] as const;
@@ -8,6 +10,9 @@ export type Look = readonly [
   colorScheme: (typeof SCHEMES)[number],
   size: (typeof SIZES)[number],
 ];
+
+/** Its screen, as a browser is told of it. */
+export const screenOf = ([, , size]: Look) => (size === "phone" ? PHONE : DESK);
 
 /** All twelve. */
 export const LOOKS: readonly Look[] = SIZES.flatMap((size) =>

@@ -90,6 +90,14 @@ export function done(page: Page, timeout = 10_000): Promise<void> {
   return page.locator('#search-status[data-kind="done"]').waitFor({ timeout });
 }
 
+/** Replaces the text of the search box as a paste would, and presses Enter. */
+export async function enter(page: Page, text: string): Promise<void> {
+  await page.locator("#query").focus();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+  await page.keyboard.press("Enter");
+}
+
 /** Searches by keys and Enter. */
 export async function searchFor(page: Page, text: string): Promise<void> {
   await page.locator("#query").focus();
