@@ -28,7 +28,7 @@ export interface OpenFlight<A extends Asker> extends Flight<A> {
   readonly demand: Demand;
 }
 
-interface Entry<R, A extends Asker> {
+interface Entry<R, A extends Asker> extends OpenFlight<A> {
   readonly askers: Set<A>;
   readonly abort: AbortController;
   demand: Demand;
@@ -56,13 +56,13 @@ export class SingleFlight<R, A extends Asker> {
     start: (flight: OpenFlight<A>) => Promise<R>,
   ): Promise<R> {
     const existing = this.#flights.get(key);
-    const flight = existing ?? this.#open(key, demand);
+    const flight = existing ?? this.#open(key, demand, waitedMs);
     flight.askers.add(asker);
     flight.demand = {
       askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
       othersUntilMs: Math.min(flight.demand.othersUntilMs, demand.othersUntilMs),
     };
-    if (existing === undefined) this.#launch(key, flight, waitedMs, start);
+    if (existing === undefined) this.#launch(key, flight, start);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         flight.askers.delete(asker);
@@ -94,10 +94,13 @@ export class SingleFlight<R, A extends Asker> {
     this.#flights.clear();
   }
 
-  #open(key: string, demand: Demand): Entry<R, A> {
+  #open(key: string, demand: Demand, waitedMs: number): Entry<R, A> {
+    const abort = new AbortController();
     const flight: Entry<R, A> = {
       askers: new Set(),
-      abort: new AbortController(),
+      abort,
+      signal: abort.signal,
+      waitedMs,
       demand,
       outcome: new Promise(() => {}),
     };
@@ -105,20 +108,8 @@ export class SingleFlight<R, A extends Asker> {
     return flight;
   }
 
-  #launch(
-    key: string,
-    flight: Entry<R, A>,
-    waitedMs: number,
-    start: (flight: OpenFlight<A>) => Promise<R>,
-  ): void {
-    flight.outcome = start({
-      askers: flight.askers,
-      waitedMs,
-      signal: flight.abort.signal,
-      get demand() {
-        return flight.demand;
-      },
-    });
+  #launch(key: string, flight: Entry<R, A>, start: (flight: OpenFlight<A>) => Promise<R>): void {
+    flight.outcome = start(flight);
     const end = (): void => {
       this.#end(key, flight);
     };

@@ -12,24 +12,40 @@ interface Together {
 }
 
 /** The leader's ask while it waits; after that it is on behalf of the first who remains. */
-export function sharedAsk({ askers, signal, waitedMs }: Together, leader: Ask): Ask {
-  const payer = (): Ask => {
-    if (askers.has(leader)) return leader;
-    const [first = leader] = askers;
+export function sharedAsk(together: Together, leader: Ask): Ask {
+  return new SharedAsk(together, leader);
+}
+
+/** A class, because V8 keeps all that an object literal's getters refer to until the next full garbage collection. */
+class SharedAsk implements Ask {
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal;
+  readonly #askers: ReadonlySet<Ask>;
+  readonly #leader: Ask;
+
+  constructor({ askers, signal, waitedMs }: Together, leader: Ask) {
+    this.maxWaitMs = Math.max(0, leader.maxWaitMs - waitedMs);
+    this.signal = signal;
+    this.#askers = askers;
+    this.#leader = leader;
+  }
+
+  get lane(): Lane {
+    const lanes = new Set([...this.#askers].map(({ lane }) => lane));
+    return LANES.find((lane) => lanes.has(lane)) ?? this.#leader.lane;
+  }
+
+  get client(): string {
+    return this.#payer.client;
+  }
+
+  get network(): string | undefined {
+    return this.#payer.network;
+  }
+
+  get #payer(): Ask {
+    if (this.#askers.has(this.#leader)) return this.#leader;
+    const [first = this.#leader] = this.#askers;
     return first;
-  };
-  return {
-    get lane(): Lane {
-      const lanes = new Set([...askers].map(({ lane }) => lane));
-      return LANES.find((lane) => lanes.has(lane)) ?? leader.lane;
-    },
-    get client() {
-      return payer().client;
-    },
-    get network() {
-      return payer().network;
-    },
-    maxWaitMs: Math.max(0, leader.maxWaitMs - waitedMs),
-    signal,
-  };
+  }
 }

@@ -2,13 +2,20 @@
  * Runs calls in slots of the quota. A call that becomes useless while it waits leaves the queue immediately and spends nothing, because an
  * open circuit or a refused credential would otherwise use up the slots of other calls.
  */
+import type { Lane } from "../quota/lane.js";
 import type { Ask, Permit, Quota, QuotaRequest } from "../quota/quota.js";
+
+interface Demand {
+  readonly ask: Ask;
+  readonly question: string;
+  readonly maxWaitMs: number;
+}
 
 export interface Slots {
   /** The result of the work, or "withdrawn" if it was useless before it could start. */
   run<R>(
     quota: Quota,
-    waiting: { readonly ask: Ask; readonly question: string; readonly maxWaitMs: number },
+    demand: Demand,
     isUseful: () => boolean,
     work: (permit: Permit) => Promise<R>,
   ): Promise<R | "withdrawn">;
@@ -21,12 +28,40 @@ interface Waiting {
   readonly withdrawal: AbortController;
 }
 
+/** The lane and the askers may change while it waits. */
+class Queued implements QuotaRequest {
+  readonly question: string;
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal;
+  readonly #ask: Ask;
+
+  constructor({ ask, question, maxWaitMs }: Demand, signal: AbortSignal) {
+    this.question = question;
+    this.maxWaitMs = maxWaitMs;
+    this.signal = signal;
+    this.#ask = ask;
+  }
+
+  get lane(): Lane {
+    return this.#ask.lane;
+  }
+
+  get client(): string {
+    return this.#ask.client;
+  }
+
+  get network(): string | undefined {
+    return this.#ask.network;
+  }
+}
+
 export function createSlots(): Slots {
   const waiting = new Set<Waiting>();
 
   return {
-    async run(quota, { ask, question, maxWaitMs }, isUseful, work) {
+    async run(quota, demand, isUseful, work) {
       if (!isUseful()) return "withdrawn";
+      const { ask } = demand;
       const withdrawal = new AbortController();
       const entry: Waiting = { isUseful, withdrawal };
       const onAbort = (): void => {
@@ -35,24 +70,9 @@ export function createSlots(): Slots {
       ask.signal.addEventListener("abort", onAbort, { once: true });
       if (ask.signal.aborted) onAbort();
       waiting.add(entry);
-      // The lane and the askers may change while it waits.
-      const queued: QuotaRequest = {
-        get lane() {
-          return ask.lane;
-        },
-        get client() {
-          return ask.client;
-        },
-        get network() {
-          return ask.network;
-        },
-        question,
-        maxWaitMs,
-        signal: withdrawal.signal,
-      };
       let isStarted = false;
       try {
-        return await quota.run(queued, (permit) => {
+        return await quota.run(new Queued(demand, withdrawal.signal), (permit) => {
           isStarted = true;
           waiting.delete(entry);
           return work(permit);

@@ -6,6 +6,8 @@ import { benchFleet } from "./fleet.js";
 import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
+import { benchMisses } from "./misses.js";
+import type { NodeProgram } from "./node-program.js";
 import { benchPages } from "./pages.js";
 import { benchPair } from "./pair.js";
 import { benchReservations } from "./reservations.js";
@@ -24,6 +26,7 @@ export interface Options extends TruthOptions {
   readonly seconds?: number;
   readonly only?: string;
   readonly previous?: string;
+  readonly nodes?: readonly NodeProgram[];
 }
 
 /** `quota` is all of these. */
@@ -37,6 +40,7 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   service: benchService,
   http: benchHttp,
   tail: benchTail,
+  misses: benchMisses,
   start: benchStart,
   memory: benchMemory,
   floods: benchFloods,

@@ -3,14 +3,19 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { upstreamAt } from "../support/upstream.js";
 import type { Core } from "./cores.js";
 import { nginxProgram, startNginx } from "./nginx.js";
+import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { freePort, type Question, Server, temporaryFolder } from "./server.js";
 
 const PEERS = "test/bench/peers";
 const ENDLESS = "1000000000";
 
 export const HIT: Question = { path: "/v1/availability?domain=google.af" };
+
+const SEARCH: Question = { path: "/v1/search?q=google&tlds=.af,.com.af" };
 
 const HEALTH = z.object({ checks: z.object({ prices: z.tuple([z.object({ status: z.string() })]) }) });
 
@@ -37,21 +42,33 @@ export function installPeers(): void {
   if (status !== 0) throw new Error(`the peers could not be installed: ${stderr}`);
 }
 
+interface StartOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly core?: Core;
+  readonly node?: NodeProgram;
+}
+
 export async function startPeer(
   file: string,
-  { env = {}, core = "server" }: { env?: Readonly<Record<string, string>>; core?: Core } = {},
+  { env = {}, core = "server", node = THIS_NODE }: StartOptions = {},
 ): Promise<Server> {
-  const command = [process.execPath, `${PEERS}/${file}`];
+  const command = [node.path, `${PEERS}/${file}`];
   return new Server({ command, port: await freePort(), env, core });
 }
 
-/** The service with its embedded sandbox, no client limited unless `env` says so. */
-export async function startService(
-  env: Readonly<Record<string, string>> = {},
-  core: Core = "server",
-): Promise<Server> {
+/** The settings of a service whose upstream is this sandbox, in another process. */
+export function liveAt(sandbox: Sandbox): Readonly<Record<string, string>> {
+  return { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
+}
+
+/** The service, with its embedded sandbox and no client limited unless `env` says so. */
+export async function startService({
+  env = {},
+  core = "server",
+  node = THIS_NODE,
+}: StartOptions = {}): Promise<Server> {
   return new Server({
-    command: [process.execPath, "dist/main.js"],
+    command: [node.path, "dist/main.js"],
     port: await freePort(),
     env: {
       CLIENT_RATE_PER_MINUTE: ENDLESS,
@@ -63,28 +80,54 @@ export async function startService(
   });
 }
 
-/** `upstreamPort`: a tiny server that gives every answer at once, for those that proxy. */
-export function candidates(upstreamPort: number): readonly Candidate[] {
+/** On this Node; `upstreamPort`: a tiny server that gives every answer at once, for those that proxy. */
+export function candidates(node: NodeProgram, upstreamPort: number): readonly Candidate[] {
   const nginx = nginxProgram();
   if (nginx === null) console.log("nginx is not installed: its row is left out");
-  const upstream = { UPSTREAM: `http://127.0.0.1:${upstreamPort}` };
+  const env = { UPSTREAM: `http://127.0.0.1:${upstreamPort}` };
+  const service = (
+    name: string,
+    question: Question,
+    status = 200,
+    env: Readonly<Record<string, string>> = {},
+  ): Candidate => ({
+    name: `service: ${name}`,
+    start: () => warm(startService({ env, node }), question, status),
+  });
   return [
-    peer("bare node:http, prebuilt buffer", () => startPeer("bare.mjs")),
-    peer("bare Express 5, res.json", () => startPeer("express.mjs")),
-    peer("hand-made: Express and its usual middleware", () => startPeer("hand-made.mjs", { env: upstream })),
-    peer("fastify with the same protections, tuned", () => startPeer("fastify.mjs")),
+    peer("bare node:http, prebuilt buffer", () => startPeer("bare.mjs", { node })),
+    peer("bare Express 5, res.json", () => startPeer("express.mjs", { node })),
+    peer("hand-made: Express and its usual middleware", () => startPeer("hand-made.mjs", { env, node })),
+    peer("fastify with the same protections, tuned", () => startPeer("fastify.mjs", { node })),
     ...(nginx === null ? [] : [peer("nginx with the same", () => startNginx(nginx, upstreamPort))]),
     service("availability, hit", HIT),
-    { name: "service: prices, 200", start: prices200 },
+    { name: "service: prices, 200", start: () => prices200(node) },
     {
       name: "service: prices, 304",
       async start() {
-        const { server, question, status } = await prices200();
+        const { server, question, status } = await prices200(node);
         const etag = (await server.firstAnswer(question, status)).etag ?? "";
         return { server, question: { ...question, headers: { "If-None-Match": etag } }, status: 304 };
       },
     },
-    service("search of two names, hit", { path: "/v1/search?q=google&tlds=.af,.com.af" }),
+    service("search of two names, hit", SEARCH),
+    // One client may only have a few streams open.
+    service(
+      "the same as a stream of events",
+      { ...SEARCH, headers: { Accept: "text/event-stream", "X-Forwarded-For": "{address}" } },
+      200,
+      { TRUST_PROXY_HOPS: "1" },
+    ),
+    service("a cart of five known prices", {
+      path: "/v1/quotes",
+      body: {
+        items: ["a", "b", "c", "d", "e"].map((x) => ({
+          domain: `cart-${x}.af`,
+          action: "renewal",
+          years: 1,
+        })),
+      },
+    }),
     service("400, another bad name each time", { path: "/v1/availability?domain=-{n}.af" }, 400),
     service("503, another new name each time", { path: "/v1/availability?domain=new-{n}.af" }, 503, {
       UPSTREAM_RATE_LIMIT: "2",
@@ -101,17 +144,8 @@ function peer(name: string, start: () => Promise<Server>): Candidate {
   return { name, start: () => warm(start(), HIT, 200) };
 }
 
-function service(
-  name: string,
-  question: Question,
-  status = 200,
-  env: Readonly<Record<string, string>> = {},
-): Candidate {
-  return { name: `service: ${name}`, start: () => warm(startService(env), question, status) };
-}
-
-async function prices200(): Promise<Running> {
-  const server = await startService();
+async function prices200(node: NodeProgram): Promise<Running> {
+  const server = await startService({ node });
   await server.firstAnswer({ path: "/livez" }, 200);
   for (;;) {
     const { checks } = HEALTH.parse(JSON.parse(String((await server.ask({ path: "/health" })).body)));

@@ -16,6 +16,11 @@ export function coresInWords(): string {
   return CORES ? `servers on core ${CORES.server}, load on core ${CORES.load}` : "cores not pinned";
 }
 
+/** Runs this process on that core too, where it plays a part of the load. */
+export function pinThisProcess(side: "server" | "load"): void {
+  if (CORES) spawnSync("taskset", ["-cp", String(CORES[side]), String(process.pid)]);
+}
+
 /** Empty without taskset. */
 function allowedCores(): number[] {
   const told = spawnSync("taskset", ["-cp", String(process.pid)], { encoding: "utf8" });

@@ -84,7 +84,7 @@ export async function benchFloods({
   for (const flood of FLOODS.filter(({ name }) => name.includes(only))) {
     const servers: [string, () => Promise<Server>][] = [
       ["bare node:http", () => bareWithBytesOf(flood.attack)],
-      [`limit ${LIMIT}`, () => startService({ CLIENT_RATE_PER_MINUTE: LIMIT })],
+      [`limit ${LIMIT}`, () => startService({ env: { CLIENT_RATE_PER_MINUTE: LIMIT } })],
       // A limit changes nothing about clients that are slow.
       ...(flood.seconds === FLOOD_SECONDS
         ? [["no limit", () => startService()] as [string, () => Promise<Server>]]

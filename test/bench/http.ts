@@ -4,6 +4,7 @@ import { type Candidate, candidates, installPeers, type Running, startPeer } fro
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
 import { interleaved } from "./rounds.js";
+import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { figure, median, table } from "./table.js";
 
 /** Node compiles a path well only after some ten thousand requests. */
@@ -18,18 +19,27 @@ interface Measure {
   readonly rssMb: number;
 }
 
+/** `only`: the candidates whose names contain it, and bare node:http. */
 export async function benchHttp({
   rounds = 5,
   seconds = 2,
+  only = "",
+  nodes = [THIS_NODE],
 }: {
-  rounds?: number;
-  seconds?: number;
+  readonly rounds?: number;
+  readonly seconds?: number;
+  readonly only?: string;
+  readonly nodes?: readonly NodeProgram[];
 }): Promise<void> {
   installPeers();
   const [busy = 0] = loadavg();
   const upstream = await startPeer("bare.mjs", { core: "load" });
-  const entries = [];
-  for (const candidate of candidates(upstream.port)) entries.push(await enter(candidate));
+  const entries: Entry[] = [];
+  for (const node of nodes) {
+    const [bare, ...others] = candidates(node, upstream.port);
+    for (const candidate of [bare, ...others.filter(({ name }) => name.includes(only))])
+      if (candidate !== undefined) entries.push(await enter(node, candidate));
+  }
   for (const { running } of entries) {
     running.server.thaw();
     await load(running.server.port, running.question, FIRST_WARM_UP_SECONDS);
@@ -39,14 +49,22 @@ export async function benchHttp({
   for (const { running } of entries) await running.server.stop();
   await upstream.stop();
 
+  for (const node of nodes)
+    print(
+      node,
+      entries.filter((entry) => entry.node === node),
+      `${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
+    );
+}
+
+/** `how`: the circumstances, the same for every Node. */
+function print({ version }: NodeProgram, entries: readonly Entry[], how: string): void {
   const rows = entries.map(({ name, bodyBytes, measures }) => {
     const of = (what: keyof Measure): number => median(measures.map((measure) => measure[what]));
     return { name, bodyBytes, of };
   });
   const bare = rows[0]?.of("cpuMicroseconds") ?? NaN;
-  console.log(
-    `\nAnswers from memory, Node ${process.version}: ${rounds} rounds of ${seconds} s after ${WARM_UP_SECONDS} s of warm-up, medians; ${generator}, ${CONNECTIONS} kept-alive connections; ${coresInWords()}; load average before: ${busy.toFixed(1)}`,
-  );
+  console.log(`\nAnswers from memory, Node ${version}: ${how}`);
   console.log(
     table(
       [
@@ -77,18 +95,19 @@ export async function benchHttp({
 }
 
 interface Entry {
+  readonly node: NodeProgram;
   readonly name: string;
   readonly running: Running;
   readonly bodyBytes: number;
   readonly measures: Measure[];
 }
 
-async function enter({ name, start }: Candidate): Promise<Entry> {
+async function enter(node: NodeProgram, { name, start }: Candidate): Promise<Entry> {
   const running = await start();
   const { server, question, status } = running;
   const { body } = await server.firstAnswer(question, status);
   server.freeze();
-  return { name, running, bodyBytes: body.length, measures: [] };
+  return { node, name, running, bodyBytes: body.length, measures: [] };
 }
 
 async function visit({ running }: Entry, seconds: number): Promise<Measure> {

@@ -61,16 +61,21 @@ const CHANGES: Readonly<Record<string, string>> = {
   address: '"10." .. floor(n / 65536) .. "." .. floor(n / 256) % 256 .. "." .. n % 256',
 };
 
-function wrk(port: number, { path, headers = {} }: Question, seconds: number): readonly string[] {
+function wrk(port: number, { path, headers = {}, body }: Question, seconds: number): readonly string[] {
   const host = `127.0.0.1:${port}`;
-  const fields = Object.entries({ Host: host, ...headers }).map(([name, value]) => `${name}: ${value}`);
+  const sent = body === undefined ? null : JSON.stringify(body);
+  const json = sent === null ? {} : { "Content-Type": "application/json" };
+  const fields = Object.entries({ Host: host, ...json, ...headers }).map(
+    ([name, value]) => `${name}: ${value}`,
+  );
   const request = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
   const [before, change, after] = request.split(/\{(n|address)\}/);
   scripts += 1;
   const script = join(folder, `${scripts}.lua`);
   const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
   if (change === undefined) {
-    writeFileSync(script, DONE);
+    const post = sent === null ? "" : `wrk.method = "POST"\nwrk.body = [[${sent}]]\n`;
+    writeFileSync(script, post + DONE);
     return ["wrk", ...flags, ...fields.flatMap((field) => ["-H", field]), `http://${host}${path}`];
   }
   writeFileSync(
@@ -87,7 +92,11 @@ end
   return ["wrk", ...flags, `http://${host}`];
 }
 
-function autocannon(port: number, { path, headers = {} }: Question, seconds: number): readonly string[] {
-  const job = { port, path, headers, seconds, connections: CONNECTIONS, from: asked, most: MILLION };
+function autocannon(
+  port: number,
+  { path, headers = {}, body }: Question,
+  seconds: number,
+): readonly string[] {
+  const job = { port, path, body, headers, seconds, connections: CONNECTIONS, from: asked, most: MILLION };
   return [process.execPath, "test/bench/peers/autocannon.mjs", JSON.stringify(job)];
 }

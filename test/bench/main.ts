@@ -1,10 +1,12 @@
 /**
- * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS]`: prints tables; `quota` is all of its parts; without a name, everything
- * but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http` and `tail`, the rounds also for `start`, `pages`, `pair`, `floods` and `fleet`; `--only` is for
- * `floods`, `waits`, `tail` and `fleet`. `truth [--histories N] [--seed S] [--history JSON]` takes half an hour,
- * `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
+ * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…`: prints tables; `quota` is all of its parts; without a
+ * name, everything but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http` and `tail`, the rounds also
+ * for `start`, `misses`, `pages`, `pair`, `floods` and `fleet`; `--only` is for `floods`, `waits`, `http`, `tail` and `fleet`; `--node`, once
+ * for each Node to compare, for `http`, `tail`, `misses`, `start` and `memory`. `truth [--histories N] [--seed S] [--history JSON]` takes half
+ * an hour, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
  */
 import { parseArgs } from "node:util";
+import { nodeAt } from "./node-program.js";
 import { BENCHES, BY_NAME_ALONE, type Options, QUOTA } from "./benches.js";
 
 const { values, positionals: given } = parseArgs({
@@ -17,6 +19,7 @@ const { values, positionals: given } = parseArgs({
     history: { type: "string" },
     only: { type: "string" },
     previous: { type: "string" },
+    node: { type: "string", multiple: true },
   },
 });
 const numbers = {
@@ -30,6 +33,7 @@ const options: Options = {
   ...(values.history !== undefined && { history: values.history }),
   ...(values.only !== undefined && { only: values.only }),
   ...(values.previous !== undefined && { previous: values.previous }),
+  ...(values.node !== undefined && { nodes: values.node.map(nodeAt) }),
 };
 for (const [name, value] of Object.entries(numbers)) {
   if (!Number.isInteger(value) || value < 1) {

@@ -2,6 +2,7 @@
 import { HIT, startService } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { generator, load, MILLION } from "./load.js";
+import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import type { Question } from "./server.js";
 import { figure, table } from "./table.js";
 
@@ -29,10 +30,18 @@ const FLOODS: readonly Flood[] = [
   },
 ];
 
-export async function benchMemory(): Promise<void> {
+export async function benchMemory({
+  nodes = [THIS_NODE],
+}: {
+  readonly nodes?: readonly NodeProgram[];
+}): Promise<void> {
+  for (const node of nodes) await ofNode(node);
+}
+
+async function ofNode(node: NodeProgram): Promise<void> {
   const rows = [];
   for (const flood of FLOODS) {
-    const { samples, errors } = await endure(flood);
+    const { samples, errors } = await endure(node, flood);
     const last = samples[samples.length - 1];
     const requests = last?.requests ?? NaN;
     rows.push([
@@ -45,7 +54,7 @@ export async function benchMemory(): Promise<void> {
       figure(slope(samples.filter((sample) => sample.requests >= requests / 2)) * 100_000),
     ]);
   }
-  console.log(`\nMemory of the service, Node ${process.version}; ${generator}; ${coresInWords()}`);
+  console.log(`\nMemory of the service, Node ${node.version}; ${generator}; ${coresInWords()}`);
   console.log(
     table(
       [
@@ -62,8 +71,11 @@ export async function benchMemory(): Promise<void> {
   );
 }
 
-async function endure({ name, question, env }: Flood): Promise<{ samples: Sample[]; errors: number }> {
-  const server = await startService(env);
+async function endure(
+  node: NodeProgram,
+  { name, question, env }: Flood,
+): Promise<{ samples: Sample[]; errors: number }> {
+  const server = await startService({ env, node });
   await server.firstAnswer(HIT, 200);
   const samples: Sample[] = [{ requests: 0, rssMb: server.usage().rssMb }];
   let errors = 0;

@@ -78,7 +78,7 @@ async function setUp(name: string, replicas: number): Promise<Setup> {
   };
   const servers: Server[] = [];
   while (servers.length < replicas) {
-    const server = await startService(env, "any");
+    const server = await startService({ env, core: "any" });
     await server.firstAnswer(HIT, 200);
     servers.push(server);
   }

@@ -8,9 +8,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { HIT, startPeer, startService } from "./candidates.js";
-import { coresInWords, pinned } from "./cores.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { HIT, liveAt, startPeer, startService } from "./candidates.js";
+import { coresInWords, pinned, pinThisProcess } from "./cores.js";
 import { load } from "./load.js";
+import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { interleaved } from "./rounds.js";
 import type { Server } from "./server.js";
 import { figure, median, table } from "./table.js";
@@ -19,6 +21,15 @@ interface Kind {
   readonly path: string;
   readonly perSecond: number;
   readonly isolated: boolean;
+}
+
+/** Bare node:http or the service, on one Node. */
+interface Subject {
+  readonly node: NodeProgram;
+  readonly name: "bare node:http" | "service";
+  readonly server: Server;
+  /** Purges the prices. */
+  readonly renew: (() => Promise<void>) | null;
 }
 
 interface Scenario {
@@ -33,6 +44,8 @@ const CALLS_PER_SECOND = 20;
 const REFUSED_PER_SECOND = 500;
 const RENEW_EVERY_MS = 1000;
 const WARM_UP_SECONDS = 6;
+/** One that was stopped has fallen out of the caches. */
+const THAW_SECONDS = 1;
 /** In which names without an answer spend what the quota still has. */
 const SPEND_SECONDS = 3;
 
@@ -78,69 +91,100 @@ export async function benchTail({
   rounds = 5,
   seconds = 5,
   only = "",
+  nodes = [THIS_NODE],
 }: {
   readonly rounds?: number;
   readonly seconds?: number;
   readonly only?: string;
+  readonly nodes?: readonly NodeProgram[];
 }): Promise<void> {
-  const token = randomBytes(24).toString("base64url");
-  const bare = await startPeer("bare.mjs");
-  const service = await startService({
-    STAFF_TOKENS: `bench:${createHash("sha256").update(token).digest("hex")}:operate`,
-    UPSTREAM_RATE_LIMIT: String(60 * CALLS_PER_SECOND + 3),
+  pinThisProcess("load");
+  const sandbox = await startSandbox({
+    configFile: "config/sandbox.yaml",
+    rateLimit: { limit: 1e6, windowMs: 60_000 },
   });
-  for (const server of [bare, service]) {
-    await server.firstAnswer(HIT, 200);
-    await load(server.port, HIT, WARM_UP_SECONDS);
-  }
-  const renew = async (): Promise<void> => {
-    const headers = { Authorization: `Bearer ${token}` };
-    const answer = await service.ask({ path: "/v1/staff/cache/purge", headers, body: { what: "prices" } });
-    if (answer.status !== 200) throw new Error(`the purge was answered with ${answer.status}`);
-  };
+  const subjects: Subject[] = [];
+  for (const node of nodes) subjects.push(await bareOn(node), await serviceOn(node, sandbox));
 
-  const rows: string[][] = [];
+  const rows = new Map(nodes.map((node) => [node, [] as string[][]]));
   for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
-    if (scenario.kinds.includes(REFUSED)) await ask(service, [REFUSED], SPEND_SECONDS);
-    const reports = { bare: [] as Report[], service: [] as Report[] };
-    for (const who of interleaved(rounds, ["bare", "service"] as const)) {
-      const server = who === "bare" ? bare : service;
+    const reports = new Map(subjects.map((subject) => [subject, [] as Report[]]));
+    for (const subject of interleaved(rounds, subjects)) {
+      subject.server.thaw();
+      await load(subject.server.port, HIT, THAW_SECONDS);
+      if (scenario.kinds.includes(REFUSED) && subject.renew)
+        await ask(subject.server, [REFUSED], SPEND_SECONDS);
       const timer =
-        who === "service" && scenario.renews === true
-          ? setInterval(() => void renew(), RENEW_EVERY_MS)
+        scenario.renews === true && subject.renew
+          ? setInterval(() => void subject.renew?.(), RENEW_EVERY_MS)
           : undefined;
-      const report = await ask(server, scenario.kinds, seconds);
+      const report = await ask(subject.server, scenario.kinds, seconds);
       clearInterval(timer);
       if (report.lost > 0 || report.others > 0)
         throw new Error(`${report.lost} answers did not come, ${report.others} were not 200`);
-      reports[who].push(report);
+      reports.get(subject)?.push(report);
       await sleep(200);
+      subject.server.freeze();
     }
-    for (const who of ["bare", "service"] as const)
-      rows.push(row(scenario.name, who, reports[who], reports.bare));
+    for (const [subject, own] of reports) {
+      const bare = subjects.find(({ name, node }) => name === "bare node:http" && node === subject.node);
+      rows.get(subject.node)?.push(row(scenario.name, subject.name, own, (bare && reports.get(bare)) ?? []));
+    }
   }
-  await bare.stop();
-  await service.stop();
+  for (const { server } of subjects) await server.stop();
+  await sandbox.close();
 
-  console.log(
-    `\nKnown answers, each counted from the moment at which it was due, Node ${process.version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
-  );
-  console.log(
-    table(
-      ["load", "server", "p50 ms", "p99 ms", "p99.9 ms", "longest ms", "p99 × bare", "sender late, p99 ms"],
-      rows,
-    ),
-  );
+  for (const [{ version }, ofNode] of rows) {
+    console.log(
+      `\nKnown answers, each counted from the moment at which it was due, Node ${version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
+    );
+    console.log(
+      table(
+        ["load", "server", "p50 ms", "p99 ms", "p99.9 ms", "longest ms", "p99 × bare", "sender late, p99 ms"],
+        ofNode,
+      ),
+    );
+  }
   console.log(
     "where the sender itself was late by milliseconds, the machine was too busy to tell; longest: over all rounds",
   );
 }
 
-function row(load: string, who: "bare" | "service", reports: readonly Report[], bare: readonly Report[]) {
+async function bareOn(node: NodeProgram): Promise<Subject> {
+  const server = await startPeer("bare.mjs", { node });
+  await warmUp(server);
+  return { node, name: "bare node:http", server, renew: null };
+}
+
+/** Its upstream works on the core of the load. */
+async function serviceOn(node: NodeProgram, sandbox: Sandbox): Promise<Subject> {
+  const token = randomBytes(24).toString("base64url");
+  const env = {
+    ...liveAt(sandbox),
+    STAFF_TOKENS: `bench:${createHash("sha256").update(token).digest("hex")}:operate`,
+    UPSTREAM_RATE_LIMIT: String(60 * CALLS_PER_SECOND + 3),
+  };
+  const server = await startService({ env, node });
+  await warmUp(server);
+  const renew = async (): Promise<void> => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const answer = await server.ask({ path: "/v1/staff/cache/purge", headers, body: { what: "prices" } });
+    if (answer.status !== 200) throw new Error(`the purge was answered with ${answer.status}`);
+  };
+  return { node, name: "service", server, renew };
+}
+
+async function warmUp(server: Server): Promise<void> {
+  await server.firstAnswer(HIT, 200);
+  await load(server.port, HIT, WARM_UP_SECONDS);
+  server.freeze();
+}
+
+function row(load: string, who: Subject["name"], reports: readonly Report[], bare: readonly Report[]) {
   const of = (what: keyof Report, from = reports): number => median(from.map((report) => report[what]));
   return [
     load,
-    who === "bare" ? "bare node:http" : "service",
+    who,
     figure(of("p50Ms")),
     figure(of("p99Ms")),
     figure(of("p999Ms")),

@@ -1,7 +1,7 @@
 /** One load as test/bench/load.ts describes it, for machines without wrk; prints the same report. */
 import autocannon from "autocannon";
 
-const { port, path, headers, seconds, connections, from, most } = JSON.parse(process.argv[2]);
+const { port, path, body, headers, seconds, connections, from, most } = JSON.parse(process.argv[2]);
 let n = from;
 
 function filled(text) {
@@ -17,12 +17,20 @@ function setupRequest(request) {
 }
 
 const changing = /\{(?:n|address)\}/.test(path + Object.values(headers).join());
+const sent = body ? { "Content-Type": "application/json", ...headers } : headers;
 const result = await autocannon({
   url: `http://127.0.0.1:${port}`,
   connections,
   duration: seconds,
   timeout: 30,
-  requests: [{ path, headers, ...(changing && { setupRequest }) }],
+  requests: [
+    {
+      path,
+      headers: sent,
+      ...(body && { method: "POST", body: JSON.stringify(body) }),
+      ...(changing && { setupRequest }),
+    },
+  ],
 });
 console.log(
   JSON.stringify({
