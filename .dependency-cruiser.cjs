@@ -51,7 +51,8 @@ const rooms = {
   "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "start-failure\\.ts": ["config/"],
-  "main\\.ts": [...seen, "app.ts", "start-failure.ts", "sandbox/"],
+  "service\\.ts": [...seen, "app.ts", "start-failure.ts", "sandbox/"],
+  "main\\.ts": ["service.ts"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.
   "pages/": ["http/figures.ts", "quota/lane.ts"],

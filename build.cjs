@@ -2,7 +2,7 @@
 const { spawnSync } = require("node:child_process");
 const { cpSync, readdirSync, rmSync } = require("node:fs");
 const { dirname, join } = require("node:path");
-const { buildSync } = require("esbuild");
+const { build, buildSync } = require("esbuild");
 
 // Started by its path: npx costs half a second.
 const compiler = join(dirname(require.resolve("typescript/package.json")), "bin/tsc");
@@ -15,8 +15,19 @@ if (status !== 0) process.exit(status ?? 1);
 
 const bundled = { absWorkingDir: __dirname, bundle: true, format: "esm", logLevel: "warning" };
 
-const { metafile } = buildSync({
+/** axios loads its fetch adapter in any case, and with it Node's own fetch: a tenth of the start. Only its http adapter is used. */
+const withoutFetchAdapter = {
+  name: "without-fetch-adapter",
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]axios[\\/]lib[\\/]adapters[\\/]fetch\.js$/ }, () => ({
+      contents: "export const getFetch = () => null;",
+    }));
+  },
+};
+
+const service = build({
   ...bundled,
+  plugins: [withoutFetchAdapter],
   entryPoints: [
     "src/main.ts",
     "src/sandbox/main.ts",
@@ -38,9 +49,14 @@ const { metafile } = buildSync({
     js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
   },
 });
-for (const file of readdirSync(join(__dirname, "dist")))
-  if (file.startsWith("chunk-") && !(`dist/${file}` in metafile.outputs))
-    rmSync(join(__dirname, "dist", file));
+service.then(
+  ({ metafile }) => {
+    for (const file of readdirSync(join(__dirname, "dist")))
+      if (/^[a-z]+-[A-Z0-9]{8}\.js(\.map)?$/.test(file) && !(`dist/${file}` in metafile.outputs))
+        rmSync(join(__dirname, "dist", file));
+  },
+  () => process.exit(1),
+);
 
 const pages = ["storefront", "operator", "checkout"];
 const plainPages = ["missing"];

@@ -205,7 +205,7 @@ export function domainNameUnder(label: string, tld: string): DomainName | null {
 
 /** A label in any script under a TLD, or null if they don't form a name. */
 export function nameOf(label: string, tld: string): DomainName | null {
-  const ascii = toASCII(label, STRICT);
+  const ascii = strictAscii(label);
   return ascii === null ? null : domainNameUnder(ascii, tld);
 }
 

@@ -73,8 +73,10 @@ export function createCredentials(
   clock: Clock,
 ): Credentials {
   const sources = [
-    { role: "active" as const, source: active },
-    ...(standby === null ? [] : [{ role: "standby" as const, source: standby }]),
+    { role: "active" as const, source: active, current: reader("active", active) },
+    ...(standby === null
+      ? []
+      : [{ role: "standby" as const, source: standby, current: reader("standby", standby) }]),
   ];
   const standings = new Map<string, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
@@ -97,8 +99,8 @@ export function createCredentials(
   }
 
   function all(): Credential[] {
-    return sources.flatMap(({ role, source }) => {
-      const current = read(role, source);
+    return sources.flatMap(({ role, current: read }) => {
+      const current = read();
       const last = lastAccepted.get(role);
       return last === undefined || idOf(last) === idOf(current) ? [current] : [current, last];
     });
@@ -179,9 +181,15 @@ export function createCredentials(
   };
 }
 
-function read(role: Credential["role"], source: CredentialSource): Credential {
-  const key = source.key.current();
-  return { role, key, secret: source.secret.current(), fingerprint: fingerprintOf(key) };
+/** Returns the source's credential: the same object until it changes. */
+function reader(role: Credential["role"], source: CredentialSource): () => Credential {
+  let last: Credential | null = null;
+  return () => {
+    const [key, secret] = [source.key.current(), source.secret.current()];
+    if (last?.key !== key || last.secret !== secret)
+      last = { role, key, secret, fingerprint: fingerprintOf(key) };
+    return last;
+  };
 }
 
 function idOf({ key, secret }: Credential): string {

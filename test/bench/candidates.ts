@@ -16,6 +16,8 @@ const ENDLESS = "1000000000";
 export const HIT: Question = { path: "/v1/availability?domain=google.af" };
 
 const SEARCH: Question = { path: "/v1/search?q=google&tlds=.af,.com.af" };
+/** Without the suggestions that follow a taken name. */
+const STREAM = `${SEARCH.path}&only=known`;
 
 const HEALTH = z.object({ checks: z.object({ prices: z.tuple([z.object({ status: z.string() })]) }) });
 
@@ -68,7 +70,7 @@ export async function startService({
   node = THIS_NODE,
 }: StartOptions = {}): Promise<Server> {
   return new Server({
-    command: [node.path, "dist/main.js"],
+    command: [node.path, "--max-semi-space-size=16", "dist/main.js"],
     port: await freePort(),
     env: {
       CLIENT_RATE_PER_MINUTE: ENDLESS,
@@ -111,13 +113,7 @@ export function candidates(node: NodeProgram, upstreamPort: number): readonly Ca
       },
     },
     service("search of two names, hit", SEARCH),
-    // One client may only have a few streams open.
-    service(
-      "the same as a stream of events",
-      { ...SEARCH, headers: { Accept: "text/event-stream", "X-Forwarded-For": "{address}" } },
-      200,
-      { TRUST_PROXY_HOPS: "1" },
-    ),
+    { name: "service: a stream of two known names", start: () => stream(node) },
     service("a cart of five known prices", {
       path: "/v1/quotes",
       body: {
@@ -142,6 +138,14 @@ export function candidates(node: NodeProgram, upstreamPort: number): readonly Ca
 
 function peer(name: string, start: () => Promise<Server>): Candidate {
   return { name, start: () => warm(start(), HIT, 200) };
+}
+
+/** One client may only have a few streams open. */
+async function stream(node: NodeProgram): Promise<Running> {
+  const server = await startService({ node, env: { TRUST_PROXY_HOPS: "1" } });
+  await server.firstAnswer(SEARCH, 200);
+  const headers = { Accept: "text/event-stream", "X-Forwarded-For": "{address}" };
+  return warm(Promise.resolve(server), { path: STREAM, headers }, 200);
 }
 
 async function prices200(node: NodeProgram): Promise<Running> {

@@ -1,6 +1,7 @@
 /** A search as events: what is known comes at once, what quota frees later comes later, and nothing is held for those who have gone. */
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
@@ -110,6 +111,25 @@ describe("with quota to spare", () => {
     expect(told(events).slice(0, 2)).toEqual([
       ["post.com.af", "available"],
       ["post.af", "taken"],
+    ]);
+  });
+
+  test("what is known at once arrives in one packet", async () => {
+    await service.ask("/v1/search?q=packet&tlds=.af,.net.af");
+    const packets = await new Promise<string[]>((ended, failed) => {
+      const received: string[] = [];
+      const socket = connect(service.port, "127.0.0.1", () => {
+        socket.write(
+          "GET /v1/search?q=packet&tlds=.af,.net.af&only=known HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n",
+        );
+      });
+      socket.setEncoding("utf8").on("data", (packet: string) => received.push(packet));
+      socket.once("error", failed).once("close", () => {
+        ended(received);
+      });
+    });
+    expect(packets.map((packet) => packet.match(/^event: .*$/gm))).toEqual([
+      ["event: result", "event: result", "event: done"],
     ]);
   });
 

@@ -1,0 +1,140 @@
+/** The process: start, signals, exit code. */
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { AddressInfo, Server } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { createApp } from "./app.js";
+import { systemClock } from "./clock.js";
+import { type Config, readConfig } from "./config/env.js";
+import { createLog, type Log } from "./logger.js";
+import { ROOT } from "./root.js";
+import type { Sandbox } from "./sandbox/sandbox.js";
+import { fixedSecret, type Secret } from "./secret.js";
+import { startFailure } from "./start-failure.js";
+
+const CLOSE_IDLE_EVERY_MS = 100;
+const MAX_FLUSH_MS = 2_000;
+/**
+ * Heap growth limit, as a percentage of the live heap. Short-lived entries of long-lived maps survive V8's minor collections, and by default
+ * V8 lets them grow to several times the live heap: by 100 MB in a flood of new names.
+ */
+const HEAP_GROWTH_PERCENT = 50;
+/**
+ * Connections that the kernel accepts while the service is busy; it caps this at `net.core.somaxconn`. With Node's 511, a flood of 1,500
+ * connections makes the kernel drop those of others, whose clients try again after a second.
+ */
+const LISTEN_BACKLOG = 4096;
+
+/** Serves until the process is told to stop; prints what is wrong, and exits with 1, if it can't start. */
+export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
+  const result = readConfig(environment, systemClock);
+  if (!result.ok) {
+    for (const fault of result.faults) console.error(fault);
+    process.exit(1);
+  }
+  const log = createLog(result.config.logLevel);
+  try {
+    await run(result.config, log);
+  } catch (error) {
+    console.error(startFailure(error, result.config));
+    process.exit(1);
+  }
+}
+
+async function run(config: Config, log: Log): Promise<void> {
+  const version = versionOf(readFileSync(new URL("package.json", ROOT), "utf8"));
+  const sandbox = config.upstream === null ? await startEmbeddedSandbox(config) : null;
+  const mode = sandbox === null ? "upstream" : "sandbox";
+  const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
+  const upstream = config.upstream ?? sandboxUpstream(sandbox);
+  const app = createApp({ config, version, mode, upstream, staffTokens, clock: systemClock, log });
+  await app.start();
+  const { port, address } = await listen(app.server, config.listen);
+  log.info("server.listening", {
+    note: `listening on port ${port}`,
+    port,
+    address,
+    version,
+    mode,
+    upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
+  });
+
+  // Only now, because startup produces little garbage.
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
+
+  let stopping = false;
+  const stop = (signal: string): void => {
+    if (stopping) return;
+    stopping = true;
+    void shutDown(signal);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+
+  async function shutDown(signal: string): Promise<void> {
+    log.info("server.stopping", { signal });
+    app.drain();
+    const idle = setInterval(() => {
+      app.server.closeIdleConnections();
+    }, CLOSE_IDLE_EVERY_MS);
+    const deadline = setTimeout(() => {
+      app.server.closeAllConnections();
+    }, config.shutdownGraceMs);
+    await new Promise((closed) => app.server.close(closed));
+    clearInterval(idle);
+    clearTimeout(deadline);
+    await Promise.race([app.close(), new Promise((late) => setTimeout(late, config.upstreamTimeoutMs))]);
+    await sandbox?.close();
+    log.info("server.stopped");
+    // The log may have no reader.
+    await Promise.race([log.flush(), new Promise((late) => setTimeout(late, MAX_FLUSH_MS))]);
+    process.exit(0);
+  }
+}
+
+function listen(server: Server, { port, host }: { port: number; host: string }): Promise<AddressInfo> {
+  return new Promise((done, failed) => {
+    server.once("error", failed);
+    server.listen({ port, host, backlog: LISTEN_BACKLOG }, () => {
+      const address = server.address();
+      if (typeof address === "object" && address !== null) done(address);
+      else failed(new Error("The server has no port."));
+    });
+  });
+}
+
+/** Loaded only here: a live service has no use for it. */
+async function startEmbeddedSandbox({ sandboxConfigFile, quota }: Config): Promise<Sandbox> {
+  const { startSandbox } = await import("./sandbox/sandbox.js");
+  return startSandbox({
+    configFile: sandboxConfigFile,
+    rateLimit: { limit: quota.limit, windowMs: quota.windowMs },
+  });
+}
+
+function sandboxUpstream(sandbox: Sandbox | null) {
+  if (sandbox === null) throw new Error("Neither an upstream nor a sandbox is configured.");
+  const { key, secret } = sandbox.credential();
+  return {
+    baseUrl: sandbox.url,
+    active: { key: fixedSecret(key), secret: fixedSecret(secret) },
+    standby: null,
+  };
+}
+
+/** In sandbox mode without STAFF_TOKENS, creates one token with every scope and logs it. */
+function randomStaffToken(log: Log): Secret {
+  const token = randomBytes(24).toString("base64url");
+  log.info("staff.token.created", {
+    note: "sandbox mode: this token is valid until the process ends",
+    token,
+  });
+  return fixedSecret(`sandbox:${createHash("sha256").update(token).digest("hex")}:read+operate+metrics`);
+}
+
+function versionOf(packageJson: string): string {
+  const parsed: unknown = JSON.parse(packageJson);
+  const version =
+    typeof parsed === "object" && parsed !== null && "version" in parsed ? parsed.version : undefined;
+  return typeof version === "string" ? version : "0";
+}
