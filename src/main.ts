@@ -2,7 +2,8 @@
 import module from "node:module";
 import { fileURLToPath } from "node:url";
 
-// Node from 22 keeps compiled code there, beside the bundle, because whoever can write it decides what runs. Where it can't, nothing is kept.
+// Node 22 and later cache compiled code there. The cache is next to the bundle because whoever can write it can change what runs. If the
+// directory isn't writable, nothing is cached.
 if ("enableCompileCache" in module && typeof module.enableCompileCache === "function")
   Reflect.apply(module.enableCompileCache, module, [
     fileURLToPath(new URL("compile-cache", import.meta.url)),

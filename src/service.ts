@@ -25,7 +25,7 @@ const HEAP_GROWTH_PERCENT = 50;
  */
 const LISTEN_BACKLOG = 4096;
 
-/** Serves until the process is told to stop; prints what is wrong, and exits with 1, if it can't start. */
+/** Runs the service until a signal stops it. If it can't start, prints the faults and exits with 1. */
 export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   const result = readConfig(environment, systemClock);
   if (!result.ok) {

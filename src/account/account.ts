@@ -9,7 +9,7 @@ import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
-import { sharedAsk } from "../quota/shared-ask.js";
+import { SharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import type { Upstream } from "../upstream/operations.js";
@@ -126,7 +126,7 @@ export function createAccount(settings: AccountSettings): Account {
   ): Promise<Known<Extract<AccountFact, { kind: K }>>> {
     const known = await facts.get(key, ask, (flight) => {
       spend();
-      return load(sharedAsk(flight, ask));
+      return load(new SharedAsk(flight, ask));
     });
     if (!isKind(known.value, kind)) throw new Error("a key of the account pool holds another kind of fact");
     return { ...known, value: known.value };
@@ -171,7 +171,7 @@ export function createAccount(settings: AccountSettings): Account {
   }
 
   async function tier(ask: Ask): Promise<Known<Tier>> {
-    return noticed(await tiers.get("tier", ask, (flight) => upstream.tier(sharedAsk(flight, ask))));
+    return noticed(await tiers.get("tier", ask, (flight) => upstream.tier(new SharedAsk(flight, ask))));
   }
 
   async function consultTier(): Promise<Known<Tier> | undefined> {

@@ -11,13 +11,11 @@ interface Together {
   readonly waitedMs: number;
 }
 
-/** The leader's ask while it waits; after that it is on behalf of the first who remains. */
-export function sharedAsk(together: Together, leader: Ask): Ask {
-  return new SharedAsk(together, leader);
-}
-
-/** A class, because V8 keeps all that an object literal's getters refer to until the next full garbage collection. */
-class SharedAsk implements Ask {
+/**
+ * The leader's ask while it waits; after that it is on behalf of the first who remains. A class, because V8 keeps everything that the getters
+ * of an object literal refer to until the next full garbage collection.
+ */
+export class SharedAsk implements Ask {
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly #askers: ReadonlySet<Ask>;

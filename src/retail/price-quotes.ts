@@ -9,7 +9,7 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { sharedAsk } from "../quota/shared-ask.js";
+import { SharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
 import type { Combination } from "./policy.js";
 import type { InEpoch, PriceEpochs } from "./price-epoch.js";
@@ -150,7 +150,7 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
 
   /** A quote requested since `askedSinceMs`, or an older one if the load fails. */
   async function ask(by: Ask, what: Combination, askedSinceMs: number | null): Promise<QuotedPrice> {
-    const known = await pool.get(keyOf(what), by, (flight) => load(sharedAsk(flight, by), what), {
+    const known = await pool.get(keyOf(what), by, (flight) => load(new SharedAsk(flight, by), what), {
       ...(askedSinceMs === null ? { whileRevalidating: true } : { askedSinceMs }),
       ...(by.lane !== "refresh" && { othersMs: VISITOR_OTHERS_MS }),
     });

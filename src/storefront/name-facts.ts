@@ -9,7 +9,7 @@ import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
-import { sharedAsk } from "../quota/shared-ask.js";
+import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { Answered } from "../upstream/call.js";
 import { type Check, decodeKeptCheck } from "../upstream/contract.js";
@@ -126,7 +126,7 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     const { source, ...kept } = await checks.get(
       keyOf(name, years),
       ask,
-      (flight) => load(ask, name, years, sharedAsk(flight, ask)),
+      (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
       askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
     );
     // A check from another replica may have been outdated there.

@@ -73,10 +73,10 @@ export function createCredentials(
   clock: Clock,
 ): Credentials {
   const sources = [
-    { role: "active" as const, source: active, current: reader("active", active) },
+    { role: "active" as const, source: active, read: reader("active", active) },
     ...(standby === null
       ? []
-      : [{ role: "standby" as const, source: standby, current: reader("standby", standby) }]),
+      : [{ role: "standby" as const, source: standby, read: reader("standby", standby) }]),
   ];
   const standings = new Map<string, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
@@ -99,7 +99,7 @@ export function createCredentials(
   }
 
   function all(): Credential[] {
-    return sources.flatMap(({ role, current: read }) => {
+    return sources.flatMap(({ role, read }) => {
       const current = read();
       const last = lastAccepted.get(role);
       return last === undefined || idOf(last) === idOf(current) ? [current] : [current, last];

@@ -7,13 +7,13 @@ import { benchFloods } from "./floods.js";
 import { benchHttp } from "./http.js";
 import { benchMemory } from "./memory.js";
 import { benchMisses } from "./misses.js";
-import type { NodeProgram } from "./node-program.js";
 import { benchPages } from "./pages.js";
 import { benchPair } from "./pair.js";
 import { benchReservations } from "./reservations.js";
 import { benchQuota } from "./quota.js";
 import { benchRecovery } from "./recovery.js";
 import { benchRegions } from "./regions.js";
+import type { Comparison } from "./rounds.js";
 import { benchService } from "./service.js";
 import { benchStart } from "./start.js";
 import { benchTail } from "./tail.js";
@@ -21,12 +21,8 @@ import { benchUpgrade } from "./upgrade.js";
 import { benchTruth, type TruthOptions } from "./truth.js";
 import { benchWaits } from "./waits.js";
 
-export interface Options extends TruthOptions {
-  readonly rounds?: number;
-  readonly seconds?: number;
-  readonly only?: string;
+export interface Options extends TruthOptions, Comparison {
   readonly previous?: string;
-  readonly nodes?: readonly NodeProgram[];
 }
 
 /** `quota` is all of these. */

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { upstreamAt } from "../support/upstream.js";
 import type { Core } from "./cores.js";
 import { nginxProgram, startNginx } from "./nginx.js";
@@ -56,6 +56,11 @@ export async function startPeer(
 ): Promise<Server> {
   const command = [node.path, `${PEERS}/${file}`];
   return new Server({ command, port: await freePort(), env, core });
+}
+
+/** An upstream for live services, on the core of this process, without a limit of its own. */
+export function startUpstream(): Promise<Sandbox> {
+  return startSandbox({ configFile: "config/sandbox.yaml", rateLimit: { limit: 1e9, windowMs: 60_000 } });
 }
 
 /** The settings of a service whose upstream is this sandbox, in another process. */

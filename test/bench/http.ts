@@ -3,7 +3,7 @@ import { loadavg } from "node:os";
 import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
-import { interleaved } from "./rounds.js";
+import { type Comparison, interleaved } from "./rounds.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { figure, median, table } from "./table.js";
 
@@ -25,12 +25,7 @@ export async function benchHttp({
   seconds = 2,
   only = "",
   nodes = [THIS_NODE],
-}: {
-  readonly rounds?: number;
-  readonly seconds?: number;
-  readonly only?: string;
-  readonly nodes?: readonly NodeProgram[];
-}): Promise<void> {
+}: Comparison): Promise<void> {
   installPeers();
   const [busy = 0] = loadavg();
   const upstream = await startPeer("bare.mjs", { core: "load" });

@@ -3,6 +3,7 @@ import { HIT, startService } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { generator, load, MILLION } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
+import type { Comparison } from "./rounds.js";
 import type { Question } from "./server.js";
 import { figure, table } from "./table.js";
 
@@ -30,11 +31,7 @@ const FLOODS: readonly Flood[] = [
   },
 ];
 
-export async function benchMemory({
-  nodes = [THIS_NODE],
-}: {
-  readonly nodes?: readonly NodeProgram[];
-}): Promise<void> {
+export async function benchMemory({ nodes = [THIS_NODE] }: Comparison): Promise<void> {
   for (const node of nodes) await ofNode(node);
 }
 

@@ -3,11 +3,11 @@
  * The upstream is a sandbox on the core of the load.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { liveAt, startService } from "./candidates.js";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { liveAt, startService, startUpstream } from "./candidates.js";
 import { coresInWords, pinThisProcess } from "./cores.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { interleaved } from "./rounds.js";
+import { type Comparison, interleaved } from "./rounds.js";
 import type { Server } from "./server.js";
 import { figure, median, table } from "./table.js";
 
@@ -40,18 +40,9 @@ interface Subject extends Limit {
   perSecond: number | null;
 }
 
-export async function benchMisses({
-  rounds = 5,
-  nodes = [THIS_NODE],
-}: {
-  readonly rounds?: number;
-  readonly nodes?: readonly NodeProgram[];
-}): Promise<void> {
+export async function benchMisses({ rounds = 5, nodes = [THIS_NODE] }: Comparison): Promise<void> {
   pinThisProcess("load");
-  const sandbox = await startSandbox({
-    configFile: "config/sandbox.yaml",
-    rateLimit: { limit: 1e9, windowMs: 60_000 },
-  });
+  const sandbox = await startUpstream();
   const subjects: Subject[] = [];
   for (const node of nodes) for (const limit of LIMITS) subjects.push(await start(node, limit, sandbox));
   for (const subject of interleaved(rounds, subjects)) {

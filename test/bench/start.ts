@@ -1,9 +1,8 @@
 /** `npm run bench -- start`: from the start of the process to its first answer, beside an Express that does nothing else. */
-import { startSandbox } from "../../src/sandbox/sandbox.js";
-import { installPeers, liveAt, startPeer, startService } from "./candidates.js";
+import { installPeers, liveAt, startPeer, startService, startUpstream } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { interleaved } from "./rounds.js";
+import { type Comparison, interleaved } from "./rounds.js";
 import type { Question, Server } from "./server.js";
 import { figure, median, table } from "./table.js";
 
@@ -23,18 +22,9 @@ interface Starter {
   readonly asked: readonly Asked[];
 }
 
-export async function benchStart({
-  rounds = 15,
-  nodes = [THIS_NODE],
-}: {
-  readonly rounds?: number;
-  readonly nodes?: readonly NodeProgram[];
-}): Promise<void> {
+export async function benchStart({ rounds = 15, nodes = [THIS_NODE] }: Comparison): Promise<void> {
   installPeers();
-  const sandbox = await startSandbox({
-    configFile: "config/sandbox.yaml",
-    rateLimit: { limit: 1e6, windowMs: 60_000 },
-  });
+  const sandbox = await startUpstream();
   const asked = (name: string, question: Question): Asked => ({ name, question, times: [] });
   const service = (name: string, node: NodeProgram, env: Readonly<Record<string, string>>): Starter => ({
     node,

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { HIT, liveAt, startPeer, startService } from "./candidates.js";
+import type { Sandbox } from "../../src/sandbox/sandbox.js";
+import { HIT, liveAt, startPeer, startService, startUpstream } from "./candidates.js";
 import { coresInWords, pinned, pinThisProcess } from "./cores.js";
 import { load } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { interleaved } from "./rounds.js";
+import { type Comparison, interleaved } from "./rounds.js";
 import type { Server } from "./server.js";
 import { figure, median, table } from "./table.js";
 
@@ -92,17 +92,9 @@ export async function benchTail({
   seconds = 5,
   only = "",
   nodes = [THIS_NODE],
-}: {
-  readonly rounds?: number;
-  readonly seconds?: number;
-  readonly only?: string;
-  readonly nodes?: readonly NodeProgram[];
-}): Promise<void> {
+}: Comparison): Promise<void> {
   pinThisProcess("load");
-  const sandbox = await startSandbox({
-    configFile: "config/sandbox.yaml",
-    rateLimit: { limit: 1e6, windowMs: 60_000 },
-  });
+  const sandbox = await startUpstream();
   const subjects: Subject[] = [];
   for (const node of nodes) subjects.push(await bareOn(node), await serviceOn(node, sandbox));
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
-import { sharedAsk } from "../../src/quota/shared-ask.js";
+import { SharedAsk } from "../../src/quota/shared-ask.js";
 import { FairShare } from "../../src/quota/scheduler/fair-share.js";
 import { settle } from "../support/fake-clock.js";
 import { ask, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
@@ -206,7 +206,7 @@ test("a shared ask is its leader's, and the first remaining asker's once the lea
   const leader = ask({ client: "leader", network: "l" });
   const other = ask({ client: "other" });
   const askers = new Set([leader, other]);
-  const shared = sharedAsk({ askers, signal: new AbortController().signal, waitedMs: 3000 }, leader);
+  const shared = new SharedAsk({ askers, signal: new AbortController().signal, waitedMs: 3000 }, leader);
   expect([shared.client, shared.network, shared.maxWaitMs]).toEqual(["leader", "l", 5000]);
   askers.delete(leader);
   expect([shared.client, shared.network]).toEqual(["other", undefined]);
