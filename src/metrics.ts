@@ -121,6 +121,12 @@ export function createMetrics(): Metrics {
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
+  // Without labels, so it exists before the first error, which an alert on a new series would miss.
+  const internalErrors = new Counter({
+    name: "http_internal_errors_total",
+    help: "Requests answered with 500.",
+    registers: [registry],
+  });
   const calls = new Histogram({
     name: "upstream_call_duration_seconds",
     help: "Duration of upstream calls, by operation and outcome.",
@@ -154,6 +160,7 @@ export function createMetrics(): Metrics {
     contentType: registry.contentType,
     request: (route, method, status, durationMs) => {
       requests.observe({ route, method, status }, durationMs / 1000);
+      if (status === 500) internalErrors.inc();
     },
     upstreamCall: (operation, outcome, durationMs) => {
       calls.observe({ operation, outcome }, durationMs / 1000);

@@ -1,6 +1,6 @@
-/** Checks by writing a file whether the folder of the ledger and the audit log is writable. */
-import { statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+/** The folder of the ledger, the prices and the audit log: creates it, and checks by writing a file whether it is writable. */
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Clock } from "./clock.js";
 
 interface StateDir {
@@ -11,6 +11,19 @@ interface StateDir {
 }
 
 const CHECK_EVERY_MS = 2_000;
+
+/** Creates the folder, and those above it, for this user alone. Node's own way never returns where the kernel refuses with ENOENT, as in /proc. */
+export function createFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+    const parent = dirname(path);
+    if (existsSync(parent)) throw error;
+    createFolder(parent);
+    createFolder(path);
+  }
+}
 
 export function createStateDir(path: string, clock: Clock): StateDir {
   let identity: number | null = null;

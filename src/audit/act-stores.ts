@@ -1,10 +1,11 @@
 /** Stores the acts of staff beyond the process: in a file that only its owner can read, or in a Redis list. */
-import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { type RedisLink, redisScript } from "../redis.js";
+import { createFolder } from "../state-dir.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
 /** A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. */
@@ -42,7 +43,7 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
       read();
       acts.push(act);
       try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        createFolder(dirname(path));
         if (isTooLong()) rewrite();
         else appendFileSync(path, lineOf(act), { mode: 0o600 });
       } catch (error) {

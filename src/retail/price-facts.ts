@@ -3,7 +3,7 @@
  * can read, or with Redis, where the prices are shared anyway, only the tier. Prices of another upstream or credential are ignored, since
  * they may be another reseller's.
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
@@ -11,6 +11,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "./policy.js";
+import { createFolder } from "../state-dir.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
@@ -123,7 +124,7 @@ export function createPriceFile(path: string, source: () => string, clock: Clock
         })),
       };
       try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        createFolder(dirname(path));
         writeFileSync(`${path}.new`, JSON.stringify(file), { mode: 0o600 });
         renameSync(`${path}.new`, path);
       } catch (error) {

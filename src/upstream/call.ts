@@ -178,7 +178,10 @@ export function createCaller(settings: CallerSettings): Caller {
     try {
       const reply = await measured(ask, request, credential, permit);
       outcome = "success";
-      return resultOf(reply, request, credential, use, askedMs);
+      const result = resultOf(reply, request, credential, use, askedMs);
+      // A trial request shows whether only this one is rejected. If it is rejected as well, another shows no more.
+      if (result.kind === "rejected" && !isBackground()) outcome = "rejected";
+      return result;
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
       if (error instanceof ServiceError && outcome !== "inconclusive")
@@ -198,14 +201,14 @@ export function createCaller(settings: CallerSettings): Caller {
     { fingerprint, role }: Credential,
     use: Use,
     askedMs: number,
-  ): Result<T> {
-    const valueOf = (value: T): Result<T> => {
+  ): Exclude<Result<T>, "withdrawn"> {
+    const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
       const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
       succeededAt = answeredMs;
       return { kind: "value", value: { value, askedMs, answeredMs } };
     };
-    const rejected = (how: string): Result<T> => {
+    const rejected = (how: string): Extract<Result<T>, { kind: "rejected" }> => {
       noteFailure(request.operation, upstreamFailed(how), askedMs);
       return { kind: "rejected", how };
     };

@@ -10,12 +10,15 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { FailureCode } from "./failures.js";
 
-/** Any answer, whatever its content, is a success; a call that proves nothing about the upstream is inconclusive. */
-export type Outcome = "success" | FailureCode | "inconclusive";
+/**
+ * Any understood answer is a success; `rejected` is one that refused the request, which may concern only its name; a call that proves nothing
+ * about the upstream is inconclusive.
+ */
+export type Outcome = "success" | "rejected" | FailureCode | "inconclusive";
 
 export interface Circuit {
   readonly isOpen: boolean;
-  /** How long until background work should make a trial request, in ms; null after a success. */
+  /** How long until background work should make a trial request, in ms; null after a success. A rejected call has one, too. */
   trialInMs(): number | null;
   /** Why no call can be made now, or null. Background work may send a trial request earlier than calls that somebody waits for. */
   rejection(isBackground: boolean): ServiceError | null;
@@ -117,9 +120,10 @@ class OperationCircuit implements Circuit {
   readonly #operation: string;
   readonly #settings: CircuitSettings;
   readonly #trials: TrialTimes;
-  /** In a row, and when the last one was. */
+  /** In a row. */
   #failures = 0;
-  #failedAtMs = -Infinity;
+  /** When the last call failed or was rejected, or the trial request after it began; null after a success. */
+  #doubtedAtMs: number | null = null;
   #outage: Outage | null = null;
 
   constructor(operation: string, settings: CircuitSettings, trials: TrialTimes) {
@@ -133,9 +137,9 @@ class OperationCircuit implements Circuit {
   }
 
   trialInMs(): number | null {
-    if (this.#failures === 0) return null;
+    if (this.#doubtedAtMs === null) return null;
     const atMs =
-      this.#outage === null ? this.#failedAtMs + this.#trials.spacingMs : this.#trials.dueAtMs(this.#outage);
+      this.#outage === null ? this.#doubtedAtMs + this.#trials.spacingMs : this.#trials.dueAtMs(this.#outage);
     return Math.max(0, atMs - this.#settings.clock.monotonic());
   }
 
@@ -153,6 +157,7 @@ class OperationCircuit implements Circuit {
     if (this.rejection(isBackground) !== null) return null;
     const outage = this.#outage;
     if (outage === null) {
+      if (isBackground && this.#doubtedAtMs !== null) this.#doubtedAtMs = this.#settings.clock.monotonic();
       return (outcome) => {
         // A call from before the circuit opened shows nothing about now; the trial request does.
         if (this.#outage === null) this.#count(outcome);
@@ -165,7 +170,7 @@ class OperationCircuit implements Circuit {
     return (outcome) => {
       outage.trialsUnderWay -= 1;
       if (this.#outage !== outage || outcome === "inconclusive") return;
-      if (outcome === "success") this.#close();
+      if (outcome === "success" || outcome === "rejected") this.#close();
       else {
         outage.by = outcome;
         outage.halfOpenAtMs = this.#halfOpenAtMs();
@@ -175,9 +180,13 @@ class OperationCircuit implements Circuit {
 
   #count(outcome: Outcome): void {
     if (outcome === "inconclusive") return;
-    this.#failures = outcome === "success" ? 0 : this.#failures + 1;
-    if (outcome === "success") return;
-    this.#failedAtMs = this.#settings.clock.monotonic();
+    const now = this.#settings.clock.monotonic();
+    this.#doubtedAtMs = outcome === "success" ? null : now;
+    if (outcome === "success" || outcome === "rejected") {
+      this.#failures = 0;
+      return;
+    }
+    this.#failures += 1;
     // While another circuit is open, another failure isn't a coincidence.
     const failuresToOpen =
       this.#trials.openCircuits > 0 ? 1 : (this.#settings.failuresToOpen ?? FAILURES_TO_OPEN);
@@ -187,7 +196,7 @@ class OperationCircuit implements Circuit {
     this.#outage = {
       by: outcome,
       halfOpenAtMs: this.#halfOpenAtMs(),
-      lastTrialAtMs: this.#failedAtMs,
+      lastTrialAtMs: now,
       turnAtMs: -Infinity,
       trialsUnderWay: 0,
     };
@@ -201,6 +210,7 @@ class OperationCircuit implements Circuit {
   #close(): void {
     this.#outage = null;
     this.#failures = 0;
+    this.#doubtedAtMs = null;
     this.#trials.succeeded();
     this.#settings.log.info("upstream.circuit.closed", { operation: this.#operation });
   }

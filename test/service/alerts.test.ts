@@ -41,15 +41,20 @@ class Recorder {
       const fromMs = clock.monotonic();
       await meanwhile(this.#scene);
       await clock.advance(Math.max(0, fromMs + this.#everyMinutes * MINUTE_MS - clock.monotonic()));
-      const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
-      for (const [, name = "", labels = "", value] of text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
-        if (name.endsWith("_bucket") || name.startsWith("nodejs_")) continue;
-        const series = `${name}{${labels}${labels === "" ? "" : ","}job="af-storefront",instance="a"}`;
-        const values = this.#series.get(series) ?? [];
-        values[this.#scrapes] = value;
-        this.#series.set(series, values);
-      }
+      const answer = await service.ask("/metrics", { headers: bearer("metrics") }).catch(() => null);
+      const isUp = answer?.status === 200;
+      this.#sample("up", "", isUp ? "1" : "0");
+      if (!isUp) continue;
+      for (const [, name = "", labels = "", value] of answer.text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm))
+        if (!name.endsWith("_bucket") && !name.startsWith("nodejs_")) this.#sample(name, `${labels},`, value);
     }
+  }
+
+  #sample(name: string, labels: string, value: string | undefined): void {
+    const series = `${name}{${labels.replace(/^,/, "")}job="af-storefront",instance="a"}`;
+    const values = this.#series.get(series) ?? [];
+    values[this.#scrapes] = value;
+    this.#series.set(series, values);
   }
 
   /** Says promtool. */
@@ -87,7 +92,8 @@ const nobody = (): Promise<void> => Promise.resolve();
 /** Longer than any rule looks back. */
 const AFTERWARDS = 20;
 
-testWithTool("promtool").each<readonly [string, number, Condition]>([
+testWithTool("promtool", "redis-server").each<readonly [string, number, Condition]>([
+  ["StorefrontDown", 3, conditions.nobodyListens],
   ["StorefrontCredentialRefused", 4, conditions.credentialRefused],
   ["StorefrontCircuitOpen", 5, conditions.upstreamFails],
   ["StorefrontUpstreamFailing", 17, conditions.upstreamFails],
@@ -96,6 +102,8 @@ testWithTool("promtool").each<readonly [string, number, Condition]>([
   ["StorefrontPricesMissing", 18, conditions.pricesMissing],
   ["StorefrontPricesDoubtful", 18, conditions.doubtfulPrices],
   ["StorefrontMarginLost", 4, conditions.marginLost],
+  ["StorefrontRedisLost", 3, conditions.redisLost],
+  ["StorefrontOwnFaults", 4, conditions.signingFails],
 ])("%s fires within %d minutes of its condition, and clears after it", (alert, minutes, condition) =>
   inScene(condition, async (scene) => {
     const recorder = new Recorder(scene);

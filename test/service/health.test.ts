@@ -6,6 +6,7 @@ import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   callsOf,
+  CHECK,
   inTime,
   problemOf,
   type Service,
@@ -188,6 +189,29 @@ test("one call that failed is made up for by a trial request, so that it doesn't
     expect(await upstreamCheck(service)).toEqual({ status: "warn", output: "The last call failed." });
     await clock.advance(TRUE_WITHIN_MS);
     expect(await upstreamCheck(service)).toEqual({ status: "pass" });
+  } finally {
+    await service.close();
+  }
+});
+
+test.each([
+  ["one call that was rejected", { of: "check", calls: 1 }, "pass"],
+  ["calls that are all rejected", { of: "all" }, "warn"],
+] as const)("%s: one trial request shows what it was, and no more follow", async (_what, fault, status) => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  try {
+    await until(() => service.calls() === 29);
+    const before = callsOf(service.sandbox, CHECK);
+    const { of, ...where } = fault;
+    service.sandbox.control.setFault(of, { fault: "status-422", ...where });
+    await service.ask("/v1/availability?domain=kabul.af");
+    expect(await upstreamCheck(service)).toEqual({ status: "warn", output: "The last call failed." });
+    await clock.advance(TRUE_WITHIN_MS);
+    expect(await upstreamCheck(service)).toMatchObject({ status });
+    await clock.advance(60_000);
+    expect(await upstreamCheck(service)).toMatchObject({ status });
+    expect(callsOf(service.sandbox, CHECK) - before).toBeLessThanOrEqual(2);
   } finally {
     await service.close();
   }

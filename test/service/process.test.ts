@@ -185,7 +185,8 @@ describe("starting", () => {
     const { env } = await upstream();
     const file = join(folder.path, "a-file");
     writeFileSync(file, "");
-    for (const STATE_DIR of [file, join(file, "below")])
+    // In /proc, Node's own recursive mkdir never returns.
+    for (const STATE_DIR of [file, join(file, "below"), "/proc/state", "/proc/state/below"])
       expect(await failureOf(start({ ...env, STATE_DIR }))).toMatchObject({
         setting: "STATE_DIR",
         reason: expect.stringContaining(STATE_DIR),

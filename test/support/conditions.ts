@@ -1,7 +1,9 @@
 /** What operators are told of, caused for real at the sandbox or in the service's surroundings, and ended. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { jest } from "@jest/globals";
 import { FakeClock } from "./fake-clock.js";
+import { type RedisServer, startRedis } from "./redis-server.js";
 import {
   bearer,
   inTime,
@@ -18,11 +20,14 @@ export interface Scene {
   readonly clock: FakeClock;
   /** The file that the service reads as RETAIL_CONFIG. */
   readonly file: string;
+  /** The service's own, if it has one. */
+  readonly redis: RedisServer | null;
 }
 
 /** What a scene begins with. */
 type Start = Partial<Pick<ServiceOptions, "reseller" | "warm">> & {
   readonly env?: Readonly<Record<string, string>>;
+  readonly withRedis?: boolean;
 };
 
 export interface Condition extends Start {
@@ -34,23 +39,25 @@ export interface Condition extends Start {
 
 /** A service with an embedded sandbox, for as long as it is looked at. */
 export async function inScene(
-  { env, reseller, warm }: Start,
+  { env, reseller, warm, withRedis = false }: Start,
   look: (scene: Scene) => Promise<void>,
 ): Promise<void> {
   const folder = temporaryFolder();
+  const redis = withRedis ? await startRedis() : null;
   const file = join(folder.path, "retail.yaml");
   writeFileSync(file, RETAIL);
   const clock = new FakeClock();
   const service = await startService({
     clock,
-    env: { RETAIL_CONFIG: file, ...env },
+    env: { RETAIL_CONFIG: file, ...(redis && { REDIS_URL: redis.url }), ...env },
     ...(reseller !== undefined && { reseller }),
     ...(warm !== undefined && { warm }),
   });
   try {
-    await look({ service, clock, file });
+    await look({ service, clock, file, redis });
   } finally {
     await service.close();
+    await redis?.close();
     folder.remove();
   }
 }
@@ -64,6 +71,9 @@ export async function crowd({ service, clock }: Scene, visitors: number): Promis
 
 const CART = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
 const DEAR = { tld: ".af", action: "registration", years: 1, amountCents: 9000 } as const;
+
+const askForCart = ({ service, clock }: Scene) =>
+  inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
 
 const purgePrices = ({ service }: Scene) =>
   service.ask("/v1/staff/cache/purge", {
@@ -138,7 +148,7 @@ export const doubtfulPrices: Condition = {
 export const marginLost: Condition = {
   cause: async (scene) => {
     const { service, clock } = scene;
-    await inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
+    await askForCart(scene);
     service.sandbox.control.setPrice("demo", DEAR);
     await purgePrices(scene);
     await clock.advance(10_000);
@@ -154,5 +164,35 @@ export const pricesMissing: Condition = {
   cure: async ({ service, clock }) => {
     service.sandbox.control.setApiAccess("locked", true);
     await clock.advance(120_000);
+  },
+};
+
+export const nobodyListens: Condition = {
+  cause: async ({ service }) => {
+    const closed = new Promise((done) => service.server.close(done));
+    service.server.closeAllConnections();
+    await closed;
+  },
+  cure: ({ service }) =>
+    new Promise((done) => {
+      service.server.listen(service.port, "127.0.0.1", done);
+    }),
+};
+
+export const redisLost: Condition = {
+  withRedis: true,
+  cause: async ({ redis }) => redis?.kill(),
+  cure: async ({ redis }) => redis?.start(),
+};
+
+/** A fault of our own: what the service is built on doesn't do what it always does. */
+export const signingFails: Condition = {
+  cause: async (scene) => {
+    jest.spyOn(crypto.subtle, "sign").mockRejectedValue(new Error("the provider is gone"));
+    await askForCart(scene);
+  },
+  cure: () => {
+    jest.restoreAllMocks();
+    return Promise.resolve();
   },
 };

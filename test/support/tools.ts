@@ -6,8 +6,9 @@ export function isInstalled(tool: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${tool}`]).status === 0;
 }
 
-/** A test that is skipped where the tool isn't installed. */
-export const testWithTool = (tool: string): typeof test.skip => (isInstalled(tool) ? test : test.skip);
+/** A test that is skipped where one of the tools isn't installed. */
+export const testWithTool = (...tools: readonly string[]): typeof test.skip =>
+  tools.every(isInstalled) ? test : test.skip;
 
 /** Runs it; expects that it ends without a fault. */
 export function succeeds(command: string, ...args: string[]): void {

@@ -7,7 +7,6 @@
 import {
   closeSync,
   fstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -17,6 +16,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.js";
+import { createFolder } from "../../state-dir.js";
 import { SlotTable } from "./slot-table.js";
 import type { Ledger, SlotId } from "./ledger.js";
 import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./memory.js";
@@ -141,7 +141,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
     uptimeMs: uptimeMs(),
   });
 
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  createFolder(directory);
   const path = join(directory, `quota-${fingerprint}.ledger`);
   const release = await (settings.claim ?? claimLock)(path);
   try {

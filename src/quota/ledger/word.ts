@@ -7,7 +7,6 @@
 import {
   closeSync,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -19,6 +18,7 @@ import {
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../../clock.js";
+import { createFolder } from "../../state-dir.js";
 
 const knownSchema = z.strictObject({
   /** When it was written. */
@@ -119,7 +119,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
   const mine = pathOf(me);
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    createFolder(directory);
     writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
   } catch (error) {
     onFault(error);
