@@ -46,10 +46,10 @@ export interface FleetSeen {
   /** The longest time for which the sandbox, which runs in this process, couldn't take calls. */
   readonly sandboxLagMs: number;
   readonly rejections: number;
-  /** Known names: ms each took, without faults and through them, and the statuses of those that failed (0: no answer). */
+  /** Known names: ms each took, without faults and through them, and for those that failed the status (0: no answer) and the fault. */
   readonly calmHitsMs: readonly number[];
   readonly hitsMs: readonly number[];
-  readonly hitsFailed: readonly number[];
+  readonly hitsFailed: readonly string[];
 }
 
 export interface FleetFaultsSettings {
@@ -111,7 +111,8 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     return replica;
   };
 
-  const hits = { ms: [] as number[], failed: [] as number[] };
+  const hits = { ms: [] as number[], failed: [] as string[] };
+  let playing = "no fault";
   let asked = 0;
   /** Asks for a name, and again when it was told to. */
   async function visit(replica: Replica): Promise<void> {
@@ -142,7 +143,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       const { status, tookMs } = await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`);
       if (isThere && replica.interruptions === interruptions) {
         if (status === 200) hits.ms.push(tookMs);
-        else if (replica.hasAnswered) hits.failed.push(status);
+        else if (replica.hasAnswered) hits.failed.push(`${status}: ${playing}`);
         replica.hasAnswered ||= status === 200;
       }
       await sleep(50);
@@ -208,6 +209,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const exceededBy: string[] = [];
   let largest = BUDGET;
   for (const { name } of queue) {
+    playing = name;
     const useDuring = await use(() => play(name));
     await windows(SETTLE_WINDOWS);
     const useAfter = await use(() => windows(1.2));

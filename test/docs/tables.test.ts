@@ -11,7 +11,7 @@ import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
 import { BENCHES, BY_NAME_ALONE, QUOTA } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
-import { blocksOf, read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
+import { read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
 
 /** Holds a table that can be generated to its rows, or writes them. */
 function isTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
@@ -87,16 +87,6 @@ describe("the metrics", () => {
 
   test("are those of a scrape", () => {
     isTable("docs/operations.md", ["metric", "type", "meaning"], families());
-  });
-
-  test("of the alerts exist", () => {
-    const rules = blocksOf(read("docs/operations.md")).find(({ language }) => language === "promql");
-    const named = [...(rules?.code ?? "").matchAll(/\b([a-z]+(?:_[a-z]+)+)[{[]/g)].map(
-      ([, name = ""]) => name,
-    );
-    const known = new Set(families().map(([name]) => plain(name)));
-    expect(named.length).toBeGreaterThan(0);
-    expect(named.filter((name) => !known.has(name.replace(/_(?:count|sum|bucket)$/, "")))).toEqual([]);
   });
 });
 
