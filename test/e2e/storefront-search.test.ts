@@ -35,7 +35,7 @@ describeWithBrowser("a search at the storefront", () => {
       "$10.991 year",
       "$10.991 year",
     ]);
-    expect(await row(page, "kabul.af").locator(".renewal").textContent()).toBe("Renews at $27.99 for 1 year");
+    expect(await row(page, "kabul.af").locator(".renewal").textContent()).toBe("Renews at $27.99 a year");
     expect(await page.locator("#live").textContent()).toBe("4 of 4 are available.");
 
     await searchFor(page, "google.af");
@@ -68,13 +68,11 @@ describeWithBrowser("a search at the storefront", () => {
     await searchFor(page, "gold");
     expect(await row(page, "gold.af").locator(".price").textContent()).toBe("$1,575.001 year");
     expect(await row(page, "gold.af").locator(".state").textContent()).toBe(
-      "Available Premium Ask us for the renewal price",
+      "Available Premium Renewal price on request",
     );
     expect(await row(page, "gold.com.af").locator(".state").textContent()).toContain("No price right now.");
     expect(await row(page, "gold.com.af").locator("button").count()).toBe(0);
-    expect(await row(page, "gold.org.af").locator(".renewal").textContent()).toBe(
-      "Renews at $12.34 for 1 year",
-    );
+    expect(await row(page, "gold.org.af").locator(".renewal").textContent()).toBe("Renews at $12.34 a year");
   });
 
   test("hides the taken names but the one that was searched, and remembers it", async () => {

@@ -29,9 +29,9 @@ const refused = (answer: ReturnType<typeof refusal>): State => ({
   before: (page) => onSearch(page, (route) => route.fulfill(answer)),
   reach: searchInVain,
 });
-async function confirmCart(page: Page): Promise<void> {
+async function confirmCart(page: Page, becomes = "confirmed"): Promise<void> {
   await page.locator("#cart-confirm").click();
-  await cart(page, "confirmed");
+  await cart(page, becomes);
 }
 async function putInCart(page: Page, ...domains: readonly string[]): Promise<void> {
   await searchFor(page, "kabul");
@@ -112,10 +112,13 @@ const STATES: Readonly<Record<string, State>> = {
   },
   "cart, with problems": {
     before: (page) =>
-      page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(Date.UTC(2099, 0)))),
+      page.route("/v1/quotes", async (route) => {
+        const nowMs = Number(await page.evaluate("Date.now()"));
+        await route.fulfill(quotesWithProblems(nowMs + 600_000));
+      }),
     reach: async (page) => {
       await putInCart(page, "kabul.af", "kabul.com.af", "kabul.net.af");
-      await confirmCart(page);
+      await confirmCart(page, "problem");
     },
   },
   "cart, full": {

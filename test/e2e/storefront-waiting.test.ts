@@ -60,7 +60,10 @@ describeWithBrowser("waiting at the storefront", () => {
     await page.locator("#query").focus();
     await page.keyboard.type("kabul");
     await page.keyboard.press("Enter");
-    await page.getByText("Many people are searching right now. We will try again in 30").first().waitFor();
+    await page
+      .getByText("Many people are using the shop right now. We will try again in 30")
+      .first()
+      .waitFor();
     expect(await again.textContent()).toBe("Try now");
     await again.click();
     await page.locator('#search-status[data-kind="failed"]').waitFor();
@@ -77,6 +80,19 @@ describeWithBrowser("waiting at the storefront", () => {
     await again.click();
     await done(page);
     expect(await again.isVisible()).toBe(false);
+  });
+
+  test("offers nothing to press to who has searched a lot", async () => {
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) => onSearch(page, (route) => route.fulfill(refusal("rate_limited", 429, 30))),
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await page.locator('#search-status[data-kind="waiting"]').waitFor();
+    expect(await page.locator("#search-again").isVisible()).toBe(false);
+    expect(await row(page, "kabul.af").locator(".state").textContent()).toBe("Not checked yet");
   });
 
   test("asks again for what could not be known in time, and for that alone", async () => {

@@ -17,7 +17,7 @@ export interface CheckoutTexts {
 export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
   en: {
     heading: "Checkout",
-    good: "The signature is valid. These are your names and prices.",
+    good: "These are your names and prices, as the shop has signed them.",
     name: "Name",
     term: "Term",
     price: "Price",
@@ -34,14 +34,14 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
   },
   fa: {
     heading: "پرداخت",
-    good: "امضا درست است. نام‌ها و قیمت‌های شما این است.",
+    good: "این‌ها نام‌ها و قیمت‌های شما است، چنان که فروشگاه امضا کرده است.",
     name: "نام",
     term: "مدت",
     price: "قیمت",
     total: (amount) => `مجموع: ${amount}`,
-    heldUntil: (time, left) => `این قیمت‌ها تا ${time} محفوظ است (${left}).`,
+    heldUntil: (time, left) => `این قیمت‌ها تا ساعت ${time} محفوظ است (${left}).`,
     notices: {
-      good: "این صفحه نمایشی است. چیزی فرمایش داده و پرداخت نمی‌شود. صندوق واقعی حالا مشخصات شما را می‌پرسد.",
+      good: "این صفحه نمایشی است. نه چیزی فرمایش داده می‌شود و نه پولی پرداخته می‌شود. صفحهٔ پرداخت واقعی حالا مشخصات شما را می‌پرسید.",
       expired: "مهلت این قیمت‌ها تمام شد. برگردید و دوباره تأییدشان کنید.",
       altered:
         "این سبد را فروشگاه امضا نکرده، یا در راه تغییر کرده است. برگردید و قیمت‌ها را دوباره تأیید کنید.",
@@ -51,14 +51,14 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
   },
   ps: {
     heading: "تادیه",
-    good: "لاسلیک سم دی. ستاسو نومونه او بیې دا دي.",
+    good: "دا ستاسو نومونه او بیې دي، لکه څنګه چې پلورنځي لاسلیک کړې دي.",
     name: "نوم",
     term: "موده",
     price: "بیه",
     total: (amount) => `ټولټال: ${amount}`,
-    heldUntil: (time, left) => `دا بیې تر ${time} خوندي دي (${left}).`,
+    heldUntil: (time, left) => `دا بیې تر ${time} بجو پورې خوندي دي (${left}).`,
     notices: {
-      good: "دا یوه نندارې پاڼه ده. نه څه فرمایش کېږي او نه څه تادیه کېږي. رښتینې تادیه به اوس ستاسو معلومات وغواړي.",
+      good: "دا یوه نمایشي پاڼه ده. نه څه فرمایش کېږي او نه څه تادیه کېږي. د تادیې رښتینې پاڼه به اوس ستاسو معلومات وغواړي.",
       expired: "د دې بیو موده پای ته ورسېده. بېرته لاړ شئ او بیا یې تایید کړئ.",
       altered:
         "دا ټوکرۍ پلورنځي نه ده لاسلیک کړې، یا په لاره کې بدله شوې ده. بېرته لاړ شئ او بیې بیا تایید کړئ.",

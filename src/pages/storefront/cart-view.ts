@@ -5,7 +5,7 @@ import { byId, element } from "../element.js";
 import { type Cart, type Change, MOST_NAMES } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
-import type { Wanted } from "./results.js";
+import { listedRenewal, type Wanted } from "./results.js";
 import { isProblemCode, type Texts, wordsFor } from "./texts/texts.js";
 
 export class CartView {
@@ -124,17 +124,20 @@ export class CartView {
     this.#total.textContent = texts.total(total === "" ? "–" : total);
     this.#barTotal.textContent = total;
     this.#statusLine.textContent = this.#statusText();
-    this.#statusLine.dataset["kind"] = isOver ? "over" : confirmed.kind;
+    // With every line priced there is one next step.
+    const isWhole =
+      confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
+    this.#statusLine.dataset["kind"] =
+      isOver || (confirmed.kind === "confirmed" && !isWhole) ? "problem" : confirmed.kind;
     const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
     const isFocused = this.#order.contains(document.activeElement);
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
-    // With every line priced there is one next step.
-    const isWhole =
-      confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
     this.#confirm.hidden = goesOn && isWhole;
     this.#confirm.classList.toggle("second", goesOn);
-    this.#confirm.textContent = confirmed.kind === "confirmed" ? texts.page.confirmAgain : texts.page.confirm;
+    const { confirm, confirmAgain, tryNow } = texts.page;
+    this.#confirm.textContent =
+      confirmed.kind === "confirmed" ? confirmAgain : confirmed.kind === "waiting" ? tryNow : confirm;
     this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
     // The button that was pressed may have given way to the other.
     if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();
@@ -176,6 +179,7 @@ export class CartView {
       this.#cart.remove(item.domain);
     });
     const price = line === undefined ? item.price : line.price;
+    const renewal = item.premium ? texts.renewalUnknown : listedRenewal(texts, this.#prices, item.tld);
     const isPremium = item.premium && element("span", { class: "badge premium" }, texts.premium);
     return element(
       "li",
@@ -189,7 +193,9 @@ export class CartView {
       remove,
       this.#termChoice(item),
       element("p", { class: "price" }, price ? amount(texts, price) : line ? "–" : texts.priceLater),
-      ...(problem === "" ? [] : [element("p", { class: "problem" }, problem)]),
+      problem === ""
+        ? element("p", { class: "renewal" }, renewal)
+        : element("p", { class: "problem" }, problem),
     );
   }
 

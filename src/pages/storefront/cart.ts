@@ -116,6 +116,12 @@ export class Cart implements Basket {
     return this.#confirmed.quotes.items.find((line) => line.domain === domain);
   }
 
+  /** The names that somebody else had registered when the cart was confirmed. */
+  get taken(): readonly string[] {
+    if (this.#confirmed.kind !== "confirmed") return [];
+    return this.#confirmed.quotes.items.flatMap(({ status, domain }) => (status === "taken" ? domain : []));
+  }
+
   /** Confirmed amounts; else the sum of what the list says, or nothing where a price is not known. */
   total(): readonly Money[] {
     if (this.#confirmed.kind === "confirmed") return this.#confirmed.quotes.total;

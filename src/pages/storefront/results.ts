@@ -58,11 +58,13 @@ export class Results {
       readonly rows: readonly Row[];
       readonly ideas: readonly Availability[];
       readonly busy: boolean;
+      /** Nothing is being checked before the wait is over. */
+      readonly isWaiting: boolean;
     },
   ): void {
     const focused = document.activeElement?.id;
     this.#list.setAttribute("aria-busy", String(shown.busy));
-    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row)));
+    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row, shown.isWaiting)));
     this.#ideasList.replaceChildren(...shown.ideas.map((idea) => this.#idea(texts, idea)));
     this.#ideas.hidden = shown.ideas.length === 0;
     if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
@@ -75,7 +77,7 @@ export class Results {
     return texts.spoken(result.unicodeName, texts[result.status], price);
   }
 
-  #row(texts: Texts, row: Row): HTMLElement {
+  #row(texts: Texts, row: Row, isWaiting: boolean): HTMLElement {
     const kind = `name${row.isExact ? " exact" : ""}`;
     if (row.state !== "known" || row.result.status === "unknown") {
       const state = row.state === "known" ? "unknown" : row.state;
@@ -83,7 +85,7 @@ export class Results {
         "li",
         { class: kind, "data-state": state, "data-domain": row.label + row.tld },
         nameOf(row.label, row.tld),
-        element("p", { class: "state" }, ...this.#stateWithout(texts, row)),
+        element("p", { class: "state" }, ...this.#stateWithout(texts, row, isWaiting)),
         this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
       );
     }
@@ -99,10 +101,11 @@ export class Results {
     );
   }
 
-  #stateWithout(texts: Texts, row: Row): (Node | string)[] {
+  #stateWithout(texts: Texts, row: Row, isWaiting: boolean): (Node | string)[] {
     if (row.state === "known") return [element("span", { class: "badge" }, texts.unknown)];
     if (row.state === "failed") return [row.why];
-    return row.state === "looking" ? [texts.looking] : [];
+    if (row.state === "looking") return [isWaiting ? texts.unknown : texts.looking];
+    return row.state === "idle" ? [listedRenewal(texts, this.#prices, row.tld)] : [];
   }
 
   #state(texts: Texts, result: Availability): HTMLElement {
@@ -158,8 +161,7 @@ export class Results {
   #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
     if (premium) return texts.renewalUnknown;
     const term = this.#prices.shortest(tld, "renewal")?.years;
-    if (renewal === null || term === undefined) return "";
-    return texts.renewsAt(amount(texts, renewal), years(texts, term));
+    return renewal === null || term === undefined ? "" : renewalText(texts, renewal, term);
   }
 
   #idea(texts: Texts, idea: Availability): HTMLElement {
@@ -197,6 +199,17 @@ export class Results {
     });
     return [button];
   }
+}
+
+/** What an ordinary name under the ending costs to renew, in words; empty while that isn't known. */
+export function listedRenewal(texts: Texts, prices: Prices, tld: string): string {
+  const listed = prices.shortest(tld, "renewal");
+  return listed === undefined ? "" : renewalText(texts, listed.price, listed.years);
+}
+
+function renewalText(texts: Texts, price: Money, term: number): string {
+  const whole = amount(texts, price);
+  return texts.renewsAt(term === 1 ? texts.aYear(whole) : `${whole} · ${years(texts, term)}`);
 }
 
 /** The row of an answer. */

@@ -50,6 +50,7 @@ export class SearchView {
   readonly #examples = byId("examples", HTMLElement);
   readonly #main = byId("main", HTMLElement);
   readonly #statusLine = byId("search-status", HTMLElement);
+  readonly #heading = byId("results-heading", HTMLElement);
   readonly #again = byId("search-again", HTMLButtonElement);
 
   constructor(parts: {
@@ -143,13 +144,16 @@ export class SearchView {
     const { tryNow, tryAgain } = this.#texts.page;
     this.#again.textContent = phase === "waiting" ? tryNow : tryAgain;
     const isOpen = phase === "failed" ? !isRefused : phase === "done" && hasUnknown(rows);
-    this.#again.hidden = phase !== "waiting" && !isOpen;
+    // Who has searched a lot would be refused again before the time is over.
+    const canTryNow = phase === "waiting" && problem?.code !== "rate_limited";
+    this.#again.hidden = !canTryNow && !isOpen;
   }
 
   #draw(): void {
     const { rows, ideas, phase, text, meaning } = this.#view;
     this.#main.dataset["phase"] = phase;
     this.#examples.hidden = text.trim() !== "";
+    this.#heading.textContent = phase === "idle" ? this.#texts.page.examplePrices : this.#texts.page.results;
     this.#drawStatus();
     this.#drawOffers(meaning.kind === "name" ? meaning.offers : []);
     const isShown = (row: Row): boolean =>
@@ -158,6 +162,7 @@ export class SearchView {
       rows: rows.filter(isShown),
       ideas,
       busy: phase === "searching" || phase === "waiting",
+      isWaiting: phase === "waiting",
     });
   }
 

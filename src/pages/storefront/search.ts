@@ -31,6 +31,8 @@ export class Search {
   /** Ends the list that is being checked. */
   #checking = new AbortController();
   #rows = new Map<string, Row>();
+  /** Names that were available when they were searched, and taken when the cart was confirmed. */
+  #taken: ReadonlySet<string> = new Set();
   /** Whether the search ended because the connection was lost. */
   #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
@@ -58,6 +60,11 @@ export class Search {
     const isSameVisit = before !== null && Date.now() - before.searchedAtMs < SAME_VISIT_MS;
     if (linked !== null || isSameVisit) this.#searchNow();
     else this.#follow(this.#typed.state);
+  }
+
+  /** Shows these as taken until something else is searched. */
+  learnTaken(domains: readonly string[]): void {
+    this.#taken = new Set([...this.#taken, ...domains]);
   }
 
   /** Draws everything again: for another language, term or cart, or prices that have come. */
@@ -105,6 +112,7 @@ export class Search {
 
   #typing(): void {
     this.#checking.abort();
+    this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     this.#keep(0);
     if (this.#meaning.kind === "list") {
@@ -121,6 +129,7 @@ export class Search {
 
   #searchNow(): void {
     this.#checking.abort();
+    this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     this.#keep(Date.now());
     if (this.#meaning.kind === "list") this.#checkList(this.#meaning.names);
@@ -222,13 +231,20 @@ export class Search {
     return { label, tld: tlds[0] ?? "", isExact: false, ...state };
   }
 
+  #upToDate(row: Row): Row {
+    if (row.state !== "known" || !this.#taken.has(row.result.domain)) return row;
+    const gone = { status: "taken", available: false, price: null, renewal: null } as const;
+    return { ...row, result: { ...row.result, ...gone } };
+  }
+
   #showList(view: Partial<View> & Pick<View, "phase">): void {
     this.#show({ problem: null, untilMs: null, ideas: [], rows: [...this.#rows.values()], ...view });
   }
 
   #show(view: Omit<View, "text" | "meaning">): void {
     this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
-    this.#view.show(this.#texts, { ...view, text: this.#query.value, meaning: this.#meaning });
+    const rows = view.rows.map((row) => this.#upToDate(row));
+    this.#view.show(this.#texts, { ...view, rows, text: this.#query.value, meaning: this.#meaning });
   }
 }
 

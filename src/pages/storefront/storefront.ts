@@ -24,6 +24,7 @@ const cart: Cart = new Cart({
   prices,
   changed: (change) => {
     cartView.changed(change);
+    if (change.kind === "prices") search.learnTaken(cart.taken);
     search.render(texts);
   },
 });

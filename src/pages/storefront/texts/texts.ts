@@ -34,7 +34,7 @@ export interface Texts {
   readonly asOf: (time: string) => string;
   readonly noPrice: string;
   readonly aYear: (amount: string) => string;
-  readonly renewsAt: (amount: string, term: string) => string;
+  readonly renewsAt: (price: string) => string;
   readonly renewalUnknown: string;
   readonly spoken: (name: string, status: string, price: string) => string;
   readonly inCart: string;
@@ -128,6 +128,7 @@ export type PageText =
   | "examples"
   | "hint"
   | "term"
+  | "examplePrices"
   | "results"
   | "hideTaken"
   | "ideas"
