@@ -79,6 +79,11 @@ describeWithBrowser("the cart", () => {
     expect(await states()).toEqual(["available", "taken", "available", "available"]);
     await searchFor(page, "kabul");
     expect(await states()).toEqual(["available", "available", "available", "available"]);
+    await searchFor(page, "kabul.af, kabul.com.af");
+    await row(page, "kabul.com.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="problem"]').waitFor();
+    expect(await states()).toEqual(["available", "taken"]);
   });
 
   test("holds twenty names, and says so before the twenty-first", async () => {

@@ -18,6 +18,8 @@ import { SearchView, type View } from "./search-view.js";
 import { keep, kept } from "./session.js";
 import { type Texts, wordsFor } from "./texts/texts.js";
 
+type Shown = Omit<View, "text" | "meaning">;
+
 /** A view within this time goes on with the search; a later one has its words in the box. */
 const SAME_VISIT_MS = 600_000;
 
@@ -33,6 +35,7 @@ export class Search {
   #rows = new Map<string, Row>();
   /** Names that were available when they were searched, and taken when the cart was confirmed. */
   #taken: ReadonlySet<string> = new Set();
+  #shown: Shown | null = null;
   /** Whether the search ended because the connection was lost. */
   #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
@@ -71,7 +74,7 @@ export class Search {
   render(texts: Texts): void {
     this.#texts = texts;
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
-    if (this.#meaning.kind === "list") this.#view.show(texts);
+    if (this.#meaning.kind === "list" && this.#shown !== null) this.#show(this.#shown);
     else this.#follow(this.#typed.state);
   }
 
@@ -241,7 +244,8 @@ export class Search {
     this.#show({ problem: null, untilMs: null, ideas: [], rows: [...this.#rows.values()], ...view });
   }
 
-  #show(view: Omit<View, "text" | "meaning">): void {
+  #show(view: Shown): void {
+    this.#shown = view;
     this.#isLost = view.phase === "failed" && view.problem?.code === "unreachable";
     const rows = view.rows.map((row) => this.#upToDate(row));
     this.#view.show(this.#texts, { ...view, rows, text: this.#query.value, meaning: this.#meaning });
