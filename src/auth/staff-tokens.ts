@@ -1,5 +1,6 @@
 /** Staff tokens, of which only SHA-256 digests are configured. A token names its holder and the scopes that it grants. */
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { Log } from "../logger.js";
 import type { Secret } from "../secret.js";
 
 const SCOPES = ["read", "operate", "metrics"] as const;
@@ -16,15 +17,24 @@ export interface StaffTokens {
   find(token: string): StaffToken | null;
 }
 
-/** Reads the list once, and again when it changes; null: there are no tokens. */
-export function createStaffTokens(list: Secret | null): StaffTokens {
-  let readFrom: string | null = null;
+/** Reads the list once, and again when it changes; a malformed one changes nothing. Null: there are no tokens. */
+export function createStaffTokens(list: Secret | null, log: Log): StaffTokens {
+  let readFrom = "";
   let tokens: readonly StaffToken[] = [];
+
+  function read(): void {
+    const text = list?.current() ?? "";
+    if (text === readFrom) return;
+    readFrom = text;
+    const parsed = parseStaffTokens(text);
+    if (parsed.problems.length === 0) tokens = parsed.tokens;
+    else log.error("staff.tokens.refused", { problems: parsed.problems.join("; ") });
+  }
+  read();
+
   return {
     find(token) {
-      const text = list?.current() ?? "";
-      if (text !== readFrom) tokens = parseStaffTokens(text).tokens;
-      readFrom = text;
+      read();
       const digest = createHash("sha256").update(token).digest();
       return tokens.find(({ sha256 }) => timingSafeEqual(sha256, digest)) ?? null;
     },

@@ -86,7 +86,7 @@ export function createRouter(parts: RouterParts): Express {
   }
   app.use(
     staffRoutes({
-      tokens: createStaffTokens(parts.staffTokens),
+      tokens: createStaffTokens(parts.staffTokens, log),
       guesses,
       account,
       policies,

@@ -90,7 +90,7 @@ const formBody: RequestHandler = (request, response, next) => {
 const YAML = "application/yaml";
 const parseYaml = express.text({ limit: MOST_CONFIG_BYTES, type: YAML });
 
-/** Reads a YAML body of up to 256 kB as text; rejects other content types. */
+/** Reads a YAML body of up to 64 kB as text; rejects other content types. */
 export const yamlBody: RequestHandler = (request, response, next) => {
   if (!request.is(YAML)) {
     throw new ServiceError("unsupported_media_type", `The body must be sent as ${YAML}.`);

@@ -45,6 +45,7 @@ interface LivePolicySettings {
 /** A half-written file can look complete, so a text counts only if two reads in a row return it. */
 const READ_EVERY_MS = 500;
 const MAX_LOGGED_FAULTS = 10;
+const PLACE = /^(the file|[a-zA-Z]+(?:\[\d+\]|\.[a-zA-Z]+)*):/;
 
 export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySettings): LivePolicy {
   const acts: ((outcome: "applied" | "rejected") => void)[] = [];
@@ -78,8 +79,10 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
       log.info("retail.config.applied", { fingerprint: fingerprintOf(inEffect) });
     } else {
       faults = read.faults;
-      // Only where the faults are; the messages may quote amounts.
-      const places = faults.slice(0, MAX_LOGGED_FAULTS).map((fault) => fault.split(":")[0]);
+      // Only where the faults are; the messages may quote amounts, and so may a key that isn't known.
+      const places = faults
+        .slice(0, MAX_LOGGED_FAULTS)
+        .map((fault) => PLACE.exec(fault)?.[1] ?? "an unknown key");
       log.error("retail.config.rejected", { faults: faults.length, places: places.join(", ") });
     }
     for (const act of acts) act(read.ok ? "applied" : "rejected");
@@ -116,7 +119,7 @@ function readConfigFile(path: string): string | null {
 
 function parse(text: string | null): ReturnType<typeof parseRetailConfig> {
   if (text !== null) return parseRetailConfig(text);
-  return { ok: false, faults: ["the file: doesn't exist, can't be read or is larger than 256 kB"] };
+  return { ok: false, faults: ["the file: doesn't exist, can't be read or is larger than 64 kB"] };
 }
 
 function fingerprintOf(text: string): string {

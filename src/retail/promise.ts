@@ -128,6 +128,9 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     }
   }
 
+  // Read at once, so that a file that is malformed later changes nothing.
+  current();
+
   return {
     async sign(lines, forMs) {
       const signing = current()?.signing;

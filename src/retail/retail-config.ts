@@ -2,7 +2,7 @@
  * What is sold and by which price rules, read from YAML: either a config without a contradiction, or every fault at
  * once, each with its path. Unknown keys, bare numbers as amounts and combinations without a rule are faults.
  */
-import { parseDocument } from "yaml";
+import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml";
 import { z } from "zod";
 import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
 import { nameOf } from "../domain-name.js";
@@ -73,8 +73,9 @@ export interface RetailConfig {
 export type RetailConfigResult =
   { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
 
-/** The largest file that is read. */
-export const MOST_CONFIG_BYTES = 256 * 1024;
+/** The largest file that is read. The time to read a hostile one grows with its square. */
+export const MOST_CONFIG_BYTES = 64 * 1024;
+const MOST_FAULTS = 100;
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
@@ -419,21 +420,50 @@ function readShopName(reader: Reader, raw: unknown): ShopIdentity["name"] {
   return name === undefined ? null : { en: name, fa: name, ps: name };
 }
 
+function repeatedKeys(document: Document.Parsed): { readonly message: string; readonly at: number }[] {
+  const repeated: { readonly message: string; readonly at: number }[] = [];
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value))
+          repeated.push({ message: "Map keys must be unique", at: key.range?.[0] ?? 0 });
+        seen.add(key.value);
+      }
+    },
+  });
+  return repeated;
+}
+
 function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(deepFreeze);
   return value;
 }
 
-/** Reads the YAML text of `RETAIL_CONFIG`. */
+/** Reads the YAML text of `RETAIL_CONFIG`. Reports at most 100 faults. */
 export function parseRetailConfig(yamlText: string): RetailConfigResult {
+  const result = readRetailConfig(yamlText);
+  return result.ok ? result : { ok: false, faults: result.faults.slice(0, MOST_FAULTS) };
+}
+
+function readRetailConfig(yamlText: string): RetailConfigResult {
   if (Buffer.byteLength(yamlText) > MOST_CONFIG_BYTES)
-    return { ok: false, faults: ["the file: is larger than 256 kB"] };
-  const document = parseDocument(yamlText);
-  if (document.errors.length > 0) {
-    return {
-      ok: false,
-      faults: document.errors.map(({ message }) => `the file: ${message.split("\n")[0]?.replace(/:$/, "")}`),
-    };
+    return { ok: false, faults: ["the file: is larger than 64 kB"] };
+  if (yamlText.includes("\uFFFD")) return { ok: false, faults: ["the file: isn't written in UTF-8"] };
+  const lineCounter = new LineCounter();
+  // The library compares every two keys of a mapping, and looks for the place of each error anew.
+  const document = parseDocument(yamlText, { lineCounter, uniqueKeys: false, prettyErrors: false });
+  const errors = [
+    ...document.errors.map(({ message, pos }) => ({ message, at: pos[0] })),
+    ...repeatedKeys(document),
+  ];
+  if (errors.length > 0) {
+    const faults = errors.slice(0, MOST_FAULTS).map(({ message, at }) => {
+      const { line, col } = lineCounter.linePos(at);
+      return `the file: ${message} at line ${line}, column ${col}`;
+    });
+    return { ok: false, faults };
   }
   const reader = new Reader();
   let raw: unknown;
@@ -448,6 +478,9 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
   const currency = reader.read(SCHEMAS.currency, raw["currency"], "currency");
   const digits = currency === undefined ? null : currencyDigits(currency);
   const rates = readRates(reader, raw["rates"]);
+  const ownRate = currency === undefined ? undefined : rates[currency];
+  if (ownRate !== undefined && !decimal(ownRate).eq("1"))
+    reader.fault(`rates.${currency}`, 'must be "1", because prices are shown in this currency');
   const catalog = readCatalog(reader, raw["catalog"]);
   const rules = readRules(reader, raw["rules"], catalog, digits);
   let premium: Pricing | undefined;

@@ -106,9 +106,9 @@ export function createCaller(settings: CallerSettings): Caller {
   const slots = createSlots();
   let lastSuccessAtMs: number | null = null;
   let lastFailureAtMs: number | null = null;
-  /** Stamps of the last success, and of the last failure's request. */
-  let succeededAt = -Infinity;
-  let failedAskedAt = -Infinity;
+  /** By operation, the stamps of the last success, and of the last failure's request. */
+  const succeededAt = new Map<Operation, number>();
+  const failedAskedAt = new Map<Operation, number>();
   const onFailure: (() => void)[] = [];
 
   async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
@@ -179,8 +179,7 @@ export function createCaller(settings: CallerSettings): Caller {
       const reply = await measured(ask, request, credential, permit);
       outcome = "success";
       const result = resultOf(reply, request, credential, use, askedMs);
-      // A trial request shows whether only this one is rejected. If it is rejected as well, another shows no more.
-      if (result.kind === "rejected" && !isBackground()) outcome = "rejected";
+      if (result.kind === "rejected") outcome = "rejected";
       return result;
     } catch (error) {
       outcome = failureCodeOf(error) ?? "inconclusive";
@@ -205,7 +204,7 @@ export function createCaller(settings: CallerSettings): Caller {
     const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
       const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
-      succeededAt = answeredMs;
+      succeededAt.set(request.operation, answeredMs);
       return { kind: "value", value: { value, askedMs, answeredMs } };
     };
     const rejected = (how: string): Extract<Result<T>, { kind: "rejected" }> => {
@@ -228,7 +227,6 @@ export function createCaller(settings: CallerSettings): Caller {
         return reply;
       case "refused":
         lastFailureAtMs = clock.now();
-        failedAskedAt = Math.max(failedAskedAt, askedMs);
         if (use.refused())
           log.error("upstream.credential.refused", { credential: fingerprint, role, status: reply.status });
         return reply;
@@ -239,7 +237,7 @@ export function createCaller(settings: CallerSettings): Caller {
 
   function noteFailure(operation: Operation, { code, detail }: ServiceError, askedMs: number): void {
     lastFailureAtMs = clock.now();
-    failedAskedAt = Math.max(failedAskedAt, askedMs);
+    failedAskedAt.set(operation, Math.max(failedAskedAt.get(operation) ?? -Infinity, askedMs));
     log.warn("upstream.failed", { operation, code, detail });
   }
 
@@ -309,15 +307,22 @@ export function createCaller(settings: CallerSettings): Caller {
     health: () => ({
       lastSuccessAtMs,
       lastFailureAtMs,
-      isFailing: failedAskedAt > succeededAt,
+      isFailing: OPERATIONS.some(
+        (operation) =>
+          (failedAskedAt.get(operation) ?? -Infinity) > (succeededAt.get(operation) ?? -Infinity),
+      ),
       openCircuits: OPERATIONS.filter((operation) => circuitOf(operation).isOpen),
     }),
     trials: {
-      pending: () =>
-        OPERATIONS.flatMap((operation) => {
+      pending: () => {
+        // Only a call shows that a refused credential is good again; it can be tried once it has rested.
+        if (credentials.states().every(({ refused }) => refused))
+          return [{ operation: "tier", inMs: credentials.usable() === null ? Infinity : 0 }];
+        return OPERATIONS.flatMap((operation) => {
           const inMs = circuitOf(operation).trialInMs();
           return inMs === null ? [] : [{ operation, inMs }];
-        }),
+        });
+      },
       onFailure: (act) => void onFailure.push(act),
     },
   };

@@ -41,7 +41,10 @@ interface CircuitSettings {
 const FAILURES_TO_OPEN = 5;
 /** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
-/** The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. */
+/**
+ * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute, or after the first one if
+ * calls are rejected, which may be for ever.
+ */
 const SPACING_AT_FIRST = 0.125;
 const SPACING = 0.4;
 
@@ -122,6 +125,7 @@ class OperationCircuit implements Circuit {
   readonly #trials: TrialTimes;
   /** In a row. */
   #failures = 0;
+  #rejections = 0;
   /** When the last call failed or was rejected, or the trial request after it began; null after a success. */
   #doubtedAtMs: number | null = null;
   #outage: Outage | null = null;
@@ -138,8 +142,9 @@ class OperationCircuit implements Circuit {
 
   trialInMs(): number | null {
     if (this.#doubtedAtMs === null) return null;
-    const atMs =
-      this.#outage === null ? this.#doubtedAtMs + this.#trials.spacingMs : this.#trials.dueAtMs(this.#outage);
+    const spacingMs =
+      this.#rejections > 1 ? this.#settings.halfOpenAfterMs * SPACING : this.#trials.spacingMs;
+    const atMs = this.#outage === null ? this.#doubtedAtMs + spacingMs : this.#trials.dueAtMs(this.#outage);
     return Math.max(0, atMs - this.#settings.clock.monotonic());
   }
 
@@ -170,8 +175,10 @@ class OperationCircuit implements Circuit {
     return (outcome) => {
       outage.trialsUnderWay -= 1;
       if (this.#outage !== outage || outcome === "inconclusive") return;
-      if (outcome === "success" || outcome === "rejected") this.#close();
-      else {
+      if (outcome === "success" || outcome === "rejected") {
+        this.#close();
+        this.#count(outcome);
+      } else {
         outage.by = outcome;
         outage.halfOpenAtMs = this.#halfOpenAtMs();
       }
@@ -182,6 +189,7 @@ class OperationCircuit implements Circuit {
     if (outcome === "inconclusive") return;
     const now = this.#settings.clock.monotonic();
     this.#doubtedAtMs = outcome === "success" ? null : now;
+    this.#rejections = outcome === "rejected" ? this.#rejections + 1 : 0;
     if (outcome === "success" || outcome === "rejected") {
       this.#failures = 0;
       return;

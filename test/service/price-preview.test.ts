@@ -115,6 +115,6 @@ test("it needs the scope to operate, YAML, and a sensible size", async () => {
   const without = await service.ask(PATH, { method: "POST", headers: bearer("operate") });
   expect(problemOf(without).code).toBe("unsupported_media_type");
   const large = problemOf(await post(`${RETAIL}# ${"x".repeat(256 * 1024)}`));
-  expect([large.code, large.detail]).toEqual(["payload_too_large", expect.stringContaining("256 kB")]);
+  expect([large.code, large.detail]).toEqual(["payload_too_large", expect.stringContaining("64 kB")]);
   expect(problemOf(await service.ask(PATH)).code).toBe("method_not_allowed");
 });

@@ -99,7 +99,7 @@ function problemOf({ status, headers }: Response): StaffProblem {
 const WORDS: Readonly<Record<number, string>> = {
   401: "The service doesn't accept this token.",
   403: "This token doesn't have the required scope.",
-  413: "The file is larger than 256 kB.",
+  413: "The file is larger than 64 kB.",
   429: "Too many requests from this address.",
   502: "The registry isn't answering correctly at the moment.",
   503: "The registry can't be asked right now.",
