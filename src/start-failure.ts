@@ -1,6 +1,8 @@
 /** Explains why the service could not start: what is wrong, and how to fix it. */
 import type { Config } from "./config/env.js";
 
+type StartSettings = Pick<Config, "listen" | "stateDir" | "sandboxConfigFile">;
+
 interface Explanation {
   readonly setting?: string;
   readonly reason: string;
@@ -13,7 +15,7 @@ const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
  * One line: like other faults of settings where the error names the setting, else JSON. The system's own words stay out of it, because they
  * name neither the setting nor the remedy.
  */
-export function startFailure(error: unknown, config: Pick<Config, "listen" | "stateDir">): string {
+export function startFailure(error: unknown, config: StartSettings): string {
   if (error instanceof Error && !("code" in error) && /^[A-Z_]+: /.test(error.message)) return error.message;
   const explanation = explained(error, config);
   return JSON.stringify({
@@ -24,15 +26,27 @@ export function startFailure(error: unknown, config: Pick<Config, "listen" | "st
   });
 }
 
-function explained(error: unknown, { listen, stateDir }: Pick<Config, "listen" | "stateDir">): Explanation {
+function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: StartSettings): Explanation {
   if (!(error instanceof Error)) return { reason: "The service could not start." };
-  const { code, syscall } = systemErrorOf(error);
+  if (error.name === "InUseError")
+    return {
+      setting: "STATE_DIR",
+      reason: `Another process with this credential uses ${stateDir}.`,
+      remedy: "stop it, give this one a folder of its own, or share the quota through REDIS_URL",
+    };
+  const { code, syscall, path } = systemErrorOf(error);
   if (code === "EMFILE" || code === "ENFILE")
     return {
       reason: "Too many files and connections are open.",
       remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
     };
   if (syscall === "listen") return notListening(code, listen);
+  if (path === sandboxConfigFile)
+    return {
+      setting: "SANDBOX_CONFIG",
+      reason: `${path} can't be read.`,
+      remedy: "name a file that this user can read",
+    };
   switch (code) {
     case "EACCES":
     case "EPERM":
@@ -46,6 +60,7 @@ function explained(error: unknown, { listen, stateDir }: Pick<Config, "listen" |
     case "EEXIST":
     case "ENOENT":
     case "ELOOP":
+    case "ENAMETOOLONG":
       return { setting: "STATE_DIR", reason: `${stateDir} can't be a folder.`, remedy: ELSEWHERE };
     default:
       return { reason: error.message };
@@ -75,9 +90,9 @@ function notListening(code: string, { host, port }: Config["listen"]): Explanati
   }
 }
 
-/** Both empty for an error of ours. */
-function systemErrorOf(error: Error): { readonly code: string; readonly syscall: string } {
-  const { code = "", syscall = "" }: NodeJS.ErrnoException = error;
+/** All empty for an error of ours. */
+function systemErrorOf(error: Error): Record<"code" | "syscall" | "path", string> {
+  const { code = "", syscall = "", path = "" }: NodeJS.ErrnoException = error;
   // A name that can't be resolved was to be listened on.
-  return { code, syscall: syscall === "getaddrinfo" ? "listen" : syscall };
+  return { code, syscall: syscall === "getaddrinfo" ? "listen" : syscall, path };
 }

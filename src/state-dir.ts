@@ -1,5 +1,5 @@
 /** The folder of the ledger, the prices and the audit log: creates it, and checks by writing a file whether it is writable. */
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Clock } from "./clock.js";
 
@@ -31,7 +31,9 @@ export function createStateDir(path: string, clock: Clock): StateDir {
 
   function check(): string | null {
     try {
-      writeFileSync(join(path, ".writable"), "\n", { mode: 0o600 });
+      // A file more than there is, or it would find room on a full disk: its own.
+      writeFileSync(join(path, ".writable.new"), "\n", { mode: 0o600 });
+      renameSync(join(path, ".writable.new"), join(path, ".writable"));
     } catch {
       return "STATE_DIR can't be written.";
     }

@@ -8,51 +8,68 @@ import { type RedisLink, redisScript } from "../redis.js";
 import { createFolder } from "../state-dir.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
-/** A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. */
+/**
+ * A file with one JSON line per act. It is rewritten when it has twice as many lines as needed, or its first line is a day too old. Acts that
+ * can't be written are written with the next one. A second process may append to the same file.
+ */
 export function createActFile(path: string, clock: Clock, log: Log): ActStore {
-  let acts: Act[] = [];
-  let isRead = false;
+  /** Those that were in the file when it was last read, and those written since; null before the first look. */
+  let written: Act[] | null = null;
+  let unwritten: Act[] = [];
+  /** Whether the file may end within a line. */
+  let isTorn = false;
 
-  function read(): void {
-    if (isRead) return;
-    isRead = true;
+  function read(): Act[] {
     try {
-      acts = readFileSync(path, "utf8")
-        .split("\n")
-        .flatMap((line) => parseAct(line) ?? []);
+      const text = readFileSync(path, "utf8");
+      isTorn = text !== "" && !text.endsWith("\n");
+      return text.split("\n").flatMap((line) => parseAct(line) ?? []);
     } catch {
       // The file doesn't exist yet, or isn't readable; then appending will log the error.
+      return [];
     }
   }
 
-  function isTooLong(): boolean {
+  function isTooLong(acts: readonly Act[]): boolean {
     const [first] = acts;
     return (
       acts.length > 2 * MAX_KEPT || (first !== undefined && first.whenMs < clock.now() - KEPT_MS - 86_400_000)
     );
   }
 
-  function rewrite(): void {
-    acts = lastOf(acts, clock.now()).slice(-MAX_KEPT);
-    writeFileSync(`${path}.new`, acts.map(lineOf).join(""), { mode: 0o600 });
+  function rewrite(acts: readonly Act[]): Act[] {
+    const kept = lastOf(acts, clock.now()).slice(-MAX_KEPT);
+    writeFileSync(`${path}.new`, kept.map(lineOf).join(""), { mode: 0o600 });
     renameSync(`${path}.new`, path);
+    return kept;
+  }
+
+  function write(): void {
+    createFolder(dirname(path));
+    written ??= read();
+    if (isTooLong([...written, ...unwritten])) written = rewrite([...read(), ...unwritten]);
+    else {
+      appendFileSync(path, (isTorn ? "\n" : "") + unwritten.map(lineOf).join(""), { mode: 0o600 });
+      written.push(...unwritten);
+    }
+    isTorn = false;
+    unwritten = [];
   }
 
   return {
     append(act) {
-      read();
-      acts.push(act);
+      unwritten = [...unwritten, act].slice(-MAX_KEPT);
       try {
-        createFolder(dirname(path));
-        if (isTooLong()) rewrite();
-        else appendFileSync(path, lineOf(act), { mode: 0o600 });
+        write();
       } catch (error) {
-        log.error("audit.failed", { reason: error instanceof Error ? error.name : "unknown" });
+        isTorn = true;
+        const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+        log.error("audit.failed", { reason: code });
       }
     },
     load() {
-      read();
-      return Promise.resolve(acts.slice(-MAX_KEPT));
+      written = read();
+      return Promise.resolve([...written, ...unwritten].slice(-MAX_KEPT));
     },
   };
 }

@@ -127,6 +127,28 @@ describe("the audit", () => {
         times: 1,
       },
     ]);
+    // What follows a torn line isn't torn by it.
+    await purge(service, "tier");
+    await service.close();
+    await start();
+    expect(await acts(service)).toHaveLength(2);
+  });
+
+  test("writes what could not be written with the next act, and keeps what another process wrote", async () => {
+    const path = join(folder.path, "acts.jsonl");
+    const log = recordingLog([]);
+    const audit = () => createAudit(createActFile(path, clock, log), clock, log);
+    const [one, other] = [audit(), audit()];
+    const done = { who: "ops", what: "purge", outcome: "done" } as const;
+    mkdirSync(path);
+    one.note({ ...done, subject: "account" });
+    rmSync(path, { recursive: true });
+    one.note({ ...done, subject: "all" });
+    other.note({ ...done, subject: "tier" });
+    const later = audit();
+    expect(new Set((await later.last()).map(({ subject }) => subject))).toEqual(
+      new Set(["account", "all", "tier"]),
+    );
   });
 
   test("is kept for 30 days and no longer, in the file as well", async () => {

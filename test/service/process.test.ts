@@ -181,6 +181,14 @@ describe("starting", () => {
     },
   );
 
+  test("with a SANDBOX_CONFIG that isn't there likewise", async () => {
+    const path = join(folder.path, "no-sandbox.yaml");
+    expect(await failureOf(start({ SANDBOX_CONFIG: path }))).toMatchObject({
+      setting: "SANDBOX_CONFIG",
+      reason: `${path} can't be read.`,
+    });
+  });
+
   test("with a STATE_DIR that can't be a folder likewise", async () => {
     const { env } = await upstream();
     const file = join(folder.path, "a-file");

@@ -200,6 +200,23 @@ promise: { validMs: 60000 }
   });
 });
 
+test("a key file that becomes malformed before the first cart changes nothing", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "key.pem");
+  writeFileSync(file, newPromiseKey());
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
+  try {
+    writeFileSync(file, "x");
+    await clock.advance(5_000);
+    const { body } = await service.ask("/.well-known/jwks.json");
+    expect(keySet.parse(body).keys).toHaveLength(1);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
+});
+
 test("a key replaced in its file signs within a second, and promises of the former one can still be verified", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "key.pem");

@@ -163,6 +163,20 @@ describe("a good file", () => {
 });
 
 describe("a bad file", () => {
+  test("brings no amount into the log, though a key may be one", async () => {
+    await edit(`${RETAIL}\n"wholesale 20.21 USD": 1\n`);
+    const [rejected = ""] = events("retail.config.rejected");
+    expect(rejected).toContain("an unknown key");
+    expect(rejected).not.toMatch(/20|USD/);
+    await edit(RETAIL);
+  });
+
+  test("with many faults names a hundred of them", async () => {
+    await edit('"'.repeat(60_000));
+    expect(warningsOf(await staff("/v1/staff/prices")).length).toBeLessThanOrEqual(110);
+    await edit(RETAIL);
+  });
+
   test("never takes effect, and staff see what is wrong with it until it is mended", async () => {
     await edit(BAD);
     expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));

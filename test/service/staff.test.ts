@@ -1,11 +1,20 @@
 /** What staff ask, by scope (contract section 6). */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
+import {
+  bearer,
+  CHECK,
+  problemOf,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
 
 const NOW = "2026-03-20T00:00:00.000Z";
 const DOMAIN = "GET /api/v1/domains/{domain}";
@@ -321,6 +330,31 @@ describe("purging", () => {
       expect(problemOf(await purge(body)).code).toBe("invalid_request");
     },
   );
+});
+
+test("a list of tokens that becomes malformed changes nothing, and the log says so", async () => {
+  const folder = temporaryFolder();
+  const file = join(folder.path, "tokens");
+  const digest = createHash("sha256").update("hers").digest("hex");
+  writeFileSync(file, `anna:${digest}:read`);
+  const clock = new FakeClock();
+  const service = await startService({ clock, env: { STAFF_TOKENS_FILE: file, STAFF_TOKENS: "" } });
+  const asAnna = async () =>
+    (await service.ask("/v1/staff/tier", { headers: { Authorization: "Bearer hers" } })).status;
+  try {
+    for (const text of [`anna:${digest}:re`, `# staff\nanna:${digest}:read`, `anna:${digest}:read;`]) {
+      writeFileSync(file, text);
+      await clock.advance(2_000);
+      expect(await asAnna()).toBe(200);
+    }
+    expect(service.log.filter((line) => line.includes("staff.tokens.refused"))).toHaveLength(3);
+    writeFileSync(file, `bert:${digest}:metrics`);
+    await clock.advance(2_000);
+    expect(await asAnna()).toBe(403);
+  } finally {
+    await service.close();
+    folder.remove();
+  }
 });
 
 test("a list of a hundred domains says that there are more", async () => {
