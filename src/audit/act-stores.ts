@@ -47,7 +47,7 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
   function write(): void {
     createFolder(dirname(path));
     written ??= read();
-    if (isTooLong([...written, ...unwritten])) written = rewrite([...read(), ...unwritten]);
+    if (isTooLong(written)) written = rewrite([...read(), ...unwritten]);
     else {
       appendFileSync(path, (isTorn ? "\n" : "") + unwritten.map(lineOf).join(""), { mode: 0o600 });
       written.push(...unwritten);

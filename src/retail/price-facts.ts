@@ -10,8 +10,8 @@ import type { Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
-import { ACTIONS, type Combination } from "./policy.js";
 import { createFolder } from "../state-dir.js";
+import { ACTIONS, type Combination } from "./policy.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;

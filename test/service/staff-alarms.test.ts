@@ -1,5 +1,6 @@
 /** Each alarm of the staff page is raised by its real condition at the sandbox, says what to do, and is gone after it. */
 import { expect, test } from "@jest/globals";
+import type { z } from "zod";
 import { countsOf, figuresOf } from "../../src/http/figures.js";
 import type { Alarm } from "../../src/pages/operator/alarm.js";
 import { overviewAlarms } from "../../src/pages/operator/overview-alarms.js";
@@ -8,9 +9,15 @@ import * as conditions from "../support/conditions.js";
 import { crowd, inScene, type Scene } from "../support/conditions.js";
 import { bearer, until } from "../support/service.js";
 
-async function alarmsOf({ service }: Scene): Promise<readonly Alarm[]> {
+type Overview = z.infer<typeof overviewShape>;
+
+async function overviewOf({ service }: Scene) {
   const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
-  const overview = overviewShape.parse(body);
+  return overviewShape.parse(body);
+}
+
+async function alarmsOf(scene: Scene): Promise<readonly Alarm[]> {
+  const overview = await overviewOf(scene);
   return overviewAlarms(overview, figuresOf(countsOf(overview, overview)));
 }
 
@@ -33,6 +40,8 @@ test.each([
     conditions.badPriceFile,
   ],
   [/^\d+ of \d+ prices are doubtful\./, conditions.doubtfulPrices],
+  [/^Redis can't be reached\./, conditions.redisLost],
+  [/^Redis refuses commands\./, conditions.redisRefuses],
   [/^1 signed promise has fallen below the minimum price\. Margin lost: /, conditions.marginLost],
 ])("%s", (text, condition) =>
   inScene(condition, async (scene) => {
@@ -46,3 +55,23 @@ test.each([
     await until(async () => (await raised()) === undefined, "its end");
   }),
 );
+
+test("Visitors wait long for the registry", () =>
+  inScene({}, async (scene) => {
+    const { control } = scene.service.sandbox;
+    const isRaised = (from: Overview, to: Overview): boolean =>
+      overviewAlarms(to, figuresOf(countsOf(to, from))).some(({ text }) =>
+        text.startsWith("Visitors wait long for the registry: exact"),
+      );
+    const before = await overviewOf(scene);
+    // A pause of five seconds, which is less than visitors are let wait.
+    control.setRateLimit({ limit: 1, windowMs: 5_000 });
+    await crowd(scene, 1);
+    await crowd(scene, 1);
+    control.setRateLimit({ limit: 1000, windowMs: 60_000 });
+    await crowd(scene, 5);
+    const during = await overviewOf(scene);
+    expect(isRaised(before, during)).toBe(true);
+    await crowd(scene, 5);
+    expect(isRaised(during, await overviewOf(scene))).toBe(false);
+  }));

@@ -185,6 +185,18 @@ export const redisLost: Condition = {
   cure: async ({ redis }) => redis?.start(),
 };
 
+export const redisRefuses: Condition = {
+  withRedis: true,
+  cause: async ({ redis, clock }) => {
+    await redis?.command("CONFIG", "SET", "maxmemory", "1");
+    await clock.advance(1_000);
+  },
+  cure: async ({ redis, clock }) => {
+    await redis?.command("CONFIG", "SET", "maxmemory", "0");
+    await clock.advance(5_000);
+  },
+};
+
 /** A fault of our own: what the service is built on doesn't do what it always does. */
 export const signingFails: Condition = {
   cause: async (scene) => {
