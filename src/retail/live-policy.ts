@@ -107,11 +107,12 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   };
 }
 
-/** The text of the file; null if it can't be read, isn't a file or is too large. */
+/** The text of the file; null if it can't be read, isn't a file, is empty (as those of /proc seem, which may block) or is too large. */
 function readConfigFile(path: string): string | null {
   try {
     const found = statSync(path);
-    return found.isFile() && found.size <= MOST_CONFIG_BYTES ? readFileSync(path, "utf8") : null;
+    const isReadable = found.isFile() && found.size > 0 && found.size <= MOST_CONFIG_BYTES;
+    return isReadable ? readFileSync(path, "utf8") : null;
   } catch {
     return null;
   }
@@ -119,7 +120,7 @@ function readConfigFile(path: string): string | null {
 
 function parse(text: string | null): ReturnType<typeof parseRetailConfig> {
   if (text !== null) return parseRetailConfig(text);
-  return { ok: false, faults: ["the file: doesn't exist, can't be read or is larger than 64 kB"] };
+  return { ok: false, faults: ["the file: doesn't exist, is empty, can't be read or is larger than 64 kB"] };
 }
 
 function fingerprintOf(text: string): string {

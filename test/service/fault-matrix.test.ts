@@ -324,6 +324,8 @@ class Lane {
   readonly #elsewhere: string;
   #fault = "";
   #wrong: string[] = [];
+  /** Whether an operation has failed that hasn't been asked again since: another's success doesn't make it healthy. */
+  #hasFailed = false;
   /** Calls that neither the sandbox's record nor ours can be compared by. */
   #callsAhead = 0;
 
@@ -426,6 +428,7 @@ class Lane {
         else this.#unsaid.push(one);
       }),
     );
+    this.#hasFailed = false;
     await this.#isTold("after it", ["right"]);
     if (this.#unsaid.length === 0) return;
     this.#clock.shift(PAST_FRESH_MS);
@@ -458,8 +461,8 @@ class Lane {
     const failures = outcomes.filter((outcome) => outcome.startsWith("upstream_"));
     if (failures.length === outcomes.length && checks.upstream[0].status === "pass")
       tell("health is too good");
-    if (outcomes.every((outcome) => outcome === "right") && checks.upstream[0].status !== "pass")
-      tell(`health is ${JSON.stringify(checks)}`);
+    this.#hasFailed ||= outcomes.some((outcome) => outcome !== "right");
+    if (!this.#hasFailed && checks.upstream[0].status !== "pass") tell(`health is ${JSON.stringify(checks)}`);
 
     if (isAtDoor(this.#fault) ? ahead() < this.#callsAhead : ahead() !== this.#callsAhead)
       tell(`the metrics are ${ahead() - this.#callsAhead} calls ahead of the sandbox`);
