@@ -66,8 +66,7 @@ test("Visitors wait long for the registry", () =>
     const before = await overviewOf(scene);
     // A pause of five seconds, which is less than visitors are let wait.
     control.setRateLimit({ limit: 1, windowMs: 5_000 });
-    await crowd(scene, 1);
-    await crowd(scene, 1);
+    while (!scene.service.log.some((line) => line.includes("upstream.limited"))) await crowd(scene, 1);
     control.setRateLimit({ limit: 1000, windowMs: 60_000 });
     await crowd(scene, 5);
     const during = await overviewOf(scene);
