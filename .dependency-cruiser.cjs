@@ -10,6 +10,7 @@ const words = [
   "idna2008.ts",
   "money.ts",
   "clock.ts",
+  "file-text.ts",
   "secret.ts",
   "tr46.d.ts",
   "logger.ts",
@@ -29,7 +30,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:errors|domain-name|idna2008|money|clock|secret|logger|root|state-dir)\\.ts": words,
+  "(?:errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts": words,
   "redis(?:-address|-connection|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],

@@ -2,7 +2,7 @@
 import module from "node:module";
 import { fileURLToPath } from "node:url";
 
-// Node 22 and later cache compiled code there. The cache is next to the bundle because whoever can write it can change what runs. If the
+// Node 22 and later cache compiled code there. The cache is next to the bundle because write access to it is enough to change what runs. If the
 // directory isn't writable, nothing is cached.
 if ("enableCompileCache" in module && typeof module.enableCompileCache === "function")
   Reflect.apply(module.enableCompileCache, module, [

@@ -1,6 +1,6 @@
 /** A secret from the environment or a file. A changed file, also by symlink swap, takes effect within a second. */
-import { readFileSync } from "node:fs";
 import type { Clock } from "./clock.js";
+import { readFileText } from "./file-text.js";
 
 export interface Secret {
   /**
@@ -38,7 +38,7 @@ export function fileSecret(path: string, clock: Clock): Secret {
 
 /** The file's text without one trailing newline. Throws if it is empty. */
 function readSecretFile(path: string): string {
-  const text = readFileSync(path, "utf8").replace(/\r?\n$/, "");
+  const text = readFileText(path).replace(/\r?\n$/, "");
   if (text === "") throw new Error("the file is empty");
   return text;
 }

@@ -1,8 +1,9 @@
 /** Reads settings one by one and collects every fault, each with the name of its setting, so that all are reported at once. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../clock.js";
+import { readFileText } from "../file-text.js";
 import { ROOT } from "../root.js";
 import { fileSecret, fixedSecret, type Secret } from "../secret.js";
 import type { CredentialSource } from "../upstream/credentials.js";
@@ -98,9 +99,9 @@ export function readText(settings: Settings, name: string, standard: string): st
     return null;
   }
   try {
-    return readFileSync(path, "utf8");
+    return readFileText(path);
   } catch {
-    settings.fault(name, "names a file that can't be read");
+    settings.fault(name, "names a file that can't be read or is empty");
     return null;
   }
 }

@@ -1,7 +1,7 @@
 /** Adds a path with its methods. HEAD is handled by GET; OPTIONS and every other method get an answer with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
-import { MOST_CONFIG_BYTES } from "../retail/retail-config.js";
+import { MOST_CONFIG_BYTES } from "../retail/retail-yaml.js";
 import { contextOf } from "./context.js";
 
 type Handler = (request: Request, response: Response) => unknown;

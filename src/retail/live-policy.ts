@@ -3,11 +3,12 @@
  * immutable, so code that calls `current()` once uses a single version.
  */
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
 import type { Clock } from "../clock.js";
+import { readFileText } from "../file-text.js";
 import type { Log } from "../logger.js";
 import { createRetailPolicy, type RetailPolicy } from "./policy.js";
-import { MOST_CONFIG_BYTES, parseRetailConfig, type RetailConfig } from "./retail-config.js";
+import { parseRetailConfig, type RetailConfig } from "./retail-config.js";
+import { MOST_CONFIG_BYTES } from "./retail-yaml.js";
 
 /** The file that a config was read from, and its text at that time. */
 export interface RetailFile {
@@ -107,12 +108,9 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
   };
 }
 
-/** The text of the file; null if it can't be read, isn't a file, is empty (as those of /proc seem, which may block) or is too large. */
 function readConfigFile(path: string): string | null {
   try {
-    const found = statSync(path);
-    const isReadable = found.isFile() && found.size > 0 && found.size <= MOST_CONFIG_BYTES;
-    return isReadable ? readFileSync(path, "utf8") : null;
+    return readFileText(path, MOST_CONFIG_BYTES);
   } catch {
     return null;
   }

@@ -2,11 +2,11 @@
  * What is sold and by which price rules, read from YAML: either a config without a contradiction, or every fault at
  * once, each with its path. Unknown keys, bare numbers as amounts and combinations without a rule are faults.
  */
-import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml";
 import { z } from "zod";
 import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
 import { nameOf } from "../domain-name.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
+import { readYaml } from "./retail-yaml.js";
 import { identitySchema, nameSchema, namesSchema, NO_IDENTITY, type ShopIdentity } from "./shop-identity.js";
 
 /** One line of what is sold. */
@@ -73,8 +73,6 @@ export interface RetailConfig {
 export type RetailConfigResult =
   { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
 
-/** The largest file that is read. The time to read a hostile one grows with its square. */
-export const MOST_CONFIG_BYTES = 64 * 1024;
 const MOST_FAULTS = 100;
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
@@ -420,22 +418,6 @@ function readShopName(reader: Reader, raw: unknown): ShopIdentity["name"] {
   return name === undefined ? null : { en: name, fa: name, ps: name };
 }
 
-function repeatedKeys(document: Document.Parsed): { readonly message: string; readonly at: number }[] {
-  const repeated: { readonly message: string; readonly at: number }[] = [];
-  visit(document, {
-    Map(_, { items }) {
-      const seen = new Set<unknown>();
-      for (const { key } of items) {
-        if (!isScalar(key)) continue;
-        if (seen.has(key.value))
-          repeated.push({ message: "Map keys must be unique", at: key.range?.[0] ?? 0 });
-        seen.add(key.value);
-      }
-    },
-  });
-  return repeated;
-}
-
 function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(deepFreeze);
   return value;
@@ -448,32 +430,12 @@ export function parseRetailConfig(yamlText: string): RetailConfigResult {
 }
 
 function readRetailConfig(yamlText: string): RetailConfigResult {
-  if (Buffer.byteLength(yamlText) > MOST_CONFIG_BYTES)
-    return { ok: false, faults: ["the file: is larger than 64 kB"] };
-  if (yamlText.includes("\uFFFD")) return { ok: false, faults: ["the file: isn't written in UTF-8"] };
-  const lineCounter = new LineCounter();
-  // The library compares every two keys of a mapping, and looks for the place of each error anew.
-  const document = parseDocument(yamlText, { lineCounter, uniqueKeys: false, prettyErrors: false });
-  const errors = [
-    ...document.errors.map(({ message, pos }) => ({ message, at: pos[0] })),
-    ...repeatedKeys(document),
-  ];
-  if (errors.length > 0) {
-    const faults = errors.slice(0, MOST_FAULTS).map(({ message, at }) => {
-      const { line, col } = lineCounter.linePos(at);
-      return `the file: ${message} at line ${line}, column ${col}`;
-    });
-    return { ok: false, faults };
-  }
-  const reader = new Reader();
-  let raw: unknown;
-  try {
-    raw = document.toJS();
-  } catch {
-    return { ok: false, faults: ["the file: has an alias that cannot be resolved"] };
-  }
+  const yaml = readYaml(yamlText);
+  if (!yaml.ok) return { ok: false, faults: yaml.faults.map((fault) => `the file: ${fault}`) };
+  const { value: raw } = yaml;
   if (!isRecord(raw))
     return { ok: false, faults: ["the file: must be a mapping with currency, catalog and rules"] };
+  const reader = new Reader();
   reader.read(SCHEMAS.top, raw, "");
   const currency = reader.read(SCHEMAS.currency, raw["currency"], "currency");
   const digits = currency === undefined ? null : currencyDigits(currency);

@@ -42,8 +42,8 @@ const FAILURES_TO_OPEN = 5;
 /** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
 /**
- * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute, or after the first one if
- * calls are rejected, which may be for ever.
+ * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. Where calls are
+ * rejected, only the first comes after 3.75 s, because that may never end.
  */
 const SPACING_AT_FIRST = 0.125;
 const SPACING = 0.4;

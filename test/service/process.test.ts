@@ -1,5 +1,6 @@
 /** The service as a process of its own, `node dist/main.js`: what it needs to start, what it keeps, and how it ends. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -63,7 +64,7 @@ async function refusedFor(env: Readonly<Record<string, string>>): Promise<string
   });
 }
 
-test("goes on when whoever reads its log has gone", async () => {
+test("goes on after the reader of its log has gone", async () => {
   const service = start();
   await service.listening;
   service.child.stdout?.destroy();
@@ -135,6 +136,18 @@ describe("starting", () => {
       UPSTREAM_SERVICE_SECRET: "a-secret",
     });
     expect(faults).toEqual(["UPSTREAM_SERVICE_KEY"]);
+  });
+
+  test("with a pipe or a device for a file is refused, instead of waiting for it", async () => {
+    const pipe = join(folder.path, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const files = {
+      RETAIL_CONFIG: pipe,
+      CACHE_CONFIG: "/dev/zero",
+      STAFF_TOKENS_FILE: pipe,
+      PROMISE_PRIVATE_KEY_FILE: "/proc/kmsg",
+    };
+    expect(new Set(await refusedFor(files))).toEqual(new Set(Object.keys(files)));
   });
 
   test("in production with an upstream on plain http elsewhere is refused; on loopback it is not", async () => {

@@ -200,47 +200,55 @@ promise: { validMs: 60000 }
   });
 });
 
-test("a key file that becomes malformed before the first cart changes nothing", async () => {
-  const folder = temporaryFolder();
-  const file = join(folder.path, "key.pem");
-  writeFileSync(file, newPromiseKey());
-  const clock = new FakeClock();
-  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
-  try {
-    writeFileSync(file, "x");
+/** A test of a service whose key is in a file. */
+function withKeyFile(
+  test: (service: Service, clock: FakeClock, replaceKey: (text: string) => void) => Promise<void>,
+): () => Promise<void> {
+  return async () => {
+    const folder = temporaryFolder();
+    const file = join(folder.path, "key.pem");
+    const replaceKey = (text: string) => {
+      writeFileSync(file, text);
+    };
+    replaceKey(newPromiseKey());
+    const clock = new FakeClock();
+    const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
+    try {
+      await test(service, clock, replaceKey);
+    } finally {
+      await service.close();
+      folder.remove();
+    }
+  };
+}
+
+test(
+  "a key file that becomes malformed before the first cart changes nothing",
+  withKeyFile(async (service, clock, replaceKey) => {
+    replaceKey("x");
     await clock.advance(5_000);
     const { body } = await service.ask("/.well-known/jwks.json");
     expect(keySet.parse(body).keys).toHaveLength(1);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
-});
+  }),
+);
 
-test("a key replaced in its file signs within a second, and promises of the former one can still be verified", async () => {
-  const folder = temporaryFolder();
-  const file = join(folder.path, "key.pem");
-  writeFileSync(file, newPromiseKey());
-  const clock = new FakeClock();
-  const service = await startService({ clock, env: { PROMISE_PRIVATE_KEY_FILE: file } });
-  try {
+test(
+  "a key replaced in its file signs within a second, and promises of the former one can still be verified",
+  withKeyFile(async (service, clock, replaceKey) => {
     const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
     const published = async () =>
       keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
     const former = headOf((await sign()).promise).kid;
     expect(await published()).toEqual([former]);
-    writeFileSync(file, newPromiseKey());
+    replaceKey(newPromiseKey());
     await clock.advance(1000);
     const next = headOf((await sign()).promise).kid;
     expect(next).not.toBe(former);
     expect(await published()).toEqual([next, former]);
     await clock.advance(900_000 + 120_000);
     expect(await published()).toEqual([next]);
-  } finally {
-    await service.close();
-    folder.remove();
-  }
-});
+  }),
+);
 
 test("against a live upstream and without a key nothing is promised, and the log says so", async () => {
   const folder = temporaryFolder();

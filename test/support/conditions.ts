@@ -1,7 +1,7 @@
 /** What operators are told of, caused for real at the sandbox or in the service's surroundings, and ended. */
+import { jest } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { jest } from "@jest/globals";
 import { FakeClock } from "./fake-clock.js";
 import { type RedisServer, startRedis } from "./redis-server.js";
 import {

@@ -144,7 +144,7 @@ export class SearchView {
     const { tryNow, tryAgain } = this.#texts.page;
     this.#again.textContent = phase === "waiting" ? tryNow : tryAgain;
     const isOpen = phase === "failed" ? !isRefused : phase === "done" && hasUnknown(rows);
-    // Who has searched a lot would be refused again before the time is over.
+    // A client over its limit would be refused again until the wait is over.
     const canTryNow = phase === "waiting" && problem?.code !== "rate_limited";
     this.#again.hidden = !canTryNow && !isOpen;
   }
