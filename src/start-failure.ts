@@ -1,4 +1,5 @@
 /** Explains why the service could not start: what is wrong, and how to fix it. */
+import { relative } from "node:path";
 import type { Config } from "./config/env.js";
 
 type StartSettings = Pick<Config, "listen" | "stateDir" | "sandboxConfigFile">;
@@ -47,6 +48,8 @@ function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: Star
       reason: `${path} can't be read.`,
       remedy: "name a file that this user can read",
     };
+  if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
+    return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
   switch (code) {
     case "EACCES":
     case "EPERM":
@@ -65,6 +68,10 @@ function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: Star
     default:
       return { reason: error.message };
   }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return !relative(folder, path).startsWith("..");
 }
 
 function notListening(code: string, { host, port }: Config["listen"]): Explanation {

@@ -47,10 +47,12 @@ export class Replica {
   async start(): Promise<void> {
     const child = spawn(process.execPath, [this.#program], { stdio: "ignore", env: this.#env });
     this.#child = child;
+    child.once("exit", () => {
+      if (this.#child === child) throw new Error("a replica has ended by itself");
+    });
     process.setMaxListeners(0);
     process.once("exit", () => child.kill("SIGKILL"));
     while ((await this.ask("/livez")).status !== 200) {
-      if (child.exitCode !== null) throw new Error("a replica has ended");
       await sleep(20);
     }
     this.isThere = true;

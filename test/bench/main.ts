@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…`: prints tables; `quota` is all of its parts; without a
- * name, everything but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http` and `tail`, the rounds also
- * for `start`, `misses`, `pages`, `pair`, `floods` and `fleet`; `--only` is for `floods`, `waits`, `http`, `tail` and `fleet`; `--node`, once
+ * name, everything but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http`, `tail` and `fleet`, the
+ * rounds also for `start`, `misses`, `pages`, `pair` and `floods`; `--only` is for `floods`, `waits`, `http`, `tail` and `fleet`; `--node`, once
  * for each Node to compare, for `http`, `tail`, `misses`, `start` and `memory`. `truth [--histories N] [--seed S] [--history JSON]` takes half
  * an hour, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
  */

@@ -1,7 +1,16 @@
 /** The service as a process of its own, `node dist/main.js`: what it needs to start, what it keeps, and how it ends. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
@@ -199,6 +208,24 @@ describe("starting", () => {
     expect(await failureOf(start({ SANDBOX_CONFIG: path }))).toMatchObject({
       setting: "SANDBOX_CONFIG",
       reason: `${path} can't be read.`,
+    });
+  });
+
+  test("from an incomplete package doesn't blame a setting", async () => {
+    const copied = join(folder.path, "package");
+    for (const part of ["dist", "config", "package.json"])
+      cpSync(part, join(copied, part), { recursive: true });
+    symlinkSync(join(process.cwd(), "node_modules"), join(copied, "node_modules"));
+    const pages = join(copied, "dist", "pages");
+    rmSync(pages, { recursive: true });
+    const incomplete = spawnSync(process.execPath, [join(copied, "dist", "main.js")], { encoding: "utf8" });
+    expect(incomplete.status).toBe(1);
+    expect(JSON.parse(incomplete.stderr)).toEqual({
+      time: expect.any(String),
+      level: "error",
+      event: "server.start.failed",
+      reason: expect.stringContaining(pages),
+      remedy: "build or install the service again",
     });
   });
 
