@@ -67,6 +67,10 @@ export async function startRedis(...args: readonly string[]): Promise<RedisServe
       const socket = connect(path);
       socket.setEncoding("utf8");
       socket.once("error", failed);
+      // A server whose role is changed closes connections without an answer.
+      socket.once("close", () => {
+        failed(new Error("Redis closed the connection"));
+      });
       socket.once("data", (reply) => {
         socket.destroy();
         done(String(reply));
