@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { AddressInfo, Server } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
@@ -77,13 +78,14 @@ async function run(config: Config, log: Log): Promise<void> {
     const idle = setInterval(() => {
       app.server.closeIdleConnections();
     }, CLOSE_IDLE_EVERY_MS);
-    const deadline = setTimeout(() => {
-      app.server.closeAllConnections();
-    }, config.shutdownGraceMs);
-    await new Promise((closed) => app.server.close(closed));
+    const { shutdownGraceMs: graceMs, upstreamTimeoutMs } = config;
+    const graceIsOver = sleep(graceMs);
+    const isAnswered = new Promise((closed) => app.server.close(closed));
+    // A call that began later might not end in time, so those who still wait for one are refused.
+    await Promise.race([isAnswered, sleep(Math.max(0, graceMs - upstreamTimeoutMs))]);
+    await Promise.race([Promise.all([app.close(), isAnswered]), graceIsOver]);
     clearInterval(idle);
-    clearTimeout(deadline);
-    await Promise.race([app.close(), new Promise((late) => setTimeout(late, config.upstreamTimeoutMs))]);
+    app.server.closeAllConnections();
     await sandbox?.close();
     log.info("server.stopped");
     // The log may have no reader.

@@ -258,6 +258,25 @@ describe("stopping", () => {
     expect(service.stdout.at(-1)).toContain("server.stopped");
   });
 
+  test("refuses those who still wait for a call when none could end in time", async () => {
+    const { env } = await upstream();
+    const service = start({
+      ...env,
+      QUOTA_COLD_START: "assume-spent",
+      UPSTREAM_RATE_HEADROOM: "0",
+      UPSTREAM_RATE_WINDOW_MS: "10000",
+      QUOTA_MAX_WAIT_MS: "60000",
+      UPSTREAM_TIMEOUT_MS: "1000",
+      SHUTDOWN_GRACE_MS: "1500",
+    });
+    await service.listening;
+    const answer = service.ask("/v1/availability?domain=kabul.af");
+    await service.ask("/livez");
+    const ended = service.stop();
+    expect(await answer).toMatchObject({ status: 503, body: { code: "shutting_down", retryAfter: 1 } });
+    expect(await ended).toBe(0);
+  });
+
   test("does not wait for those who never finish their request past SHUTDOWN_GRACE_MS", async () => {
     const service = start({ SHUTDOWN_GRACE_MS: "300" });
     const port = await service.listening;

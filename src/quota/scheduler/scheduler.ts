@@ -355,7 +355,7 @@ class Scheduler implements Quota {
 }
 
 function closing(): ServiceError {
-  return new ServiceError("shutting_down", "The service is shutting down.");
+  return new ServiceError("shutting_down", "The service is shutting down.", { retryAfterMs: 1000 });
 }
 
 /** A quota over any ledger, with a bounded queue that serves urgent lanes first. */
