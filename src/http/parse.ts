@@ -75,6 +75,15 @@ export function readAction(value: string): Action {
   return action;
 }
 
+/** A term that is sold for at least one TLD and action; undefined if the parameter is absent. */
+export function readTermSold(value: string | undefined, policy: RetailPolicy): number | undefined {
+  const years = readYears(value);
+  const combinations = policy.combinations();
+  if (years === undefined || combinations.some((what) => what.years === years)) return years;
+  const sold = new Set(combinations.map((what) => what.years).sort((a, b) => a - b));
+  throw invalidField("years", `must be one of ${[...sold].join(", ")}`);
+}
+
 /** The requested term, or the shortest one sold. */
 export function termOf(
   years: number | undefined,

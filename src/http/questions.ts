@@ -20,6 +20,7 @@ import {
   readOnlyKnown,
   readQuery,
   readTld,
+  readTermSold,
   readYears,
   required,
   termOf,
@@ -185,16 +186,19 @@ function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestio
     const wanted = {
       tld: query.tld === undefined ? undefined : readTld(query.tld, policy, "tld"),
       action: query.action === undefined ? undefined : readAction(query.action),
-      years: readYears(query.years),
+      years: readTermSold(query.years, policy),
     };
     const made = (facts: readonly PriceFact[]): Rendered => {
+      // Nobody may keep a list that a moment later is longer.
+      const isWhole = facts.length === policy.combinations().length;
       const matching = facts.filter(
         ({ tld, action, years }) =>
           (wanted.tld ?? tld) === tld &&
           (wanted.action ?? action) === action &&
           (wanted.years ?? years) === years,
       );
-      return render(presentPrices(matching, policy, now()), { cacheControl: PRICES_CACHE, tagged: true });
+      const cacheControl = isWhole ? PRICES_CACHE : "no-store";
+      return render(presentPrices(matching, policy, now()), { cacheControl, tagged: true });
     };
     return {
       shop,

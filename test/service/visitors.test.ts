@@ -75,6 +75,18 @@ const searchShape = z.object({
   complete: z.boolean(),
 });
 
+const priceList = z.strictObject({
+  asOf: z.string(),
+  prices: z.array(
+    z.strictObject({
+      tld: z.string(),
+      action: z.string(),
+      years: z.int(),
+      price: z.strictObject({ amount: z.string().regex(/^\d+\.\d\d$/), currency: z.literal("USD") }),
+    }),
+  ),
+});
+
 describe("a visitor", () => {
   let service: Service;
   beforeAll(async () => {
@@ -282,18 +294,6 @@ describe("a visitor", () => {
   });
 
   describe("reading prices", () => {
-    const priceList = z.strictObject({
-      asOf: z.string(),
-      prices: z.array(
-        z.strictObject({
-          tld: z.string(),
-          action: z.string(),
-          years: z.int(),
-          price: z.strictObject({ amount: z.string().regex(/^\d+\.\d\d$/), currency: z.literal("USD") }),
-        }),
-      ),
-    });
-
     test("has every combination of the catalogue, from memory", async () => {
       const before = service.calls();
       const answer = await service.ask("/v1/prices");
@@ -334,6 +334,7 @@ describe("a visitor", () => {
       ["?action=Registration", "action"],
       ["?action=delete", "action"],
       ["?years=0", "years"],
+      ["?years=9", "years"],
       ["?currency=EUR", "currency"],
       ["?tld=.af&tld=.af", "tld"],
     ])("badly, %s, is refused and not cached", async (query, field) => {
@@ -1027,4 +1028,25 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
       await service.close();
     }
   });
+});
+
+test("a price list that isn't complete yet is kept by nobody", async () => {
+  const clock = new FakeClock();
+  const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
+  const service = await startService({ clock, env, warm: false });
+  try {
+    const list = async () => {
+      const { body, headers } = await service.ask("/v1/prices");
+      return { prices: priceList.parse(body).prices.length, kept: headers["cache-control"] };
+    };
+    await clock.advance(5_000);
+    const first = await list();
+    expect(first.prices).toBeGreaterThan(0);
+    expect(first.prices).toBeLessThan(28);
+    expect(first.kept).toBe("no-store");
+    await clock.advance(600_000);
+    expect(await list()).toEqual({ prices: 28, kept: "public, max-age=300, stale-while-revalidate=3600" });
+  } finally {
+    await service.close();
+  }
 });

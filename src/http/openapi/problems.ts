@@ -6,15 +6,16 @@ import { type JsonObject, schemaRef } from "./schemas.js";
 /** What each code means, and what a client can do about it. */
 export const PROBLEM_MEANINGS = {
   invalid_request:
-    "A parameter, name, TLD or term is malformed or unknown. `errors` lists each invalid field. Change the request before a retry.",
+    "A parameter, name, TLD or term is malformed or unknown. `errors` names what is wrong. Change the request before a retry.",
   unauthenticated: "The bearer token is missing or invalid.",
   forbidden: "The token is valid, but doesn't have the scope that this request needs.",
   not_found: "There is no such path or resource, or it isn't visible with this token.",
   method_not_allowed:
     "The path exists, but not with this method. The `Allow` header lists the methods that it has.",
   not_acceptable: "The service can't answer in any of the formats in the `Accept` header.",
-  payload_too_large: "The body is larger than 32 kB.",
-  unsupported_media_type: "The body must be sent as `application/json` in UTF-8.",
+  payload_too_large: "The body is larger than 32 kB, or than 64 kB for a price file.",
+  unsupported_media_type:
+    "The body must be sent as `application/json` in UTF-8, a price file as `application/yaml`.",
   expectation_failed:
     "The `Expect` header asks for something other than `100-continue`. Send the request without it.",
   rate_limited: "This client sent too many requests. It is served again after `retryAfter` seconds.",
