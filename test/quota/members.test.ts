@@ -83,6 +83,7 @@ describeWithRedis("the members of a fleet", () => {
 
   test("with another limit take over when all who had the former one have left", async ({ replica }) => {
     const former = await replica();
+    await until(async () => (await drain([former])) > 0, "its own turn");
     const later = await replica({ limit: BUDGET + 10 });
     await pass(ALONE_AFTER_MS);
     expect(await drain([later])).toBe(0);

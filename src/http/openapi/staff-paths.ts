@@ -196,7 +196,7 @@ const preview = operation({
   scope: "operate",
   body: {
     type: "application/yaml",
-    schema: { type: "string", maxLength: 262_144 },
+    schema: { type: "string", maxLength: 65_536 },
     example:
       'currency: USD\ncatalog:\n  - tld: .af\n    years: { registration: [1] }\nrules:\n  - markupPercent: "25"\n',
   },
