@@ -1,4 +1,4 @@
-/** The service in the order in which it starts: the engine, monitoring, and HTTP in front of them. */
+/** Assembles the service: the engine, monitoring, and HTTP in front of them. */
 import type { Server } from "node:http";
 import type { DomainName } from "./domain-name.js";
 import { createEngine, type EngineSettings } from "./engine.js";
@@ -35,7 +35,7 @@ export interface App {
   readonly server: Server;
   /** Starts the background work. */
   start(): Promise<void>;
-  /** From now on new requests are refused; background work ends. */
+  /** Refuses new requests from now on, ends event streams and stops background work. */
   drain(): void;
   /** Releases the quota, its ledger and Redis, once calls in flight have settled. */
   close(): Promise<void>;
@@ -70,7 +70,7 @@ export function createApp(settings: AppSettings): App {
 
   const { maxWaitMs } = config.quota;
   const ask = asks(cold, maxWaitMs);
-  // Who got the last call of a patient search is given the time that a call may take.
+  // Leaves the last upstream call of a search enough time to finish.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ streams, ask, clock });
   const isUnknown = (name: DomainName, years: number): boolean => shop().availability.isUnknown(name, years);
@@ -134,7 +134,7 @@ export function createApp(settings: AppSettings): App {
   };
 }
 
-/** Counts over all replicas where there are several. */
+/** Creates the client limit, shared by all replicas if there are several. */
 function clientLimit({ config, clock }: AppSettings, redis: RedisLink | null): ClientLimit {
   const { replicasMax } = config.quota;
   const limit = config.clientPerMinute;
@@ -145,7 +145,7 @@ function clientLimit({ config, clock }: AppSettings, redis: RedisLink | null): C
   );
 }
 
-/** Makes counts by client, kept by all replicas together; null where there is one. */
+/** Creates counts per client that all replicas share; null if there is only one. */
 function countsOf({ config, clock }: AppSettings, redis: RedisLink | null) {
   const { replicasMax } = config.quota;
   return (name: string) =>

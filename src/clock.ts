@@ -11,7 +11,7 @@ export interface Clock {
 /** Node's timers fire immediately for longer delays. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** From the start of the machine to that of this process; both clocks are read within a millisecond. */
+/** The time from the start of the machine to that of this process. Retries until both clocks are read within a millisecond. */
 function machineAheadMs(): number {
   for (;;) {
     const before = process.hrtime.bigint();

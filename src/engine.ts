@@ -1,4 +1,4 @@
-/** Everything that the service knows and does, without HTTP: quota, upstream, cache, retail prices, storefront, account. */
+/** Assembles everything except HTTP: quota, upstream, cache, retail prices, storefront, account and audit log. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ export interface EngineSettings {
     readonly active: CredentialSource;
     readonly standby: CredentialSource | null;
   };
-  /** Called after each call of the upstream. */
+  /** Called after each upstream call. */
   readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,19 +57,19 @@ export interface Engine {
   readonly names: NameFacts;
   readonly promises: Promises;
   readonly audit: Audit;
-  /** Null where replicas share nothing. */
+  /** Null: replicas share nothing. */
   readonly redis: RedisLink | null;
-  /** What is sold now, and at which prices. */
+  /** The shop under the retail policy in effect. */
   shop(): Shop;
   /** The quota of the credential in use; null until it has been opened. */
   quota(): Quota | null;
   /** Identifies the credential in use. */
   credentialInUse(): string;
-  /** Why nothing can be kept in STATE_DIR, if that is so. */
+  /** Why nothing can be saved in STATE_DIR; null if it can. */
   stateProblem(): string | null;
-  /** Forgets facts on all replicas; resolves with how many of each kind were known here. */
+  /** Purges the caches of all replicas; resolves with how many facts of each kind this one had. */
   purge(what: Purgeable): Promise<Readonly<Record<string, number>>>;
-  /** Resolves once what is known from before has been read. */
+  /** Opens the quota and restores what is known from before: marks and prices. */
   open(): Promise<void>;
   /** Starts the background work; returns a function that stops it. */
   work(): () => void;
@@ -77,10 +77,10 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-/** An open circuit lets a trial request through after half of a window, and never later than this. */
+/** An open circuit lets a trial request through after half a window, but after this time at the latest. */
 const HALF_OPEN_AFTER_MS = 30_000;
 
-/** How long a start waits for what other replicas know. */
+/** How long startup waits for Redis. */
 const REDIS_AT_START_MS = 1_000;
 
 export function createEngine({ config, mode, clock, log, ...settings }: EngineSettings): Engine {
@@ -138,7 +138,7 @@ export function createEngine({ config, mode, clock, log, ...settings }: EngineSe
   });
 
   const invalidation = redis && createInvalidation(redis, clock);
-  // An embedded sandbox lives and dies with the process: nobody else's facts are about it.
+  // The embedded sandbox exists only in this process, so nobody else's facts are about it.
   const place = isSandbox ? randomUUID() : settings.upstream.baseUrl;
   const source = (): string => `${place} ${credentials.states()[0]?.fingerprint ?? ""}`;
   const pools = createPools({

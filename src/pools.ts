@@ -1,4 +1,4 @@
-/** The pools of facts, with what each keeps, for how long, and which of two facts that overlap it believes. */
+/** The pools of facts: what each keeps, for how long, and which of two overlapping facts it believes. */
 import { type AccountFact, decodeKeptFact, decodeKeptTier } from "./account/account.js";
 import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
 import type { Channel, Invalidation } from "./cache/invalidation.js";
@@ -35,7 +35,7 @@ export interface Pools {
   readonly account: Pool<AccountFact, Ask>;
 }
 
-/** The pools that staff see the figures of. */
+/** The pools whose figures staff see. */
 export type PoolFigures = Readonly<
   Record<"availability" | "prices" | "tier" | "account", { stats(): PoolStats }>
 >;
@@ -44,7 +44,7 @@ export interface PoolSettings {
   readonly cache: CacheConfig;
   /** Null without other replicas. */
   readonly shared: { readonly link: RedisLink; readonly invalidation: Invalidation } | null;
-  /** Names the upstream and the credential that facts belong to. */
+  /** Identifies the upstream and the credential that facts belong to. */
   readonly source: () => string;
   readonly clock: Clock;
   readonly stamp: () => number;
@@ -76,7 +76,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
     }),
     statuses: createPool({
       ...cache.availability,
-      // "Available" is never answered from here, but must outlive every "taken" that it ended.
+      // "Available" is never read from this pool, but must outlive every "taken" that it ended.
       freshness: () => cache.availability.taken,
       caution: statusCaution,
       clock,
@@ -125,8 +125,8 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
 }
 
 /**
- * A refusal for want of quota costs nothing and passes quickly: remembering it would refuse people who could be served. Its wait and its
- * reservation are those of the one who asked first, so the others are refused on their own account, or served.
+ * Refusals because of the quota are neither remembered nor shared. They pass quickly, so remembering them would refuse visitors who could be
+ * served; and their wait and reservation belong to the first caller, so each of the others makes its own request.
  */
 function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";

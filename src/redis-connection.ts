@@ -1,4 +1,4 @@
-/** The only user of ioredis: opens connections to REDIS_URL that queue and resend nothing and time out after a second. */
+/** The only user of ioredis: opens connections to REDIS_URL. They queue and resend nothing and time out after a second. */
 import { createHash } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { z } from "zod";
@@ -19,7 +19,7 @@ export function redisScript(text: string): RedisScript {
 
 /** For connecting and the first commands of a connection. */
 const CONNECT_TIMEOUT_MS = 1000;
-/** After a connection that worked at once, else less and less often. */
+/** Reconnects after this time; the interval then doubles up to the maximum below. */
 const RECONNECT_AFTER_MS = 10;
 const RECONNECT_AT_LEAST_EVERY_MS = 250;
 const DISCONNECT_TIMEOUT_MS = 100;
@@ -101,7 +101,7 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
 
 const helloSchema = z.array(z.unknown());
 
-/** The mode by HELLO; "standalone" if Redis is too old for the command or forbids it. */
+/** The mode that HELLO reports; "standalone" if Redis is too old for the command or forbids it. */
 export async function modeOf(client: RedisClient): Promise<string> {
   const reply = helloSchema.safeParse(await client.call("HELLO").catch(() => null)).data ?? [];
   const at = reply.indexOf("mode");

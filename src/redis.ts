@@ -83,7 +83,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   const listeners: (() => void)[] = [];
   const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
   const connections: RedisConnection[] = [];
-  /** What a command and its answer take of late. Real time even in tests, as the deadline. */
+  /** The average time of recent commands. Real time even in tests, like the deadline. */
   let roundTripMs = 0;
   let connected = false;
   /** Whether a probe has succeeded since the connection was opened and since the last refusal that concerns all commands. */

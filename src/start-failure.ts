@@ -1,4 +1,4 @@
-/** Explains why the service could not start: what is wrong, and how to fix it. */
+/** Explains why the service could not start, and how to fix it if the cause is known. */
 import { relative } from "node:path";
 import type { Config } from "./config/env.js";
 
@@ -13,8 +13,8 @@ interface Explanation {
 const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
 
 /**
- * One line: like other faults of settings where the error names the setting, else JSON. The system's own words stay out of it, because they
- * name neither the setting nor the remedy.
+ * One line: like other faults of settings if the error names the setting, otherwise JSON. Known system errors are explained in our own words,
+ * because the system's message names neither the setting nor the remedy.
  */
 export function startFailure(error: unknown, config: StartSettings): string {
   if (error instanceof Error && !("code" in error) && /^[A-Z_]+: /.test(error.message)) return error.message;
@@ -97,9 +97,9 @@ function notListening(code: string, { host, port }: Config["listen"]): Explanati
   }
 }
 
-/** All empty for an error of ours. */
+/** The details of a system error; empty strings for other errors. */
 function systemErrorOf(error: Error): Record<"code" | "syscall" | "path", string> {
   const { code = "", syscall = "", path = "" }: NodeJS.ErrnoException = error;
-  // A name that can't be resolved was to be listened on.
+  // Only HOST is resolved at startup.
   return { code, syscall: syscall === "getaddrinfo" ? "listen" : syscall, path };
 }

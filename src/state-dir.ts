@@ -1,4 +1,4 @@
-/** The folder of the ledger, the prices and the audit log: creates it, and checks by writing a file whether it is writable. */
+/** The folder of the ledger, the prices and the audit log: creates it, and checks that it is writable by writing a file. */
 import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Clock } from "./clock.js";
@@ -12,7 +12,9 @@ interface StateDir {
 
 const CHECK_EVERY_MS = 2_000;
 
-/** Creates the folder, and those above it, for this user alone. Node's own way never returns where the kernel refuses with ENOENT, as in /proc. */
+/**
+ * Creates the folder and its parents, accessible only to this user. Node's recursive mkdir never returns if the kernel answers ENOENT, as in /proc.
+ */
 export function createFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
@@ -31,7 +33,7 @@ export function createStateDir(path: string, clock: Clock): StateDir {
 
   function check(): string | null {
     try {
-      // A file more than there is, or it would find room on a full disk: its own.
+      // A new file, because rewriting an existing one can succeed on a full disk.
       writeFileSync(join(path, ".writable.new"), "\n", { mode: 0o600 });
       renameSync(join(path, ".writable.new"), join(path, ".writable"));
     } catch {
@@ -39,7 +41,7 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     }
     const { ino } = statSync(path);
     identity ??= ino;
-    // The open ledger is in the replaced folder.
+    // The open ledger is still in the old folder.
     return ino === identity ? null : "STATE_DIR was replaced; restart the service.";
   }
 

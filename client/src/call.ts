@@ -1,4 +1,4 @@
-/** The time of one call: it ends with the caller's signal, or with a problem once everything together has taken too long. */
+/** The signal and deadline of one call. The signal aborts with the caller's, or with a StorefrontProblem when the deadline has passed. */
 import { StorefrontProblem } from "./problem.js";
 
 export interface Call {

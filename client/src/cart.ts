@@ -1,28 +1,28 @@
-/** A cart that ends in a promise: names, then their prices, confirmed and signed for a checkout. Needs no framework and no DOM. */
+/** A cart: collects items, confirms their prices and gets them signed for a checkout. Needs no framework and no DOM. */
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
 import { StorefrontProblem } from "./problem.js";
 
 export interface CartState {
   /**
-   * `open`: no prices are confirmed. `waiting`: it is asked again at `untilMs`, because of `problem`. `confirmed`: `quotes` holds until
-   * `untilMs`; a line without a price says why. `expired`: it held. `failed`: see `problem`.
+   * `open`: prices aren't confirmed. `waiting`: retries at `untilMs`, because of `problem`. `confirmed`: the prices in `quotes` are valid until
+   * `untilMs`; a line without a price says why. `expired`: they no longer are. `failed`: see `problem`.
    */
   readonly phase: "open" | "confirming" | "waiting" | "confirmed" | "expired" | "failed";
   readonly items: readonly CartItem[];
   readonly quotes: Quotes | null;
   readonly problem: StorefrontProblem | null;
-  /** As `Date.now()` counts. */
+  /** In ms since the epoch, like `Date.now()`. */
   readonly untilMs: number | null;
 }
 
 export interface Cart {
   readonly state: CartState;
-  /** Replaces an item of the same name. False: the cart is full. Like `remove`, it ends what was confirmed. */
+  /** Adds the item, or replaces the one with the same name; returns false if the cart is full. Discards confirmed prices, as `remove` does. */
   add(item: CartItem): boolean;
   remove(domain: string): void;
-  /** The signed prices, for the field `promise` of the checkout's form; null where nothing was signed: see the state. */
+  /** Resolves to the signed promise, for the `promise` field of the checkout's form, or to null if nothing was signed; see `state`. */
   confirm(): Promise<string | null>;
-  /** Ends every request and timer. */
+  /** Cancels all requests and timers. */
   stop(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The storefront service as typed functions: each question is retried when the service says that a retry will help, and whatever goes
- * wrong is a StorefrontProblem. Works wherever `fetch` does, and needs nothing else.
+ * Typed functions for the storefront API. They retry when the service says that a retry will help, and reject with a StorefrontProblem when something
+ * goes wrong. Works wherever `fetch` does, without dependencies.
  */
 import { type Call, startCall } from "./call.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
@@ -25,29 +25,31 @@ export type QuoteLine = Schemas["QuoteLine"];
 export type Quotes = Schemas["Quotes"];
 export type CartItem = Schemas["QuoteRequest"]["items"][number];
 
-/** What a streamed search brings: results in the order in which they become known, then whether they are all. A later one counts. */
+/**
+ * The events of a streamed search: results as they become known, then whether they are complete. A later result for a name replaces an earlier one.
+ */
 export type SearchEvent =
   | { readonly event: "result"; readonly result: Availability }
   | { readonly event: "done"; readonly complete: boolean };
 
 export interface ClientSettings {
-  /** Where the service is, such as `https://names.example.af`; a path before `/v1` is kept. Default: where the page came from. */
+  /** The service's URL, such as `https://names.example.af`; a path before `/v1` is kept. Default: the page's own origin. */
   readonly baseUrl?: string;
   readonly fetch?: typeof fetch;
-  /** How often one question is asked at most. Default: 3. */
+  /** The maximum number of attempts per request. Default: 3. */
   readonly attempts?: number;
-  /** A question that the service wants to be asked again later than this is given up at once. Default: 60 s. */
+  /** If the service asks for a longer wait before a retry, the call fails immediately. Default: 60 s. */
   readonly longestWaitMs?: number;
-  /** How long a call may take, with all its attempts and waits. Default: 2 min. */
+  /** The deadline of a call, including all its attempts and waits. Default: 2 min. */
   readonly timeoutMs?: number;
-  /** How long a stream may be silent before it is taken for lost; the service speaks every 15 s. Default: 45 s. */
+  /** A stream that is silent for this long counts as lost; the service sends something every 15 s. Default: 45 s. */
   readonly silenceMs?: number;
 }
 
 export interface AskOptions {
-  /** Ends the question, its waits and its stream; the promise rejects with the signal's reason. */
+  /** Cancels the call; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** In place of the client's own. */
+  /** Overrides the client's `timeoutMs`. */
   readonly timeoutMs?: number;
   /** Called before every wait for a retry, so that a page can count down. */
   readonly onWait?: (problem: StorefrontProblem, waitMs: number) => void;
@@ -55,14 +57,14 @@ export interface AskOptions {
 
 export type StorefrontClient = ReturnType<typeof createClient>;
 
-/** Before a reconnect, unless the service has said otherwise. */
+/** The first pause before a reconnect, unless the service has set another. */
 const RECONNECT_MS = 1_000;
 
 export function createClient(settings: ClientSettings = {}) {
   const { baseUrl = "", attempts = 3, longestWaitMs = 60_000, silenceMs = 45_000 } = settings;
   const { timeoutMs = 120_000 } = settings;
   const memory = new Memory();
-  // Called without an object: a browser's fetch refuses any other.
+  // A plain function call: browsers reject a `fetch` that is called as a method of another object.
   const send = settings.fetch ?? ((url: string, init: RequestInit) => fetch(url, init));
 
   async function once(path: string, init: RequestInit): Promise<Response> {
@@ -77,7 +79,7 @@ export function createClient(settings: ClientSettings = {}) {
     return response;
   }
 
-  /** Asks until there is a success, a problem that no wait will help, or no attempt left. */
+  /** Retries until it succeeds, a retry wouldn't help, or no attempt is left. */
   async function ask(path: string, init: RequestInit, call: Call, onWait: AskOptions["onWait"]) {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -118,19 +120,19 @@ export function createClient(settings: ClientSettings = {}) {
   }
 
   return {
-    /** Whether one name can be registered, and for how much. A taken name is a success. */
+    /** Whether one name can be registered, and for how much. A taken name isn't an error. */
     availability(query: Query<"/v1/availability">, options: AskOptions = {}): Promise<Availability> {
       return get("/v1/availability", query, options);
     },
 
-    /** One label under every TLD asked for, the exact name first; what could not be had in time is `unknown`. */
+    /** One label under each requested TLD, the exact name first. Names that couldn't be checked in time are `unknown`. */
     search(query: Query<"/v1/search">, options: AskOptions = {}): Promise<Search> {
       return get("/v1/search", query, options);
     },
 
     /**
-     * The same as results become known, ended by `done`. A lost connection is taken up where it broke off. A service that answers with
-     * JSON gives the same events at once.
+     * Like `search`, but yields each result as soon as it is known, then `done`. Resumes after a lost connection. If the service answers with JSON,
+     * all events come at once.
      */
     async *searchStream(
       query: Query<"/v1/search">,
@@ -173,7 +175,7 @@ export function createClient(settings: ClientSettings = {}) {
             if (cause instanceof StorefrontProblem) throw cause;
           }
           losses += 1;
-          const lost = new StorefrontProblem("unreachable", "The event stream broke off.");
+          const lost = new StorefrontProblem("unreachable", "The event stream was interrupted.");
           if (losses >= attempts) throw lost;
           const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
           options.onWait?.(lost, waitMs);
@@ -184,7 +186,7 @@ export function createClient(settings: ClientSettings = {}) {
       }
     },
 
-    /** The price of everything sold, or of what the query names. */
+    /** The prices of everything sold, or of what the query selects. */
     prices(query: Query<"/v1/prices"> = {}, options: AskOptions = {}): Promise<PriceList> {
       return get("/v1/prices", query, options);
     },
@@ -194,7 +196,7 @@ export function createClient(settings: ClientSettings = {}) {
       return get("/v1/quotes", query, options);
     },
 
-    /** Prices 1 to 20 items together; what is to be registered is checked again. Orders nothing, so a retry is harmless. */
+    /** Prices 1 to 20 items together and checks again whether names can be registered. It orders nothing, so it is safe to retry. */
     cart(items: readonly CartItem[], options: AskOptions = {}): Promise<Quotes> {
       return timed(options, async (call) => {
         const init = {
@@ -211,7 +213,7 @@ export function createClient(settings: ClientSettings = {}) {
 const JSON_ONLY = { Accept: "application/json" } as const;
 const NOT_MODIFIED = 304;
 
-/** `?a=b&c=d,e`; what is undefined is left out. */
+/** `?a=b&c=d,e`, without parameters that are undefined. */
 function searchOf(query: Parameters): string {
   const parts = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${encodeURIComponent([value].flat().join(","))}`],
@@ -228,11 +230,11 @@ async function textOf(response: Response, { signal }: Call): Promise<string> {
     return await response.text();
   } catch (cause) {
     signal.throwIfAborted();
-    throw new StorefrontProblem("unreachable", "The answer broke off.", { status: response.status, cause });
+    throw new StorefrontProblem("unreachable", "The answer was cut off.", { status: response.status, cause });
   }
 }
 
-/** JSON of the shape that the OpenAPI document promises, to which the service's tests hold every answer. */
+/** Parses JSON without checking its shape, because the service's tests check every answer against the OpenAPI document. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what it asked for
 function shaped<T>(text: string): T {
   try {

@@ -1,20 +1,20 @@
-/** Reads an event stream as the HTML standard defines it, on fetch, so that its reader can send what EventSource cannot. */
+/** Parses event streams as the HTML standard defines them, on top of fetch, which can send headers that EventSource can't. */
 
 export interface StreamEvent {
   readonly event: string;
   readonly data: string;
 }
 
-/** What a reconnect needs to know; kept up to date while the stream is read. */
+/** What a reconnect needs; updated while the stream is read. */
 export interface StreamPosition {
   lastEventId: string;
-  /** How long to wait before a reconnect; undefined while the service has not said. */
+  /** How long to wait before a reconnect; undefined until the service sets it. */
   retryMs: number | undefined;
 }
 
 /**
- * Yields the events of the body until it ends; one that was cut off is not an event. Rejects when the body fails, or brings nothing, not
- * even a comment, for `silenceMs`. Leaving it closes the connection.
+ * Yields the events of the body until it ends, without an incomplete last one. Rejects if the body fails or nothing, not even a comment, arrives for
+ * `silenceMs`. Ending the iteration closes the connection.
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
@@ -42,7 +42,7 @@ export async function* readEvents(
   }
 }
 
-/** Lines end with CR LF, LF or CR; what follows the last ending is not yielded. */
+/** Lines end with CR LF, LF or CR. Text after the last line ending isn't yielded. */
 async function* linesOf(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,
@@ -63,7 +63,7 @@ async function* linesOf(
       yield* lines;
     }
   } finally {
-    // The connection goes with it; that it may have failed already is known.
+    // Closes the connection. If it has already failed, the read has reported that.
     reader.cancel().catch(() => undefined);
   }
 }
@@ -72,7 +72,7 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silence = new Promise<never>((_done, failed) => {
     timer = setTimeout(() => {
-      failed(new Error("The event stream has fallen silent."));
+      failed(new Error("The event stream went silent."));
     }, ms);
   });
   try {

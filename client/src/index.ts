@@ -1,4 +1,4 @@
-/** Everything that the package offers. */
+/** The package's public interface. */
 export { type Cart, type CartState, createCart, MOST_ITEMS } from "./cart.js";
 export * from "./client.js";
 export {

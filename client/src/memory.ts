@@ -1,4 +1,4 @@
-/** A few of the last answers: used again for as long as the service allows, and then asked for with their ETag. */
+/** A small HTTP cache: answers are reused for as long as the service allows, then revalidated with their ETag. */
 interface Remembered {
   readonly etag: string;
   readonly text: string;

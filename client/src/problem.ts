@@ -1,22 +1,22 @@
-/** The one error of the client: a problem reported by the service, or a service that could not be reached or understood. */
+/** The client's only error class: a problem reported by the service, or a service that couldn't be reached or understood. */
 import type { components } from "./schema.js";
 
 type Problem = components["schemas"]["Problem"];
 
-/** `unreachable`: there was no answer. `unreadable`: the answer was not the service's, such as a proxy's own page. */
+/** `unreachable`: there was no complete answer. `unreadable`: the answer isn't from the service, such as a proxy's error page. */
 export type ProblemCode = Problem["code"] | "unreachable" | "unreadable";
 export type FieldError = NonNullable<Problem["errors"]>[number];
 
 export class StorefrontProblem extends Error {
   override readonly name = "StorefrontProblem";
   readonly code: ProblemCode;
-  /** The HTTP status; 0 when there was no answer. */
+  /** The HTTP status; 0 if there was no answer. */
   readonly status: number;
-  /** Whole seconds after which a retry is worth it; undefined when nobody knows. */
+  /** Whole seconds to wait before a retry; undefined if unknown. */
   readonly retryAfter: number | undefined;
-  /** Each field at fault. */
+  /** The invalid fields. */
   readonly errors: readonly FieldError[];
-  /** Names the request in the service's log. */
+  /** Identifies the request in the service's log. */
   readonly requestId: string | undefined;
 
   constructor(
@@ -39,7 +39,7 @@ export class StorefrontProblem extends Error {
   }
 }
 
-/** What an answer that is no success says; never rejects. */
+/** Reads the problem from an unsuccessful answer. Never rejects. */
 export async function problemOf(response: Response): Promise<StorefrontProblem> {
   const { status, headers } = response;
   const seconds = headers.get("retry-after") ?? "";
@@ -49,7 +49,7 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
   if (!isProblem(body))
     return new StorefrontProblem(
       "unreadable",
-      `The answer is no problem of the service's, status ${status}.`,
+      `The answer isn't a problem from the service, status ${status}.`,
       {
         status,
         retryAfter,
@@ -68,7 +68,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The code tells the service's own problems from anybody else's; what is beside it is the document's word. */
+/** Only the service's own problems have a `code`. Their other members are trusted to match the OpenAPI document. */
 function isProblem(body: unknown): body is Problem {
   return (
     typeof body === "object" &&

@@ -1,35 +1,35 @@
 /**
- * A search box that spends nothing on keystrokes: while somebody types it shows what the service knows already, and it searches on Enter,
- * on a button, or after a pause on something that can be a name. Needs no framework and no DOM.
+ * A search box whose keystrokes cost no registry calls. While the user types, it shows what the service already knows. It searches on Enter, on a
+ * click, or after a pause if the text can be a name. Needs no framework and no DOM.
  */
 import type { Availability, StorefrontClient } from "./client.js";
 import { StorefrontProblem } from "./problem.js";
 
 export interface NameQuery {
-  /** A label or a whole name, as it was typed. */
+  /** A label or a whole name, as typed. */
   readonly q: string;
-  /** Default: every ending sold. */
+  /** Default: every TLD sold. */
   readonly tlds?: readonly string[];
-  /** Default: the shortest term sold under each ending. */
+  /** Default: the shortest term sold under each TLD. */
   readonly years?: number;
 }
 
 export interface SearchState {
   /**
-   * `idle`: the box is empty. `typing`: nothing has been searched yet; results come from the service's memory. `waiting`: the search goes on
-   * by itself at `untilMs`. `done`: names may still be `unknown`. `failed`: see `problem`.
+   * `idle`: the box is empty. `typing`: nothing has been searched yet; results come from the service's cache. `waiting`: the search continues
+   * automatically at `untilMs`. `done`: names may still be `unknown`. `failed`: see `problem`.
    */
   readonly phase: "idle" | "typing" | "searching" | "waiting" | "done" | "failed";
   readonly query: NameQuery | null;
-  /** One for each name, in the order in which they became known. */
+  /** One per name, in the order in which they became known. */
   readonly results: readonly Availability[];
-  /** Available names like one that is taken. */
+  /** Available alternatives to a taken name. */
   readonly suggestions: readonly Availability[];
-  /** Why it waits or has failed; null where it waits for names that could not be asked in time. */
+  /** Why the search waits or has failed; null while it waits to check unknown names again. */
   readonly problem: StorefrontProblem | null;
   /**
-   * As `Date.now()` counts. `searching`: until then the service waits for the registry. `waiting`: when the search goes on. `done`, `failed`:
-   * when a retry makes sense; null if unknown.
+   * In ms since the epoch. `searching`: until when the service waits for the registry. `waiting`: when the search continues. `done`, `failed`: when a
+   * retry makes sense; null if unknown.
    */
   readonly untilMs: number | null;
 }
@@ -43,25 +43,25 @@ export interface SearchAsYouTypeSettings {
 
 export interface TypedSearch {
   readonly state: SearchState;
-  /** Call this on every change of the text or of what else is asked. Ends a search for something else. */
+  /** Call this whenever the query changes. Cancels the search for any other query. */
   type(query: NameQuery): void;
-  /** Searches now: Enter, the button, a suggestion. Does nothing while the same search is running. */
+  /** Searches immediately: for Enter, the button or a suggestion. Does nothing while the same search is running. */
   search(query: NameQuery): void;
-  /** Asks again for what is not known, without waiting any longer. */
+  /** Searches again immediately: for the unknown names, or for all if none is unknown. */
   retry(): void;
-  /** Ends every search and timer. */
+  /** Cancels all searches and timers. */
   stop(): void;
 }
 
 const PAUSE_MS = 1_000;
-/** Questions to the service's memory are free but count as requests of this client. */
+/** Looking up known names costs no registry calls, but counts towards this client's rate limit. */
 const BETWEEN_LOOKS_MS = 1_000;
 const FIRST_LOOK_MS = 150;
-/** How often each name is asked for before people are asked to decide. */
+/** How often each name is checked automatically. After that, the user decides. */
 const MOST_ASKS = 4;
-/** For so long the service keeps a stream waiting for the registry. */
+/** How long the service keeps a stream open while it waits for the registry. */
 const STREAM_WAITS_MS = 30_000;
-/** Names due within this time are asked for together. */
+/** Names due within this time of each other are checked together. */
 const TOGETHER_MS = 1_000;
 
 const IDLE: SearchState = {
@@ -76,7 +76,7 @@ const IDLE: SearchState = {
 export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouTypeSettings): TypedSearch {
   const { onChange, pauseMs = PAUSE_MS } = settings;
   let state = IDLE;
-  /** Ends whatever is going on for the current query. */
+  /** Cancels all work for the current query. */
   let current = new AbortController();
   let pause: ReturnType<typeof setTimeout> | undefined;
   let look: ReturnType<typeof setTimeout> | undefined;
@@ -87,7 +87,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     onChange(state);
   }
 
-  /** Ends everything that is going on and returns the signal of what comes next. */
+  /** Cancels all work and returns the signal for what follows. */
   function begin(): AbortSignal {
     clearTimeout(pause);
     clearTimeout(look);
@@ -109,7 +109,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       const { results } = await client.search({ ...query, only: "known" }, { signal });
       if (!signal.aborted) become({ results });
     } catch {
-      // People are still typing: what is wrong is said when they search.
+      // The user is still typing; an error is shown once they search.
     }
   }
 
@@ -121,9 +121,9 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     const onWait = (problem: StorefrontProblem, waitMs: number): void => {
       become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
     };
-    /** When each unknown name can be asked for again, by its ending. */
+    /** When each unknown name can be checked again, by TLD. */
     const due = new Map<string, number>();
-    /** When names that wait will be asked for again. */
+    /** The times at which waiting names will be checked again. */
     const waits = new Set<number>();
     let streams = 0;
 
@@ -147,7 +147,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       return unknown;
     }
 
-    /** Each name that stays unknown is asked for again at its own time, whatever becomes of the others. */
+    /** Checks each name that is still unknown again at its own time, whatever happens to the others. */
     async function ask(question: NameQuery, times: number): Promise<void> {
       const unknown = await stream(question);
       const groups = times < MOST_ASKS ? together([...due].filter(([tld]) => unknown.has(tld))) : [];
@@ -184,7 +184,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     if (isSameAgain && (state.phase === "searching" || state.phase === "waiting")) return;
     const signal = begin();
     if (query.q.trim() === "") return become(IDLE);
-    // What is already known about the same names stays until the answers come.
+    // Keep what is known about the same names until the new answers arrive.
     state = { ...IDLE, query, results: isSameAgain ? state.results : [] };
     void run(query, signal);
   }
@@ -218,7 +218,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   };
 }
 
-/** Names that are due at about the same time, with the first of these times. */
+/** Groups names that are due at about the same time; `untilMs` is the earliest time of a group. */
 function together(due: readonly (readonly [tld: string, atMs: number])[]) {
   const groups: { readonly untilMs: number; readonly tlds: string[] }[] = [];
   for (const [tld, atMs] of [...due].sort(([, one], [, other]) => one - other)) {
@@ -229,16 +229,16 @@ function together(due: readonly (readonly [tld: string, atMs: number])[]) {
   return groups;
 }
 
-/** With the joiners of Arabic script, and no hyphen at either end. */
+/** Allows the joiners of Arabic script, and no hyphen at either end. */
 const LETTERS_AND_HYPHENS = /^(?!-)(?:\p{L}|\p{M}|\p{N}|\u200C|\u200D|-)+(?<!-)$/u;
 
-/** Whether somebody may mean this as a name: at least three letters or digits where the name would stand. */
+/** Whether the text may be meant as a name: its label has at least three characters, only letters, digits and inner hyphens. */
 export function canBeName(text: string): boolean {
   const [label = ""] = hostIn(text).split(".");
   return Array.from(label).length >= 3 && LETTERS_AND_HYPHENS.test(label);
 }
 
-/** What is left of a pasted address without its scheme, `www.` and path. */
+/** The host in a pasted URL: without its scheme, `www.`, path and final dot. */
 export function hostIn(text: string): string {
   return text
     .trim()

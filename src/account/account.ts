@@ -80,7 +80,7 @@ export interface Account {
   tier(ask: Ask): Promise<Known<Tier>>;
   /** When the upstream last listed the name as managed by the reseller, or null. Makes no call. */
   ownedSinceMs(ascii: string): number | null;
-  /** Keeps the domain list and the tier in memory; returns a function that stops it. */
+  /** Starts refreshing the domain list and the tier in the background; returns a function that stops it. */
   keepWarm(): () => void;
 }
 

@@ -1,4 +1,4 @@
-/** Stores the acts of staff beyond the process: in a file that only its owner can read, or in a Redis list. */
+/** Stores staff actions outside the process: in a file that only its owner can read, or in a Redis list. */
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
@@ -13,10 +13,10 @@ import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./
  * can't be written are written with the next one. A second process may append to the same file.
  */
 export function createActFile(path: string, clock: Clock, log: Log): ActStore {
-  /** Those that were in the file when it was last read, and those written since; null before the first look. */
+  /** The acts in the file: those last read and those written since; null before the first read. */
   let written: Act[] | null = null;
   let unwritten: Act[] = [];
-  /** Whether the file may end within a line. */
+  /** Whether the file may end in the middle of a line. */
   let isTorn = false;
 
   function read(): Act[] {

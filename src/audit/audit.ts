@@ -1,4 +1,4 @@
-/** The audit log of staff: who did what, when, and with which outcome. Keeps the last 30 days, but at most `MAX_KEPT` acts. */
+/** The audit log of staff actions: who did what, when, and with which outcome. Keeps the last 30 days, but at most `MAX_KEPT` acts. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -12,9 +12,9 @@ const actShape = z.strictObject({
   /** The name of the token; null without a valid token, or if the service acted by itself. */
   who: z.string().nullable(),
   what: z.enum(ACTS),
-  /** What was purged, the promise's id or the refused route. */
+  /** What was purged, the number of previewed changes, the id of a promise, the refused route, or the fingerprint of a price file. */
   subject: z.string().nullable(),
-  /** `done`, or the code of the error. */
+  /** `done`, `applied`, `rejected`, `interrupted` or an error code. */
   outcome: z.string(),
   /** Equal refusals within an hour are one act with a count. */
   times: z.int().positive(),

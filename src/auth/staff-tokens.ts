@@ -13,11 +13,11 @@ export interface StaffToken {
 }
 
 export interface StaffTokens {
-  /** The configured entry of this token, or null. Digests are compared in constant time. */
+  /** The configured entry for this token, or null. Digests are compared in constant time. */
   find(token: string): StaffToken | null;
 }
 
-/** Reads the list once, and again when it changes; a malformed one changes nothing. Null: there are no tokens. */
+/** Reads the list, and again whenever it changes; a malformed list is logged and not used. Null: there are no tokens. */
 export function createStaffTokens(list: Secret | null, log: Log): StaffTokens {
   let readFrom = "";
   let tokens: readonly StaffToken[] = [];

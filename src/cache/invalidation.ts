@@ -41,7 +41,7 @@ const CHANNEL = "af-storefront:invalidation";
 const MARK_TTL_MS = 60 * 24 * 3_600_000;
 /** A subscription can fail silently, so marks are also polled. */
 const CHECK_EVERY_MS = 5_000;
-/** Messages more than this many marks old no longer arrive. */
+/** A message this many marks old can no longer arrive. */
 const MARKS_SEEN = 50;
 
 /**
@@ -97,7 +97,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
 
     function receive(next: Mark): void {
       if (seen.includes(written(next))) return;
-      // Neither replica knew the other's mark, so both are followed by a third, the same on every replica.
+      // Neither replica knew the other's mark, so both are replaced by a third, which every replica computes alike.
       if (mark !== null && isUnpublished) publish(after(mark, next));
       else if (mark === null || isLater(next, mark)) set(next);
       else return;

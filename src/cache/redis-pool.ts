@@ -30,7 +30,7 @@ const RENEW_CLAIM_MS = 300;
 /** The largest tolerated difference between the clocks of two replicas; intervals of foreign facts are widened by it. */
 export const CLOCKS_DIFFER_MS = 100;
 
-/** Extends the claim by ARGV[2] ms (0 ends it) if its token is still ARGV[1]. */
+/** Lets the claim expire in ARGV[2] ms (0: now) if its token is still ARGV[1]. */
 const HOLD = redisScript(
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0",
 );

@@ -12,14 +12,14 @@ export interface Claim {
   release(): Promise<void>;
 }
 
-/** One key shared by the replicas. Replicas that have purged the pool since never find facts written here. */
+/** One key shared by the replicas. Facts written here are no longer found by a replica that has purged the pool in the meantime. */
 export interface SharedKey<V> {
   /**
-   * The facts that none has replaced, in this process's time; intervals of other replicas' facts are widened by the clock tolerance. Empty
+   * The facts that no later one has replaced, in this process's time; intervals of other replicas' facts are widened by the clock tolerance. Empty
    * if there are none or they can't be decoded.
    */
   read(): Promise<readonly Fact<V>[]>;
-  /** Adds a fact and returns all facts that none has replaced. */
+  /** Adds a fact and returns all facts that no later one has replaced. */
   write(fact: Fact<V>, ttlMs: number): Promise<readonly Fact<V>[]>;
   /** Held until it is released or this process dies; null while another replica holds it. */
   claim(): Promise<Claim | null>;

@@ -11,7 +11,7 @@ export interface Flight<A extends Asker> {
   readonly askers: ReadonlySet<A>;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** How long the one who started it had waited for another's load before, in ms. */
+  /** How long its first caller had already waited for another load, in ms. */
   readonly waitedMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** How long each kind of fact is fresh and usable, and how many are kept: the YAML file that CACHE_CONFIG names. */
+/** Reads the YAML file at CACHE_CONFIG: how long each kind of fact is fresh and usable, and how many are stored. */
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { readText, type Settings } from "./settings.js";

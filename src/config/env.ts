@@ -202,7 +202,10 @@ function readCustomers(settings: Settings, production: boolean): CustomerSetting
     if (isSet && !isOn)
       settings.fault(name, "has no effect without CUSTOMER_JWKS_URL or CUSTOMER_JWT_SECRET");
     if (!isSet && isOn && production)
-      settings.fault(name, "is missing: production must check whom customer tokens are from and for");
+      settings.fault(
+        name,
+        "is missing: in production, the issuer and audience of customer tokens must be checked",
+      );
   }
   const keys = url !== null ? { jwksUrl: url.href } : secret !== null ? { secret } : null;
   const claims = {

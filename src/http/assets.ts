@@ -1,6 +1,6 @@
 /**
- * What pages load, under addresses that contain the hash of the content, so that browsers keep it for good. The files are
- * prepared when the first is requested, then held in memory and compressed once.
+ * The files that pages load, at URLs that contain a hash of the content, so that browsers can keep them forever. They are prepared when the first
+ * one is requested, then kept in memory and compressed once.
  */
 import { createHash } from "node:crypto";
 import type { IRouter } from "express";
@@ -14,16 +14,16 @@ export interface AssetFile {
 }
 
 export interface Assets {
-  /** Serves the files, and nothing else, below the prefix. */
+  /** Serves only these files below the prefix. */
   serve(router: IRouter): void;
-  /** The page with the address of each of these files replaced by the one with its hash. */
+  /** The page with the URL of each of these files replaced by the one with its hash. */
   linkedIn(page: string): string;
 }
 
 interface AssetSettings {
   /** Ends with a slash. */
   readonly prefix: string;
-  /** For an address without the hash, or with that of another release. */
+  /** The Cache-Control for a URL without the hash, or with that of another release. */
   readonly otherwise: string;
 }
 
@@ -36,7 +36,7 @@ interface ServedFile {
   readonly passing: StaticFile;
 }
 
-/** `files` is called once, when a file or an address with its hash is first needed. */
+/** `files` is called once, when a file or its hash is first needed. */
 export function createAssets(
   files: () => ReadonlyMap<string, AssetFile>,
   { prefix, otherwise }: AssetSettings,
@@ -63,7 +63,7 @@ export function createAssets(
       route(router, `${prefix}*path`, {
         GET: (request, response) => {
           const file = find([request.params["path"]].flat().join("/"));
-          if (file === undefined) throw new ServiceError("not_found", "There is nothing under this address.");
+          if (file === undefined) throw new ServiceError("not_found", "There is nothing at this address.");
           return file.send(request, response);
         },
       });

@@ -115,7 +115,7 @@ export function createClientLimit(
         validate: { xForwardedForHeader: false, forwardedHeader: false, unsharedStore: false },
         handler(request, response) {
           const window = windows.of(clientOf(request));
-          // Redis may have been gone when it was asked and be back by now.
+          // Redis may have become reachable since it was consulted, which would change the remaining count.
           setHeaders(response, fields(window, 0));
           throw refusal(window);
         },

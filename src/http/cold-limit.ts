@@ -15,7 +15,7 @@ export interface ColdLimit {
   refusal(client: string, asker: string): ServiceError | null;
   /** Counts a request that spends quota. */
   count(client: string): void;
-  /** Refusals since the start. */
+  /** Refusals since startup. */
   refused(): number;
 }
 

@@ -1,4 +1,7 @@
-/** The state of one request from the first middleware to its access log line: id, client, abort signal and single cold charge. */
+/**
+ * The state of one request from the first middleware to its access log line: id, client, abort signal, and whether it counts against the cold
+ * limit.
+ */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";

@@ -27,7 +27,7 @@ export interface EventStream {
 export interface EventStreams {
   /** Starts a stream; throws if the client, or all clients together, have too many open, or the client has disconnected. */
   open(request: Request, response: Response): EventStream;
-  /** Makes every open stream end now. */
+  /** Ends all open streams. */
   endAll(): void;
 }
 
@@ -86,7 +86,7 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
       setMaxListeners(0, over.signal);
       const stream: Open = { client, endsAt: clock.monotonic() + longestMs, over };
       streams.add(stream);
-      // What is known in one turn of the event loop is one packet. Not by `cork`: Node 22 and 24 end a corked answer before its last chunks.
+      // Events of one turn of the event loop are sent as one packet. Not with `cork`: Node 22 and 24 end a corked answer before its last chunks.
       let gathered = "";
       const flush = (): void => {
         if (gathered !== "" && !response.destroyed && !response.writableEnded) response.write(gathered);

@@ -1,7 +1,7 @@
 /**
- * A plain GET whose answer is known, or is a plain refusal, is answered in front of Express with ready bytes, and so is every request of a
- * client that has used up its minute; everything else is left to Express. Protections, headers, limit, log and metrics are those of the other
- * way, from the same sources.
+ * Answers two kinds of requests without Express, from prerendered bytes: plain GETs whose answer is known or a simple refusal, and those of a
+ * client that has used up its limit. Express handles all others. Security checks, headers, limits, log and metrics are the same either way, because
+ * they come from the same code.
  */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.js";
@@ -20,9 +20,9 @@ import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./q
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly shop: () => Shop;
-  /** What stands on every answer that pages of the website may read. */
+  /** The headers of every answer that pages of the website may read. */
   readonly headersFor: HeadersFor;
-  /** Paths that no limit applies to. */
+  /** Paths without a rate limit. */
   readonly unlimited: ReadonlySet<string>;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
@@ -31,12 +31,12 @@ export interface FastPathParts {
   readonly clock: Clock;
 }
 
-/** The number of addresses kept with their questions, about 2 MB. When full they are cleared, and parsed again on next use. */
+/** The maximum number of cached URLs with their parsed questions, about 2 MB. When the cache is full, it is cleared. */
 const MOST_SPELLINGS = 5_000;
 const LONGEST_SPELLING = 256;
-/** No fragment, no white space: what is left needs no more than a split at the question mark. */
+/** Without fragment and white space, such a URL only has to be split at the question mark. */
 const PLAIN_URL = /^\/[!-"$-~]*$/;
-/** What browsers' fetch, axios and apps send; Express weighs the others. */
+/** What browsers' fetch, axios and apps send. Express negotiates all other values. */
 const PLAIN_ACCEPT = /^(?:\*\/\*|application\/json(?:, ?text\/plain)?(?:, ?\*\/\*)?)$/;
 
 interface Spelling {
@@ -46,7 +46,7 @@ interface Spelling {
   readonly question: Question | null;
 }
 
-/** Null unless the address is plain. */
+/** Null unless the URL is plain. */
 function spellingOf(url: string): Spelling | null {
   if (!PLAIN_URL.test(url)) return null;
   const queryAt = url.indexOf("?");
@@ -54,14 +54,14 @@ function spellingOf(url: string): Spelling | null {
   return { path: url.slice(0, queryAt), query: url.slice(queryAt + 1), question: null };
 }
 
-/** Whether the request has been answered; false leaves it untouched. */
+/** Returns a function that answers a request and returns true, or returns false and leaves it untouched. */
 export function fastPath(parts: FastPathParts): (request: Arrived, response: ServerResponse) => boolean {
   const { limit, clock } = parts;
   const atEndOfTurn = together();
-  /** Those whose questions had an answer. */
+  /** By URL; only those whose question had a known answer. */
   const spellings = new Map<string, Spelling>();
 
-  /** The answer, or undefined where it has to be looked up; throws a refusal. */
+  /** The known answer, or undefined if it must be looked up. Throws the refusal, if any. */
   function known(
     request: Arrived,
     spelling: Spelling,
@@ -101,7 +101,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const window = limit.windowOf(clientOf(address));
     let answer: Rendered | undefined;
     let refusal: ServiceError | null = null;
-    // A spent client gets this refusal before any other.
+    // A client that has used up its limit gets this refusal before any other.
     if (!limit.isSpent(window)) {
       if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
       try {
@@ -144,8 +144,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
 }
 
 /**
- * Has all that is given within a turn of the event loop done at its end. Written one by one, each answer would wake its reader on another
- * core, which costs as much as the answer.
+ * Runs all functions that it gets within a turn of the event loop together, at its end. Written one by one, each answer would wake its reader on
+ * another core, which costs as much as the answer.
  */
 function together(): (act: () => void) => void {
   let acts: (() => void)[] = [];

@@ -1,8 +1,8 @@
-/** What happened between two overviews, and the rates that follow from it. The service counts from startup. */
+/** The differences between two overviews, and the rates that follow from them. An overview counts from startup. */
 
 import { type Lane, perLane } from "../quota/lane.js";
 
-/** What of an overview is counted. */
+/** The part of an overview that is counted. */
 export interface FiguresSource {
   readonly quota: {
     readonly used: number;
@@ -36,18 +36,18 @@ export interface FiguresSource {
 
 type PerLane = Readonly<Record<Lane, number>>;
 
-/** What happened between two overviews. The counts of several replicas add up. */
+/** The differences between two overviews. Those of several replicas can be added up. */
 export interface Counts {
-  /** Questions, and those of them that needed a call. */
+  /** Lookups, and those of them that needed a call. */
   readonly asks: number;
   readonly called: number;
-  /** In the window that the service reports. */
+  /** Calls in the window of `upstream.recent`. */
   readonly calls: number;
   readonly callMs: number;
   readonly failed: number;
   readonly served: PerLane;
   readonly waitedMs: PerLane;
-  /** The largest of all. */
+  /** Across replicas, the largest value. */
   readonly used: number;
   readonly budget: number;
   readonly p95Ms: number;
@@ -58,13 +58,13 @@ export interface Figures {
   readonly budget: number;
   /** The mean wait of served requests, in ms; 0 if there were none. */
   readonly waitMs: PerLane;
-  /** The share of questions that needed no call of their own, 0 to 1; null if there were no questions. */
+  /** The share of lookups that needed no call of their own, 0 to 1; null if there were no lookups. */
   readonly hitRate: number | null;
   /** The mean of all operations, weighted by calls; null without calls. */
   readonly meanMs: number | null;
   /** The 95th percentile of the slowest operation; null without calls. */
   readonly p95Ms: number | null;
-  /** In the window that the service reports. */
+  /** Calls in the window of `upstream.recent`. */
   readonly failed: number;
   readonly calls: number;
 }
@@ -91,7 +91,7 @@ export function countsOf(now: FiguresSource, before: FiguresSource | null): Coun
   };
 }
 
-/** The same for two replicas together. */
+/** The counts of two replicas together. */
 export function addUp(one: Counts, other: Counts): Counts {
   return {
     asks: one.asks + other.asks,

@@ -1,6 +1,6 @@
 /**
- * The figures of the last day, one row for each minute, for the charts of the staff page. Replicas that share a Redis keep them there and
- * add them up; otherwise, and while Redis is unreachable, each replica has its own in memory.
+ * The figures of the last day, one row per minute, for the charts of the staff page. Replicas that share a Redis store them there and add them up;
+ * otherwise, and while Redis is unreachable, each replica has its own in memory.
  */
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -12,7 +12,7 @@ import { addUp, type Counts, countsOf, type FiguresSource, figuresOf } from "./f
 import { instant } from "./presenters.js";
 
 export interface History {
-  /** Starts noting; returns a function that stops it. */
+  /** Starts recording; returns a function that stops it. */
   keep(): () => void;
   /** Columns of equal length, the oldest row first. */
   present(): Promise<AnswerOf<typeof historyShape>>;
@@ -45,7 +45,7 @@ const NOTE = redisScript(`
 local key = KEYS[1] .. ':' .. ARGV[1]
 redis.call('RPUSH', key, ARGV[2])
 return redis.call('PEXPIRE', key, ARGV[3])`);
-/** The counts of so many minutes up to the last one, each minute's in a list. */
+/** The counts of ARGV[2] minutes up to minute ARGV[1], one list per minute. */
 const LOAD = redisScript(`
 local minutes = {}
 for back = tonumber(ARGV[2]) - 1, 0, -1 do

@@ -24,11 +24,11 @@ export interface MonitoringSettings {
   readonly config: Config;
   readonly version: string;
   readonly mode: "sandbox" | "upstream";
-  /** Where the upstream is. */
+  /** The upstream's base URL. */
   readonly place: string;
   readonly engine: Engine;
   readonly metrics: Metrics;
-  /** Requests refused since the start: beyond a client's limit, beyond its cold limit, and without asking anybody. */
+  /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
   readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
   readonly clock: Clock;
   readonly log: Log;
@@ -36,12 +36,12 @@ export interface MonitoringSettings {
 
 export interface Monitoring {
   overview(): ReturnType<typeof presentOverview>;
-  /** The figures of the last day, as staff see them: of all replicas, or this one's without Redis. */
+  /** The figures of the last day: of all replicas, or of this one without Redis. */
   history(): ReturnType<History["present"]>;
   readonly checks: HealthParts["checks"];
-  /** Starts to keep the figures of a day; returns a function that stops it. */
+  /** Starts recording the history; returns a function that stops it. */
   keepHistory(): () => void;
-  /** Resolves when the other replicas know that this one has left, or can't be reached. */
+  /** Leaves the fleet; resolves even if Redis is unreachable. */
   close(): Promise<void>;
 }
 

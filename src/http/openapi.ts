@@ -52,8 +52,8 @@ export function openApiDocument({ version }: { readonly version: string }): Open
         name: "customers",
         description: "For people who own domains. Answers 404 unless customer tokens are configured.",
       },
-      { name: "staff", description: "For the reseller's people and machines." },
-      { name: "service", description: "For those who run the service." },
+      { name: "staff", description: "For the reseller's staff and their tools." },
+      { name: "service", description: "For operators of the service." },
     ],
     paths: { ...VISITOR_PATHS, ...CUSTOMER_PATHS, ...STAFF_PATHS, ...SERVICE_PATHS },
     components: {

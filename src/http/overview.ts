@@ -1,4 +1,4 @@
-/** The state of the service: with figures for staff, and in coarse words for `/health`. */
+/** The state of the service: in detail for staff, coarsely for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
@@ -35,7 +35,7 @@ interface OverviewParts {
   readonly epochs: Pick<PriceEpochs, "ended">;
   readonly retailFile: RetailFileState;
   readonly promises: PromisesInForce;
-  /** Requests beyond a client's limit, and beyond what it may spend while others want quota. */
+  /** Requests over a client's rate limit, and over its cold limit. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
   /** All replicas. */
   readonly members: readonly Replica[];
@@ -43,7 +43,7 @@ interface OverviewParts {
 
 type SavedParts = Pick<OverviewParts, "pools" | "refusedLocally">;
 
-/** The upstream calls avoided by the cache, shared questions, other replicas and local validation. */
+/** The upstream calls avoided by the cache, shared lookups, other replicas and local validation. */
 export function savedCalls({ pools, refusedLocally }: SavedParts) {
   const all = [pools.availability, pools.prices, pools.tier, pools.account].map(
     (pool) => pool.stats().counts,

@@ -1,6 +1,6 @@
 /**
- * The demo storefront at `/` and the operator page at `/staff`, with what they load from `/assets/`. Every file is read once, at the
- * start; nothing else can be had. The pages need no other host, no inline script and no inline style, and send forms to the checkout alone.
+ * The demo storefront at `/` and the operator page at `/staff`, with their assets under `/assets/`. All files are read at startup; no other is
+ * served. The pages need no other host, no inline script and no inline style, and submit forms only to the checkout.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
@@ -41,23 +41,23 @@ function policy({ forms = null, logo = null }: { forms?: string | null; logo?: s
 
 /** A day: its address can't have a hash. */
 const ICON_CACHE = "public, max-age=86400";
-/** On the page for what doesn't exist. */
+/** Added to the 404 page if the storefront is served. */
 const START = '<p><a class="button" href="/">Home · خانه · کور</a></p>';
 
 export interface PageSettings {
-  /** Whether the demo page is shown; its files are not there either when it is not. */
+  /** Whether the demo storefront and its files are served. */
   readonly storefront: boolean;
   /** Where the demo page posts a signed cart; null: nowhere. */
   readonly checkoutUrl: string | null;
-  /** Null: there is no checkout here. */
+  /** Null: the demo checkout isn't served. */
   readonly demoCheckout: DemoCheckout | null;
-  /** Who runs the shop; another object when that changes. */
+  /** The shop's identity; a new object whenever it changes. */
   readonly shop: () => ShopIdentity;
 }
 
 export interface Pages {
   readonly routes: Router;
-  /** For people who follow a link to a page that doesn't exist. */
+  /** The 404 page for browsers. */
   readonly missing: StaticFile;
 }
 
@@ -78,7 +78,7 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
     otherwise: "no-store",
   });
 
-  /** The page, with texts in the places that it leaves open. */
+  /** The page with its `{{slots}}` filled in. */
   function pageOf(
     name: string,
     {
@@ -151,7 +151,7 @@ function inAttribute(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
 }
 
-/** As JSON in a script element, which nothing in it may end. */
+/** JSON that is safe in a script element, because it can't contain the end tag. */
 function asData(value: object): string {
   return JSON.stringify(value).replaceAll("<", String.raw`\u003c`);
 }

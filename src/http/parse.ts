@@ -1,4 +1,4 @@
-/** Parses requests: every parameter is known, given once and well-formed, or the error names its field. */
+/** Parses requests. Parameters that are unknown, repeated or malformed are rejected with an error that names the field. */
 import { parse } from "node:querystring";
 import { type DomainName, parseDomainName } from "../domain-name.js";
 import type { Purgeable } from "../engine.js";
@@ -27,7 +27,7 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
     if (known === undefined) {
       errors.push({
         field: nameForPeople(name),
-        message: `isn't a known parameter; known are ${allowed.join(", ") || "none"}`,
+        message: `isn't a known parameter; allowed: ${allowed.join(", ") || "none"}`,
       });
     } else if (typeof value !== "string") {
       errors.push({ field: known, message: "must be given once" });

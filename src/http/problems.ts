@@ -15,7 +15,7 @@ export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000));
 }
 
-/** The last middleware: every error becomes a problem; `missing` is for people who follow a link to a page that doesn't exist. */
+/** The last middleware: turns every error into a problem, or into the page `missing` if a browser opens a page that doesn't exist. */
 export function problemHandler(
   log: Log,
   onProblem: (code: ErrorCode) => void,
@@ -30,7 +30,7 @@ export function problemHandler(
       log.error("internal", { requestId: context.id, route: context.route, ...whole(error) });
     }
     if (response.headersSent) {
-      // Express would end the connection, on which other answers may still be owed.
+      // If the request was aborted, Express would close the connection, on which other answers may be pending.
       if (!context.signal.aborted) next(error);
       return;
     }
@@ -43,7 +43,7 @@ export function problemHandler(
   };
 }
 
-/** A browser opens pages with an Accept header that names HTML first; the API's answers are the same for everybody. */
+/** Browsers open pages with an Accept header that puts HTML first. API paths answer everyone alike. */
 function isForPeople(request: Request): boolean {
   if (/^\/(?:v1|problems|\.well-known)\//.test(request.path)) return false;
   return request.accepts(["application/problem+json", "application/json", "text/html"]) === "text/html";
@@ -73,7 +73,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   });
 }
 
-/** Answers a request whose body can't be read to its end, and aborts what waits for it. */
+/** Answers a request whose body can't be read completely, and aborts its handler. */
 export function refuseUnreadable(
   request: IncomingMessage,
   response: ServerResponse,

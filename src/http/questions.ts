@@ -1,6 +1,6 @@
 /**
- * The visitor queries that are mostly answered from memory: availability, search and prices (contract section 4). A query is parsed once.
- * The result returns the answer that memory has, rendered and cached with its facts, and knows how to find any other.
+ * The visitor queries that are mostly answered from memory: availability, search and prices (contract section 4). Each query is parsed once, into a
+ * `Question` that returns the answer from memory, rendered and cached with its facts, or looks it up.
  */
 import type { IncomingMessage } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
@@ -47,18 +47,18 @@ const PRICES_CACHE = "public, max-age=300, stale-while-revalidate=3600";
 
 /** A valid query. */
 export interface Question {
-  /** The shop that answers; after a change of policy the query must be parsed again. */
+  /** The shop that answers. If the policy changes, the query must be parsed again. */
   readonly shop: Shop;
   /** The answer from memory, if there is one. */
   known(): Rendered | undefined;
-  /** The refusal for a client at this address, if it is already certain that there is no answer in time. */
+  /** The refusal for a client at this address if it is already certain that no answer can come in time. */
   refusal?(address: string): ServiceError | null;
   readonly cacheControl: string;
   /** Whether HEAD must not reveal that the answer is known, because searches are confidential. */
   readonly confidential: boolean;
-  /** Finds the answer, with upstream calls if needed; absent if only memory is to be used. */
+  /** Looks up the answer, with upstream calls if needed; absent if only memory may be used. */
   readonly find?: (request: Request) => Promise<Rendered>;
-  /** Answers as an event stream; absent if the query has none. */
+  /** Answers as an event stream; absent if the path has none. */
   readonly stream?: (request: Request, response: Response) => Promise<void>;
 }
 
@@ -71,15 +71,15 @@ export interface QuestionKind {
   readonly read: ReadQuestion;
 }
 
-/** Questions that the fast path has read and could not answer. */
+/** Questions that the fast path has parsed but couldn't answer. */
 const alreadyRead = new WeakMap<IncomingMessage, Question>();
 
-/** Keeps a question for the route that answers the request, so that it is read once. */
+/** Keeps a question for the route that answers the request, so that it isn't parsed twice. */
 export function handOn(request: IncomingMessage, question: Question): void {
   alreadyRead.set(request, question);
 }
 
-/** The request's question: the one handed on if it belongs to the current shop, else read now. */
+/** The request's question: from the fast path if it belongs to the current shop, otherwise parsed now. */
 export function questionOf(request: Request, read: ReadQuestion, shop: Shop): Question {
   const handed = alreadyRead.get(request);
   return handed?.shop === shop ? handed : read(request.query);

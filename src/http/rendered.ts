@@ -7,7 +7,9 @@ export type HeaderList = readonly string[];
 
 export interface Rendered {
   readonly status: number;
-  /** The bytes; a string has one in each character, to be sent as Latin-1: Node then writes it at once with the header, unconverted. */
+  /**
+   * The bytes. A string holds one byte per character, to be sent as Latin-1: Node then writes it together with the headers and without conversion.
+   */
   readonly body: string | Buffer;
   /** Whether shared caches may store the answer; it then carries no header about the client. */
   readonly isShared: boolean;

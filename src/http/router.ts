@@ -1,4 +1,4 @@
-/** Every middleware and route in its order: what every request meets, then visitors, customers, staff, documents and pages. */
+/** All middleware and routes in order: what applies to every request, then visitors, customers, staff, documents and pages. */
 import express, { type Express, type RequestHandler } from "express";
 import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
@@ -29,7 +29,7 @@ import { securityTxt } from "./security-txt.js";
 import { staffRoutes } from "./staff.js";
 import { visitorRoutes } from "./visitors.js";
 
-/** Before it is ready nobody should send requests here; while it drains, none are answered. */
+/** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
 export type Phase = "starting" | "ready" | "draining";
 
 export interface RouterParts {
@@ -119,7 +119,7 @@ export function createRouter(parts: RouterParts): Express {
   app.use(pages.routes);
   app.use(docsRouter(() => openApiDocument({ version })));
   app.use(() => {
-    throw new ServiceError("not_found", "There is nothing under this address.");
+    throw new ServiceError("not_found", "There is nothing at this address.");
   });
   app.use(problemHandler(log, parts.onProblem, pages.missing));
   return app;

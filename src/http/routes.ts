@@ -1,4 +1,4 @@
-/** Adds a path with its methods. HEAD is handled by GET; OPTIONS and every other method get an answer with `Allow`. */
+/** Adds a path with its methods. HEAD is handled by GET; OPTIONS and other methods are answered with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
 import { MOST_CONFIG_BYTES } from "../retail/retail-yaml.js";
@@ -69,7 +69,7 @@ const parseJson = express.json({ limit: "32kb", type: "application/json" });
 
 /** Parses a JSON body of up to 32 kB; rejects other content types. */
 const jsonBody: RequestHandler = (request, response, next) => {
-  // `is` returns null without a body; the reader of the body has the better message.
+  // `is` returns null without a body; the handler then reports the missing body with a better message.
   if (request.is("application/json") === false) {
     throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
   }
@@ -98,7 +98,7 @@ export const yamlBody: RequestHandler = (request, response, next) => {
   parseYaml(request, response, next);
 };
 
-/** Answers a HEAD request, once it is valid, without a lookup, which would spend quota on headers. */
+/** Answers a valid HEAD request without a lookup, because its headers aren't worth quota. Returns whether it did. */
 export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {
   if (request.method !== "HEAD") return false;
   response.type(type).status(200).end();

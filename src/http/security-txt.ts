@@ -2,7 +2,7 @@
 import type { Request, Response } from "express";
 import { renderBody, sendRendered } from "./rendered.js";
 
-/** Readers must not use the file after this; it is served with a new date each month. */
+/** How long the file is valid after the start of the current month. */
 const VALID_MONTHS = 6;
 
 export function securityTxt(contact: string, now: () => number) {

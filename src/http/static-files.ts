@@ -1,4 +1,4 @@
-/** Files that are held in memory once, with their compressed forms made once, each with a strong ETag of its own. */
+/** Files that are held in memory. Each compressed form is made once and has its own strong ETag. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Request, Response } from "express";
@@ -13,7 +13,7 @@ type FileOptions = Pick<RenderOptions, "cacheControl" | "headers" | "status"> & 
 
 const compressWithBrotli = promisify(brotliCompress);
 const compressWithGzip = promisify(gzip);
-/** Nearly as small as the highest, in a tenth of the time. */
+/** Nearly as small as with the highest quality, in a tenth of the time. */
 const BROTLI_QUALITY = 9;
 
 /** Smallest first. */
@@ -24,7 +24,7 @@ const CODINGS = {
 };
 const CODING_NAMES = ["br", "gzip"] as const satisfies readonly (keyof typeof CODINGS)[];
 
-/** Compressed forms are made when they are first asked for. */
+/** Compresses on first request. */
 export function staticFile(content: string | Buffer, options: FileOptions): StaticFile {
   const plain = Buffer.from(content);
   const { headers, ...rest } = options;

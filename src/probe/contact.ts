@@ -85,7 +85,7 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
   const own = "value" in domains.outcome ? domains.outcome.value.map(({ domain }) => domain) : [];
   const ownName = firstName(own);
   const foreign = foreignName(own);
-  // If the list contains whole records, one of them shows little more. A foreign name shows what an error looks like.
+  // If the list contains whole records, requesting one of them reveals little more, so a foreign name shows what an error looks like.
   const isOwn = ownName !== null && !listsWholeRecords(domains.answer);
   const name = isOwn ? ownName : foreign;
   const domain = await makeCall(

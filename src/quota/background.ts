@@ -1,30 +1,33 @@
 /**
- * Work that nobody waits for, in rounds: never two at a time, only in the refresh lane, none after its stop. What a round leaves for want of
- * room in the quota is looked at again as soon as there may be some.
+ * Background work in rounds: one at a time, only in the refresh lane, and none after `stop`. If a round runs out of quota, the next one starts as
+ * soon as there may be room.
  */
 import type { Clock } from "../clock.js";
 import type { Ask } from "./quota.js";
 
 export interface BackgroundSettings {
-  /** Who asks, as the quota counts it. */
+  /** The client to which the quota attributes the calls. */
   readonly client: string;
-  /** Does what is due, and returns the ms until more may be due, or that something had to wait for quota. Must not reject. */
+  /** Does what is due. Returns the ms until more may be due, or "no room" if some had to wait for quota. Must not reject. */
   readonly round: (ask: Ask) => Promise<number | "no room">;
-  /** How long until the first round, in ms. Default: at once. */
+  /** The ms until the first round. Default: immediately. */
   readonly firstInMs?: number;
-  /** How long until the quota has room for work that nobody waits for, in ms. */
+  /** The ms until the quota has room for background work. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
 }
 
 export interface Background {
-  /** A round now, or right after the one under way. */
+  /** Runs a round now, or right after the current one. */
   now(): void;
-  /** Calls off what is under way. */
+  /** Aborts the current round. */
   stop(): void;
 }
 
-/** Room is looked for this long after it is foretold, and at least this often, since others may give some back. */
+/**
+ * Without room, the next round starts this long after room is predicted, but after `LOOK_AGAIN_MS` at the latest, because others may free some
+ * earlier.
+ */
 const SOON_MS = 100;
 const LOOK_AGAIN_MS = 5_000;
 

@@ -1,10 +1,9 @@
-/** What a call is for. Browsers use this file too, so it imports nothing. */
+/** The purposes of calls. Browsers use this file too, so it imports nothing. */
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 
 /** Most urgent first. */
 export type Lane = (typeof LANES)[number];
 
-/** Something for each lane. */
 export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {
   return {
     checkout: of("checkout"),

@@ -1,44 +1,44 @@
-/** The quota as its callers see it: a call runs inside the upstream budget, in time, or is refused with a true time to retry. */
+/** The quota's interface: a call runs in time and within the upstream budget, or is refused with an accurate retry time. */
 import type { ServiceError } from "../errors.js";
 import type { Lane } from "./lane.js";
 
-/** Who asks for a call, and how long the answer is worth waiting for. */
+/** Who requests a call, for what, and how long they will wait for it. */
 export interface Ask {
-  /** May be a getter: a waiting ask can become more urgent. */
+  /** May be a getter: the urgency can rise during the wait. */
   readonly lane: Lane;
-  /** Opaque key of who asks; who was served least of late goes first in a lane. */
+  /** Opaque key of the client. Within a lane, the client that was served least recently goes first. */
   readonly client: string;
-  /** A wider key that the client is part of, counted before it. */
+  /** Opaque key of the client's network, which is counted before the client. */
   readonly network?: string | undefined;
-  /** Infinity for work that nobody waits for. */
+  /** Infinity for background work. */
   readonly maxWaitMs: number;
-  /** Aborted when nobody waits any more: the place is given back and nothing is spent. */
+  /** Aborted when nobody waits for the answer any more. The request then leaves the queue and spends nothing. */
   readonly signal: AbortSignal;
 }
 
-/** An ask as it reaches the quota: one that comes back with the same client and question after a refusal is the same visitor. */
+/** A request to the quota. After a refusal, another one with the same client and question counts as a retry of the same visitor. */
 export interface QuotaRequest extends Ask {
-  /** What is asked of the upstream, as an opaque key. */
+  /** Opaque key of the upstream query. */
   readonly question: string;
 }
 
 /**
- * Why a request was refused: with a reservation, for want of one, because it came back too early, because it waited in vain, or because
- * the ledger failed.
+ * Why a request was refused. `reserved`: a call is reserved for its retry; `busy`: none could be reserved; `early`: it retried too early; `late`:
+ * it waited in vain; `fault`: the ledger failed.
  */
 export const REFUSAL_CAUSES = ["reserved", "busy", "early", "late", "fault"] as const;
 export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
-/** The waits given to refused visitors, and whether they held. */
+/** The retry times given to refused visitors, and whether they were accurate. */
 export interface WaitFigures {
-  /** Recent waits, in whole seconds. */
+  /** Recent retry times, in whole seconds. */
   readonly told: {
     readonly count: number;
     readonly p50Seconds: number;
     readonly p99Seconds: number;
     readonly maxSeconds: number;
   };
-  /** Since the start: given, come back to and still wanted, served, and never come back to. */
+  /** Since startup: made; claimed by a retry that still needed the call; served; and not claimed. */
   readonly reservations: {
     readonly made: number;
     readonly claimed: number;
@@ -46,20 +46,20 @@ export interface WaitFigures {
     readonly unclaimed: number;
   };
   readonly refused: Readonly<Record<RefusalCause, number>>;
-  /** Calls that were due while somebody waited, and were not made although a slot was free. */
+  /** Calls that were due, with a request waiting and a free slot, but weren't made. */
   readonly idleCalls: number;
-  /** Since the last refusal; null = there was none. */
+  /** The time since the last refusal; null without one. */
   readonly refusedAgoMs: number | null;
 }
 
-/** What one lane has seen since the start. */
+/** The figures of one lane since startup. */
 export interface LaneFigures {
   readonly queued: number;
   readonly served: number;
   readonly refused: number;
-  /** Asks that left the queue because nobody waited any more. */
+  /** Requests that left the queue because nobody waited any more. */
   readonly left: number;
-  /** Requests that came back to their reservation, and how many of these were served. */
+  /** Requests that claimed their reservation, and how many of these were served. */
   readonly retried: number;
   readonly retriedServed: number;
   readonly waitedMsTotal: number;
@@ -67,12 +67,12 @@ export interface LaneFigures {
 }
 
 export interface QuotaSnapshot {
-  /** Slots that cannot be used now, those assumed spent at the start included. */
+  /** Slots that can't be used now, including those assumed spent at startup. */
   readonly used: number;
   readonly budget: number;
   readonly limit: number;
   readonly windowMs: number;
-  /** The most calls that can have fallen into one rolling window today (UTC). */
+  /** The maximum number of calls that can have arrived in one rolling window today (UTC). */
   readonly largestWindowToday: number;
   readonly pausedForMs: number;
   readonly lanes: Readonly<Record<Lane, LaneFigures>>;
@@ -81,29 +81,29 @@ export interface QuotaSnapshot {
 
 /** A slot of the quota, for one call. */
 export interface Permit {
-  /** Whether the call may leave now. No more once this process was stopped for so long that others may use the slot. */
+  /** Whether the call may be sent now. False once the process was suspended for so long that others may use the slot. */
   isValid(): boolean;
-  /** The upstream has answered. A call that ends without this may still arrive, so its slot is held for a grace longer. */
+  /** Reports that the upstream has answered. A call that ends without an answer may still arrive, so its slot is held for an extra grace period. */
   answered(): void;
 }
 
 export interface Quota {
-  /** Runs `call` in a slot, or rejects with `quota_exhausted`, a `retryAfterMs` of at most a window, and whether a call is reserved for then. */
+  /** Runs `call` in a slot, or rejects with `quota_exhausted`, with `retryAfterMs` and whether a call is reserved for then. */
   run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T>;
-  /** The refusal that `run` would reject with at once; null, and nothing has happened, when it would not. */
+  /** The refusal with which `run` would reject immediately. If null, nothing has changed. */
   refusal(request: QuotaRequest): ServiceError | null;
   /**
-   * Whether a call for this client would be at the expense of another: calls are waited for, others wait or were refused of late, and the
-   * client was not asked to come back now.
+   * Whether a call for this client would be at the expense of others: requests are waiting, other clients want quota or were refused recently, and
+   * the client has no reservation that is due.
    */
   isContested(client: string): boolean;
-  /** The upstream said 429: nothing is sent for that long. */
+  /** Sends nothing for this long, because the upstream answered 429. */
   pause(forMs: number): Promise<void>;
   snapshot(): QuotaSnapshot;
-  /** How long until there is room for work that nobody waits for, in ms; 0 = now. A part of the budget is left to those who wait. */
+  /** The ms until there is room for background work; 0 = now. Part of the budget is left for requests that people wait for. */
   roomInMs(): number;
-  /** Whether a suggestion could go at once: there is room, nobody waits, and it is not ahead of the pace. */
+  /** Whether a suggestion could be called immediately: there is room, nobody waits, and the pace isn't exceeded. */
   hasSpare(): boolean;
-  /** Refuses everyone who waits, lets calls in flight settle, and lets the ledger go. */
+  /** Refuses all waiting requests, waits for calls in flight, and releases the ledger. */
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * One quota for each credential, opened at its first use. Replicas share its budget through Redis; without one each keeps to its own share,
- * so that all together never exceed it.
+ * One quota per credential, opened on first use. Replicas share its budget through Redis. Without Redis, each uses only its own share, so that
+ * together they never exceed it.
  */
 import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
@@ -13,7 +13,7 @@ import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
 export interface QuotasSettings {
-  /** Calls per window that the upstream allows a credential, and how many of them all replicas leave unused. */
+  /** The calls per window that the upstream allows each credential, and how many of them all replicas together leave unused. */
   readonly limit: number;
   readonly headroom: number;
   readonly windowMs: number;
@@ -21,9 +21,12 @@ export interface QuotasSettings {
   readonly replicasMax: number;
   /** The total deadline of one call. */
   readonly longestCallMs: number;
-  /** Where this process runs, as no other can before it has ended. */
+  /** Identifies where this process runs. No other process can have the same value while this one exists. */
   readonly place?: string;
-  /** Where the ledgers live: in memory for an upstream that starts together with us. With Redis, a process leaves word in the folder. */
+  /**
+   * Where the ledgers are kept: in memory only for an upstream that starts together with the service. With Redis, processes leave handover files in
+   * the folder.
+   */
   readonly home:
     { readonly redis: RedisLink; readonly directory?: string } | { readonly directory: string } | "memory";
   readonly clock: Clock;
@@ -31,14 +34,14 @@ export interface QuotasSettings {
 }
 
 export interface Quotas {
-  /** Opens the quotas of the credentials that are there at the start: without a record of the last window, `coldStart` holds for them. */
+  /** Opens the quotas of the credentials known at startup. Without a record of the last window, `coldStart` applies to them. */
   openAll(fingerprints: readonly string[]): Promise<void>;
   /**
-   * The quota of the credential with this fingerprint; rejects while its ledger cannot be opened. One that first appears while we run
-   * is new from a rotation: without a record, nobody has used it.
+   * The quota of the credential with this fingerprint; rejects while its ledger can't be opened. A credential that first appears at runtime comes
+   * from a rotation: without a record, it is assumed unused.
    */
   of(fingerprint: string): Promise<Quota>;
-  /** The same at once; null before its first use. */
+  /** The same, synchronously; null before its first use. */
   opened(fingerprint: string): Quota | null;
   close(): Promise<void>;
 }

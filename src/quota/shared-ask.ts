@@ -1,19 +1,19 @@
-/** One ask for everyone who waits for the same answer: always as urgent as the most urgent of those who currently wait. */
+/** One request for all callers that wait for the same answer: always as urgent as the most urgent of them. */
 import { type Lane, LANES } from "./lane.js";
 import type { Ask } from "./quota.js";
 
-/** Those who wait for the same answer. */
+/** The callers that wait for the same answer. */
 interface Together {
   readonly askers: ReadonlySet<Ask>;
-  /** Aborted when the last of them has left. */
+  /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** How much of its patience the leader had used up before. */
+  /** How long the leader had already waited. */
   readonly waitedMs: number;
 }
 
 /**
- * The leader's ask while it waits; after that it is on behalf of the first who remains. A class, because V8 keeps everything that the getters
- * of an object literal refer to until the next full garbage collection.
+ * Attributed to the leader while it waits, then to the first remaining caller. A class, because V8 keeps everything that the getters of an object
+ * literal refer to until the next full garbage collection.
  */
 export class SharedAsk implements Ask {
   readonly maxWaitMs: number;

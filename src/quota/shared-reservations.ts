@@ -1,7 +1,6 @@
 /**
- * Shares reservations between replicas, and how many carts they serve: each publishes its own through Redis, and reads those of the others,
- * seven times a second. So a reservation holds wherever its holder returns. No request waits for Redis; without it, each replica continues
- * with what it knows.
+ * Shares reservations and the rate of cart calls between replicas: each publishes its own through Redis, and reads those of the others, seven times
+ * a second. So a reservation is valid at every replica. No request waits for Redis; without it, each replica continues with what it knows.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -21,9 +20,10 @@ export interface ShareReservationsSettings {
 const EXCHANGE_EVERY_MS = 150;
 
 /**
- * Records this replica's changes and returns those of the others since `after`, or everything if the table isn't the one the replica knows.
- * A reservation: `n` the number of its last change, `by` the replica that made it, `at` when it is due, `over` claimed or given up. It is
- * deleted three seconds after it was due, and so is a replica that has been silent for as long. `carts`: its cart calls per window.
+ * Records this replica's changes and returns those of the others since `after`, or everything if the table isn't the one the replica knows. A
+ * reservation has `n`, the number of its last change; `by`, the replica that made it; `at`, when it is due; and `over`, whether it was claimed or
+ * given up. It is deleted three seconds after it was due, and a replica after three seconds of silence. `carts`: the cart calls per window of each
+ * replica.
  */
 const EXCHANGE = redisScript(`
 local q = cjson.decode(ARGV[1])

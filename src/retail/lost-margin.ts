@@ -1,4 +1,4 @@
-/** The margin lost on promises: on prices above their floor when they were signed and, by the current wholesale price, below it now. */
+/** The margin lost on promises whose price was above the floor when they were signed and is below it at the current wholesale price. */
 import { decimal, type Money, type Retail, retailOf, sumRetail, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "./policy.js";
 import type { PriceFact } from "./price-list.js";

@@ -158,8 +158,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 }
 
 /**
- * The next mark, the same on every replica, so that a change noticed by several replicas, by whichever prices, ends one epoch once. A
- * change of tier has a different mark, because it may have come after the change that a quote has revealed.
+ * The next mark. It is the same on every replica, so that a change noticed by several replicas, by any of the prices, ends one epoch once. A change
+ * of tier has a different mark, because it may have come after the change that a quote has revealed.
  */
 function markAfter(current: string, evidence: PriceEvidence): string {
   if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();

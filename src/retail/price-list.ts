@@ -1,6 +1,4 @@
-/**
- * The wholesale price of every combination sold: what is known of it, kept warm in the background and beyond a restart.
- */
+/** The last known wholesale price of every combination sold, refreshed in the background and kept across restarts. */
 import type { Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
@@ -70,7 +68,7 @@ interface Listed {
   readonly untilNowMs: number;
 }
 
-/** Waits on startup for the tier, which may confirm all saved prices with a single call. */
+/** How long refreshing waits on startup for the tier, which may confirm all saved prices with a single call. */
 const TIER_FIRST_MS = 3_000;
 
 export function createPriceList(settings: PriceListSettings): PriceList {

@@ -1,6 +1,6 @@
 /**
- * What the upstream last quoted for each combination, and whether that may decide: a quote that evidence contradicts is doubtful until it has
- * been refreshed. It is shown as stale and never signed.
+ * The last quote for each combination, and whether decisions can be based on it: a quote contradicted by evidence is doubtful until it has been
+ * refreshed. It is shown as stale and never signed.
  */
 import type { Known, Pool } from "../cache/cache.js";
 import type { Caution } from "../cache/facts.js";
@@ -53,9 +53,9 @@ export interface PriceQuotes {
   refresh(by: Ask, what: Combination): Promise<void>;
   /** Whether no evidence contradicts a price of this combination with that stamp and epoch. */
   isTrusted(what: Combination, price: InEpoch): boolean;
-  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether that is news. */
+  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether this report is newer than earlier ones. */
   dispute(what: Combination, answeredMs: number): boolean;
-  /** Changes with every quote, and with all evidence. */
+  /** A version number that changes with every quote and all evidence. */
   version(): number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Refreshes every price in the background, so that no visitor waits for one: first those that visitors need, the others in time before they
- * are stale, as the quota has room.
+ * Refreshes every price in the background, so that no visitor waits for one: prices that visitors need first, the others before they are stale, as
+ * the quota has room.
  */
 import type { Pool } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
@@ -14,13 +14,13 @@ import { keyOf, type PriceQuotes, type Quote, type QuotedPrice } from "./price-q
 export interface PriceRefresh {
   /** Refreshes this price before the others. Returns whether that is new. */
   want(what: Combination): boolean;
-  /** Looks now for what is due. */
+  /** Checks now what is due. */
   now(): void;
   /** How long until unknown prices can be expected, in ms: at most a window, unless the quota has no room for longer. */
   expectedInMs(): number;
   /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
   failures(): string[];
-  /** Starts the loop after so many ms; returns a function that stops it. */
+  /** Starts the loop after `firstInMs`; returns a function that stops it. */
   start(firstInMs: number): () => void;
 }
 
@@ -116,7 +116,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     },
     expectedInMs() {
       const inMs = roomInMs();
-      // The time in which the list is read does not make it more than a window, nor does the thousandth that a slot rests longer.
+      // At most one window if the room comes within one: neither reading the list nor the extra thousandth that a slot rests adds to it.
       return Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
     },
     failures: () =>

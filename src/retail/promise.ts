@@ -52,8 +52,8 @@ export interface Promises {
   /** A JWK set with the key of every valid promise. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
   /**
-   * A valid promise: with Redis of any replica, else of this process unless too many were signed since. Rejects with RedisGoneError if only
-   * another replica can know it.
+   * Finds a valid promise: with Redis, of any replica; otherwise of this process, unless too many were signed since. Rejects with RedisGoneError if
+   * only another replica can know it.
    */
   find(id: string): Promise<PricePromise | null>;
   /** The valid promises of this process, unless too many were signed since. */
@@ -128,7 +128,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     }
   }
 
-  // Read at once, so that a file that is malformed later changes nothing.
+  // Loaded on startup, so that the keys remain if the file becomes malformed later.
   current();
 
   return {

@@ -1,6 +1,6 @@
 /**
- * What is sold and by which price rules, read from YAML: either a config without a contradiction, or every fault at
- * once, each with its path. Unknown keys, bare numbers as amounts and combinations without a rule are faults.
+ * Reads what is sold and the price rules from YAML. Returns a consistent config, or all faults with their paths. Unknown keys, bare numbers as
+ * amounts and combinations without a rule are faults.
  */
 import { z } from "zod";
 import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
@@ -9,7 +9,7 @@ import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
 import { readYaml } from "./retail-yaml.js";
 import { identitySchema, nameSchema, namesSchema, NO_IDENTITY, type ShopIdentity } from "./shop-identity.js";
 
-/** One line of what is sold. */
+/** One product: a TLD, an action and a term. */
 export type Combination = Term;
 
 /** A key that is absent matches everything. */
@@ -19,7 +19,7 @@ export interface Match {
   readonly years?: number | undefined;
 }
 
-/** All amounts are plain decimal strings in the shown currency; at most one of `ending` and `step` is there. */
+/** All amounts are plain decimal strings in the shown currency. At most one of `ending` and `step` is present. */
 export interface Pricing {
   readonly markupPercent: string;
   readonly addFixed: string;
@@ -45,11 +45,11 @@ export interface CatalogEntry {
   readonly years: { readonly [A in Action]?: readonly number[] | undefined };
 }
 
-/** What is put before or after a label that is taken. */
+/** Text to add before or after a taken label. */
 export interface Affixes {
   readonly prefixes: readonly string[];
   readonly suffixes: readonly string[];
-  /** The most variants that are tried for one search. */
+  /** The maximum number of variants per search. */
   readonly most: number;
 }
 
@@ -63,9 +63,9 @@ export interface RetailConfig {
   /** Null: premium names follow the ordinary rules. */
   readonly premium: Pricing | null;
   readonly promotions: readonly Promotion[];
-  /** How long a price that was promised holds. */
+  /** How long promised prices are valid. */
   readonly promise: { readonly validMs: number };
-  /** Null: no other name is suggested for one that is taken. */
+  /** Null: no alternatives to a taken name are suggested. */
   readonly suggestions: Affixes | null;
   readonly shop: ShopIdentity;
 }
@@ -104,7 +104,7 @@ function decimalProblem(text: string, problem: (value: Decimal) => string | null
 function within(max: string, options: { positive: boolean }): (value: Decimal) => string | null {
   return (value) => {
     if (options.positive && value.eq("0")) return "must be more than 0";
-    return value.gt(max) ? `is absurdly high: at most ${max}` : null;
+    return value.gt(max) ? `is too high: at most ${max}` : null;
   };
 }
 
@@ -116,11 +116,11 @@ const tld = z
   .string()
   .regex(/^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/, 'must be a TLD with a leading dot, such as ".af"');
 const action = z.enum(ACTIONS);
-// Not z.int(), whose fault would keep a list's own checks from running.
+// Not z.int(): its fault would keep a list's own checks from running.
 const years = z.number().refine(Number.isInteger, "must be a whole number").min(1).max(10);
 const currency = z
   .string()
-  .refine((code) => currencyDigits(code) !== null, "is not a currency of ISO 4217, such as USD");
+  .refine((code) => currencyDigits(code) !== null, "must be an ISO 4217 currency code, such as USD");
 const instant = z.iso
   .datetime({
     offset: true,
@@ -139,13 +139,13 @@ const yearsList = z
     error: "lists a term twice",
     when: ({ value }) => Array.isArray(value),
   });
-/** Some label must take it, in the one writing direction or the other. */
+/** Must form a valid name with some label, in either writing direction. */
 const affix = (add: (text: string, label: string) => string) =>
   z
     .string()
     .refine(
       (text) => text !== "" && ["a", "ا"].some((label) => nameOf(add(text, label), ".af") !== null),
-      "makes no name: give letters, digits and hyphens",
+      "doesn't form a valid name: use letters, digits and hyphens",
     );
 const affixes = (add: (text: string, label: string) => string) =>
   z.array(affix(add)).max(20, "may list at most 20").default([]);
@@ -208,7 +208,7 @@ const SCHEMAS = {
 
 const PROMISE = { validMs: 900_000 };
 
-/** Collects faults section by section, so that one fault does not hide another. */
+/** Collects the faults of all sections, so that one doesn't hide another. */
 class Reader {
   readonly faults: string[] = [];
 
@@ -216,7 +216,7 @@ class Reader {
     this.faults.push(`${path === "" ? "the file" : path}: ${message}`);
   }
 
-  /** The value in its proper shape, or undefined after reporting everything wrong with it. */
+  /** The parsed value; undefined if invalid, after reporting all of its faults. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: string): T | undefined {
     const result = schema.safeParse(value, { error: plainWords });
     if (result.success) return result.data;
@@ -226,7 +226,7 @@ class Reader {
         path,
       );
       if (issue.code === "unrecognized_keys") {
-        for (const key of issue.keys) this.fault(join(at, key), "is not known here");
+        for (const key of issue.keys) this.fault(join(at, key), "is an unknown key");
       } else {
         this.fault(at, issue.message);
       }
@@ -280,7 +280,7 @@ function matches(match: Match, what: Combination): boolean {
   );
 }
 
-/** The first whose match holds. */
+/** The first entry that matches. */
 export function firstMatching<T extends { readonly match: Match }>(
   list: readonly T[],
   what: Combination,
@@ -337,7 +337,7 @@ function readCatalog(reader: Reader, raw: unknown): { entries: CatalogEntry[]; t
     if (entry !== undefined) entries.push(entry);
     const tld = isRecord(item) ? item["tld"] : undefined;
     if (tld === undefined) continue;
-    if (tlds.has(tld)) reader.fault(`${path}.tld`, "is there twice");
+    if (tlds.has(tld)) reader.fault(`${path}.tld`, "appears twice");
     tlds.add(tld);
   }
   return { entries, tlds };
@@ -363,12 +363,12 @@ function readRules(
     const rule = reader.read(SCHEMAS.rule, item, path);
     if (rule !== undefined) rules.push(rule);
     readPricingLimits(reader, item, path, digits);
-    // A rule whose match is invalid may have been meant for anything: it is reported, and counts as matching.
+    // A rule with an invalid match is reported, and counts as matching everything, so that it causes no further faults.
     found.push({ match: readMatch(reader, item, path, catalog.tlds) ?? {} });
   }
   for (const what of combinationsOf(catalog.entries)) {
     if (firstMatching(found, what) === undefined) {
-      reader.fault("rules", `no rule holds for ${what.tld} ${what.action} for ${what.years} year(s)`);
+      reader.fault("rules", `no rule matches ${what.tld} ${what.action} for ${what.years} year(s)`);
     }
   }
   return rules;
@@ -384,7 +384,7 @@ function readPromotions(reader: Reader, raw: unknown, tlds: ReadonlySet<unknown>
     readMatch(reader, item, path, tlds);
     if (!isRecord(item)) continue;
     const { id } = item;
-    if (id !== undefined && ids.has(id)) reader.fault(`${path}.id`, "is there twice");
+    if (id !== undefined && ids.has(id)) reader.fault(`${path}.id`, "appears twice");
     ids.add(id);
     const from = instant.safeParse(item["from"]);
     const to = instant.safeParse(item["to"]);
@@ -410,7 +410,7 @@ function readShop(reader: Reader, raw: unknown): ShopIdentity {
   };
 }
 
-/** One name for all languages, or one for each. */
+/** The name is either one text for all languages, or one for each. */
 function readShopName(reader: Reader, raw: unknown): ShopIdentity["name"] {
   if (raw === undefined || raw === null) return null;
   if (isRecord(raw)) return reader.read(namesSchema, raw, "shop.name") ?? null;

@@ -1,13 +1,13 @@
-/** The text of the price file, before anything in it is taken for a price. */
+/** Parses the YAML of the price file, before any of it is interpreted. */
 import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml";
 
-/** The largest file that is read. The time to read a hostile one grows with the square of its size. */
+/** The maximum file size. The time to parse a hostile file grows with the square of its size. */
 export const MOST_CONFIG_BYTES = 64 * 1024;
 
 export type YamlResult =
   { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
 
-/** The value that the YAML text stands for, or every fault in its syntax, with line and column. A repeated key is a fault. */
+/** The parsed value, or all syntax faults with line and column. A repeated key is a fault. */
 export function readYaml(text: string): YamlResult {
   if (Buffer.byteLength(text) > MOST_CONFIG_BYTES) return { ok: false, faults: ["is larger than 64 kB"] };
   if (text.includes("\uFFFD")) return { ok: false, faults: ["isn't written in UTF-8"] };

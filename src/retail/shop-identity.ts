@@ -1,4 +1,4 @@
-/** Who runs the shop, as the storefront page shows it: the section `shop` of the retail config, in which everything is optional. */
+/** The shop's identity, as shown in the storefront: the section `shop` of the retail config. Everything in it is optional. */
 import { z } from "zod";
 
 type Words = Readonly<Record<"en" | "fa" | "ps", string>>;
@@ -6,7 +6,7 @@ type Words = Readonly<Record<"en" | "fa" | "ps", string>>;
 export interface ShopIdentity {
   /** In each language of the page; null: the page's own. */
   readonly name: Words | null;
-  /** Where the picture is; null: the page's own. */
+  /** The address of the logo; null: the page's own. */
   readonly logo: string | null;
   readonly email: string | null;
   readonly phone: string | null;
@@ -51,7 +51,7 @@ export const identitySchema = z.strictObject({
   links: z.strictObject({ terms: address.nullish(), privacy: address.nullish() }).nullish(),
 });
 
-/** A host for the page's policy, and nothing that a link could run. */
+/** Whether the text is safe in the page's Content-Security-Policy and as a link, which must not run a script. */
 function isAddress(text: string): boolean {
   if (/[\s"'<>\\;,]/.test(text)) return false;
   if (text.startsWith("/")) return !text.startsWith("//");

@@ -53,9 +53,9 @@ const MIB = 1024 * 1024;
 /** How much of the correct answer has been sent when the fault happens. */
 const STAGES: readonly (readonly [name: string, what: string, sent: (call: Struck) => string])[] = [
   ["before-head", "before the status line", () => ""],
-  ["in-head", "amid the headers", (call) => honestBytes(call).slice(0, 40)],
+  ["in-head", "in the middle of the headers", (call) => honestBytes(call).slice(0, 40)],
   ["after-head", "after the headers", (call) => headOf(call)],
-  ["in-body", "amid the body", (call) => honestBytes(call).slice(0, headOf(call).length + 15)],
+  ["in-body", "in the middle of the body", (call) => honestBytes(call).slice(0, headOf(call).length + 15)],
 ];
 
 function headOf(call: Struck): string {
@@ -85,11 +85,11 @@ const keepAlive = { Connection: "keep-alive", "Keep-Alive": "timeout=600" };
 
 const CONNECTION: readonly Fault[] = [
   { name: "connection-refused", what: "The listener is closed until the fault is cleared.", play: "refuse" },
-  { name: "reset-on-accept", what: "The connection is reset as soon as it is there.", play: "reset" },
-  { name: "end-on-accept", what: "The connection is ended as soon as it is there.", play: "end" },
+  { name: "reset-on-accept", what: "The connection is reset as soon as it is accepted.", play: "reset" },
+  { name: "end-on-accept", what: "The connection is closed as soon as it is accepted.", play: "end" },
   ...STAGES.flatMap(([stage, what, sent]) => [
     { name: `reset-${stage}`, what: `The connection is reset ${what}.`, play: thenReset(sent) },
-    { name: `end-${stage}`, what: `The connection is ended properly ${what}.`, play: thenEnd(sent) },
+    { name: `end-${stage}`, what: `The connection is closed properly ${what}.`, play: thenEnd(sent) },
     { name: `silence-${stage}`, what: `Nothing more is sent ${what}.`, play: thenNothing(sent) },
   ]),
 ];
@@ -163,7 +163,7 @@ const FRAMING: readonly Fault[] = [
   },
   {
     name: "length-short",
-    what: "Content-Length is shorter than the body, so that bytes are left over on a connection that stays.",
+    what: "Content-Length is shorter than the body, so that bytes are left over on a connection that stays open.",
     play: thenNothing((call) =>
       honestBytes(call, { "Content-Length": String(call.honest.text.length - 10), ...keepAlive }),
     ),
@@ -193,17 +193,17 @@ const FRAMING: readonly Fault[] = [
   },
   {
     name: "left-over-bytes",
-    what: "Bytes that are no HTTP follow the honest answer on a connection that stays.",
+    what: "Bytes that aren't HTTP follow the honest answer on a connection that stays open.",
     play: thenNothing((call) => honestBytes(call, keepAlive) + BAIT),
   },
   {
     name: "left-over-answer",
-    what: "A forged answer follows the honest one at once, on a connection that stays.",
+    what: "A forged answer follows the honest one immediately, on a connection that stays open.",
     play: thenNothing((call) => honestBytes(call, keepAlive) + forgedBytes(call)),
   },
   {
     name: "left-over-answer-later",
-    what: "A forged answer follows the honest one 5 ms later, on a connection that stays.",
+    what: "A forged answer follows the honest one 5 ms later, on a connection that stays open.",
     play: (call) => {
       const { socket } = call;
       socket.write(honestBytes(call, keepAlive), () => {
@@ -215,7 +215,7 @@ const FRAMING: readonly Fault[] = [
   },
   {
     name: "left-over-flood",
-    what: "Forged answers follow the honest one without end, on a connection that stays.",
+    what: "Forged answers follow the honest one endlessly, on a connection that stays open.",
     play: (call) => {
       flood((struck) => honestBytes(struck, keepAlive), forgedBytes(call), 8 * MIB)(call);
     },
@@ -277,7 +277,7 @@ const FRAMING: readonly Fault[] = [
   },
   {
     name: "switching-protocols",
-    what: "101 with an upgrade that nobody wanted.",
+    what: "101 with an upgrade that wasn't requested.",
     play: thenNothing(() => head(101, { Connection: "Upgrade", Upgrade: BAIT })),
   },
   {
@@ -347,12 +347,12 @@ const HEADERS: readonly Fault[] = [
   { name: "header-nul", what: "A header holds a NUL.", play: under({ "X-Bait": `${BAIT}\0` }) },
   {
     name: "header-folded",
-    what: "A header goes on in the next line.",
+    what: "A header continues on the next line.",
     play: under({ "X-Bait": `${BAIT}\r\n X-Forged: ${BAIT}` }),
   },
   {
     name: "header-space",
-    what: "White space stands between a header's name and its colon.",
+    what: "There is white space between a header's name and its colon.",
     play: respoken((bytes) => bytes.replace("Content-Length:", "Content-Length :")),
   },
   {
@@ -372,7 +372,7 @@ const HEADERS: readonly Fault[] = [
   },
   {
     name: "headers-that-act",
-    what: "Headers that make a browser or a proxy do something, with the honest answer.",
+    what: "Headers that instruct browsers or proxies, with the honest answer.",
     play: under({
       "Access-Control-Allow-Origin": "*",
       "Cache-Control": "public, max-age=31536000",
@@ -386,17 +386,17 @@ const HEADERS: readonly Fault[] = [
   },
   {
     name: "content-type-html",
-    what: "The honest answer says that it is HTML.",
+    what: "The honest answer is declared as HTML.",
     play: under({ "Content-Type": "text/html" }),
   },
   {
     name: "content-type-none",
-    what: "The honest answer does not say what it is.",
+    what: "The honest answer has no Content-Type.",
     play: respoken((bytes) => bytes.replace(/Content-Type: .*\r\n/, "")),
   },
   {
     name: "content-type-charset",
-    what: "The honest answer says that it is in UTF-7.",
+    what: "The honest answer is declared as UTF-7.",
     play: under({ "Content-Type": "application/json; charset=utf-7" }),
   },
 ];
@@ -441,20 +441,20 @@ const BODIES: readonly Fault[] = [
   { name: "body-list", what: "A list that holds the honest answer.", play: says((text) => `[${text}]`) },
   {
     name: "json-truncated",
-    what: "JSON that stops, with its true length.",
+    what: "Truncated JSON with its correct length.",
     play: says((text) => text.slice(0, -5)),
   },
-  { name: "json-and-more", what: "Words after the JSON.", play: says((text) => `${text}${BAIT}`) },
+  { name: "json-and-more", what: "Text after the JSON.", play: says((text) => `${text}${BAIT}`) },
   { name: "json-twice", what: "The JSON twice.", play: says((text) => text + text) },
   {
     name: "json-forged-too",
-    what: "The JSON, and a forged one behind it.",
+    what: "The JSON, followed by a forged one.",
     play: says((text) => `${text}\n${forged(text)}`),
   },
   { name: "json-comment", what: "JSON with a comment.", play: says((text) => `/* ${BAIT} */${text}`) },
   {
     name: "json-trailing-comma",
-    what: "JSON with a comma too many.",
+    what: "JSON with an extra comma.",
     play: says((text) => text.replace(/\}$/, ",}")),
   },
   {
@@ -464,19 +464,19 @@ const BODIES: readonly Fault[] = [
   },
   {
     name: "json-prefix",
-    what: "JSON behind a guard against inclusion.",
+    what: "JSON after a prefix that prevents its inclusion as a script.",
     play: says((text) => `)]}',\n${text}`),
   },
   {
     name: "utf8-bad",
-    what: "JSON with bytes that are no UTF-8.",
+    what: "JSON with bytes that aren't UTF-8.",
     play: says((text) =>
       Buffer.from(text.replace('"data":', '"note":"\u00ff\u00c0\u0080","data":'), "latin1"),
     ),
   },
   {
     name: "utf8-overlong",
-    what: "JSON with a quote in an overlong form.",
+    what: "JSON with an overlong encoding of a quote.",
     play: says((text) => Buffer.from(text.replace('"data":', '"note":"\u00c0\u00a2","data":'), "latin1")),
   },
   {
@@ -487,28 +487,36 @@ const BODIES: readonly Fault[] = [
   { name: "utf16", what: "JSON in UTF-16.", play: says((text) => Buffer.from(`\ufeff${text}`, "utf16le")) },
   {
     name: "gzip-honest",
-    what: "The honest answer in gzip, though nobody asked for it.",
+    what: "The honest answer in gzip, although it wasn't requested.",
     play: coded("gzip", gzipSync),
   },
-  { name: "gzip-none", what: "It says gzip and is none.", play: coded("gzip", (text) => text) },
+  {
+    name: "gzip-none",
+    what: "Content-Encoding is gzip, but the body isn't.",
+    play: coded("gzip", (text) => text),
+  },
   {
     name: "gzip-truncated",
-    what: "gzip data that stop.",
+    what: "Truncated gzip data.",
     play: coded("gzip", (text) => gzipSync(text).subarray(0, -9)),
   },
-  { name: "gzip-unsaid", what: "gzip data that do not say so.", play: says((text) => gzipSync(text)) },
+  {
+    name: "gzip-unsaid",
+    what: "gzip data without a Content-Encoding.",
+    play: says((text) => gzipSync(text)),
+  },
   {
     name: "gzip-twice",
     what: "gzip within gzip.",
     play: coded("gzip, gzip", (text) => gzipSync(gzipSync(text))),
   },
-  { name: "coding-unknown", what: "A coding that nobody knows.", play: coded(BAIT, (text) => text) },
+  { name: "coding-unknown", what: "An unknown content coding.", play: coded(BAIT, (text) => text) },
   { name: "gzip-bomb", what: "64 MiB of white space in gzip.", play: coded("gzip", BOMBS.gzip) },
   { name: "deflate-bomb", what: "64 MiB of white space in deflate.", play: coded("deflate", BOMBS.deflate) },
   { name: "brotli-bomb", what: "64 MiB of white space in brotli.", play: coded("br", BOMBS.br) },
   {
     name: "body-50-mb",
-    what: "A body of 50 MB with its true length.",
+    what: "A body of 50 MB with its correct length.",
     play: flood(() => head(200, { "Content-Length": String(50 * MIB) }), "x", 50 * MIB),
   },
   {
@@ -684,11 +692,7 @@ const MONEY: readonly (readonly [
       ] as const,
   ),
   ["price-missing", "There are no amounts.", without("amount")],
-  [
-    "price-and-another",
-    "Other amounts stand beside every price, under names that mean the same.",
-    secondPrice,
-  ],
+  ["price-and-another", "Every price has further, different amounts under synonymous names.", secondPrice],
   ...(
     [
       ["other", '"EUR"'],
@@ -748,59 +752,59 @@ const SHAPES: readonly (readonly [
   ["success-missing", "There is no success.", without("success")],
   [
     "success-twice",
-    "success is there twice, true and false.",
+    "success appears twice, true and false.",
     (text) => text.replace('"success":true', '"success":true,"success":false'),
   ],
   [
     "error-too",
-    "An error beside the honest data.",
+    "An error along with the honest data.",
     (text) => text.replace('"success":true', `"success":true,"error":{"code":"${BAIT}"}`),
   ],
   ["data-missing", "There is no data.", () => '{"success":true}'],
   ["data-null", "data is null.", data(() => "null")],
   ["data-empty", "data is an empty object.", data(() => "{}")],
-  ["data-list", "data is a list of what it should be.", data((honest) => `[${honest}]`)],
-  ["data-string", "data is a JSON text in a JSON text.", data((honest) => JSON.stringify(honest))],
+  ["data-list", "data is a list that contains the honest data.", data((honest) => `[${honest}]`)],
+  ["data-string", "data is JSON in a JSON string.", data((honest) => JSON.stringify(honest))],
   ["data-number", "data is a number.", data(() => "20.21")],
-  ["data-wrapped", "data is in data again.", data((honest) => `{"data":${honest}}`)],
+  ["data-wrapped", "data is nested in another data.", data((honest) => `{"data":${honest}}`)],
   ["leaves-null", "Every value is null.", leaves(() => "null")],
   ["leaves-numbers", "Every value is a number.", leaves(() => "20.21")],
   ["leaves-texts", "Every value is a text.", leaves((honest) => `"${honest.replaceAll('"', "")}"`)],
   ["leaves-true", "Every value is true.", leaves(() => "true")],
   ["leaves-lists", "Every value is in a list.", leaves((honest) => `[${honest}]`)],
   ["leaves-objects", "Every value is an object.", leaves((honest) => `{"value":${honest}}`)],
-  ["prototype", "The truth stands in a key __proto__ alone.", inPrototype],
-  ["prototype-too", "Lies stand in keys __proto__ beside the truth: true.", pollution],
-  ["keys-twice-lie-first", "Deciding keys are there twice, the lie first.", twice({ lie: "first" })],
-  ["keys-twice-lie-last", "Deciding keys are there twice, the lie last.", twice({ lie: "last" })],
+  ["prototype", "The honest data is only in a key __proto__.", inPrototype],
+  ["prototype-too", "Keys __proto__ with false data along with the honest data: true.", pollution],
+  ["keys-twice-lie-first", "Decisive keys appear twice, the false value first.", twice({ lie: "first" })],
+  ["keys-twice-lie-last", "Decisive keys appear twice, the false value last.", twice({ lie: "last" })],
   [
     "amounts-twice-lie-last",
-    "Every amount is there twice, the lie last.",
+    "Every amount appears twice, the false one last.",
     twice({ lie: "last", amountsAlone: true }),
   ],
   [
     "amounts-alike-lie-first",
-    "Another amount stands before every one, under a key of another case.",
+    "A false amount precedes every amount, under the key in another case.",
     twice({ lie: "first", amountsAlone: true, spell: (key) => key.toUpperCase() }),
   ],
   [
     "keys-alike-lie-first",
-    "Lies stand before the truth under keys of another case.",
+    "False values precede the honest ones, under the keys in another case.",
     twice({ lie: "first", spell: (key) => key.toUpperCase() }),
   ],
   [
     "keys-alike-lie-last",
-    "Lies stand behind the truth under keys of another case.",
+    "False values follow the honest ones, under the keys in another case.",
     twice({ lie: "last", spell: (key) => key.toUpperCase() }),
   ],
   [
     "keys-spaced-lie-first",
-    "Lies stand before the truth under keys with a space.",
+    "False values precede the honest ones, under keys with a space.",
     twice({ lie: "first", spell: (key) => key.replace(/"$/, ' "') }),
   ],
   [
     "keys-escaped-lie-last",
-    "Lies stand behind the truth under keys written with escapes.",
+    "False values follow the honest ones, under keys written with escapes.",
     twice({
       lie: "last",
       spell: (key) =>
@@ -872,14 +876,14 @@ const TEXTS: readonly (readonly [
   ],
   [
     "bidi-amid",
-    "Characters that turn the reading direction in every free text.",
+    "Characters that change the writing direction in every free text.",
     amidTexts(() => String.raw`\u202e${BAIT}\u2066\u200f`),
   ],
-  ["surrogates-amid", "Half characters in every free text.", amidTexts(() => String.raw`${BAIT}\ud800`)],
+  ["surrogates-amid", "Lone surrogates in every free text.", amidTexts(() => String.raw`${BAIT}\ud800`)],
   ["long-amid", "100 kB in every free text.", amidTexts(() => BAIT.repeat(1000))],
   [
     "templates-amid",
-    "Words of template languages in every free text.",
+    "Template expressions in every free text.",
     amidTexts(() => `\${7*7}{{7*7}}%s%n${BAIT}`),
   ],
   ["paths-amid", "Paths in every free text.", amidTexts(() => `/../../etc/passwd#${BAIT}`)],

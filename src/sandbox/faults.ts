@@ -24,7 +24,7 @@ export interface FaultRequest {
   readonly share?: number | undefined;
   /** How slow `slow` and the dripping ones are. Default: 1000 for `slow`, 200 a byte for the others. */
   readonly ms?: number | undefined;
-  /** The target of redirects to another host: a host root. Default: an address where nothing is. */
+  /** The target of redirects to another host: a host root. Default: an address where nothing listens. */
   readonly elsewhere?: string | undefined;
 }
 
@@ -51,7 +51,7 @@ const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
   ["GET /api/v1/account/tier", "tier"],
 ]);
 
-/** Reserved for documentation (RFC 5737), so nothing is there. */
+/** Reserved for documentation (RFC 5737), so nothing listens there. */
 const NOWHERE = "http://192.0.2.1";
 const LISTEN_AGAIN_MS = 20;
 

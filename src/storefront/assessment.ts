@@ -54,7 +54,7 @@ interface AssessorSettings {
 
 /** Further calls per decision. */
 const MAX_CALLS = 2;
-/** For a line to be signed, also when another line shows a change meanwhile, which is a doubt of its own. */
+/** For a line to be signed. More, because another line can reveal a change in the meantime, which makes this one's price doubtful too. */
 const MAX_CALLS_TO_SIGN = 4;
 
 export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {

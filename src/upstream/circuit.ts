@@ -2,8 +2,8 @@
  * A circuit for each operation. It opens after several failures in a row, or after one while another circuit is open; then calls are rejected
  * without being made. After a while it is half-open: trial requests are let through, and the first success closes it.
  *
- * Of those that somebody waits for, one at a time. Background work makes them sooner, so that a recovery is noticed within seconds and without
- * visitors; all operations share these, and when an outage lasts they are few enough not to burden an upstream that is down.
+ * Only one visitor call at a time can be a trial request. Background work makes trial requests earlier, so that a recovery is noticed within
+ * seconds and without visitors. All operations share these, and in a long outage they are rare enough not to burden an upstream that is down.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
@@ -11,16 +11,16 @@ import type { Log } from "../logger.js";
 import type { FailureCode } from "./failures.js";
 
 /**
- * Any understood answer is a success; `rejected` is one that refused the request, which may concern only its name; a call that proves nothing
- * about the upstream is inconclusive.
+ * Any understood answer is a success. `rejected`: the upstream refused the request, perhaps only because of its name. `inconclusive`: the call
+ * proves nothing about the upstream.
  */
 export type Outcome = "success" | "rejected" | FailureCode | "inconclusive";
 
 export interface Circuit {
   readonly isOpen: boolean;
-  /** How long until background work should make a trial request, in ms; null after a success. A rejected call has one, too. */
+  /** The ms until background work should make a trial request; null after a success. A rejected call also leads to one. */
   trialInMs(): number | null;
-  /** Why no call can be made now, or null. Background work may send a trial request earlier than calls that somebody waits for. */
+  /** Why no call can be made now; null if one can. Background work may make a trial request earlier than visitor calls. */
   rejection(isBackground: boolean): ServiceError | null;
   /** Begins a call, which may be the trial request; the returned function ends it. Null if no call can be made. */
   begin(isBackground: boolean): ((outcome: Outcome) => void) | null;
@@ -29,11 +29,11 @@ export interface Circuit {
 interface CircuitSettings {
   readonly clock: Clock;
   readonly log: Log;
-  /** The longest time between opening and the first trial request that somebody waits for. */
+  /** The maximum time between opening and the first trial request by a visitor call. */
   readonly halfOpenAfterMs: number;
   /**
-   * In a row, because an upstream that answers every second call still serves half of the callers. Few enough to be over within seconds,
-   * enough not to be a coincidence.
+   * Consecutive failures, because an upstream that answers every second call still serves half of the callers. Few enough to occur within seconds,
+   * and too many to be a coincidence.
    */
   readonly failuresToOpen?: number | undefined;
 }
@@ -42,8 +42,8 @@ const FAILURES_TO_OPEN = 5;
 /** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
 /**
- * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. Where calls are
- * rejected, only the first comes after 3.75 s, because that may never end.
+ * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. If calls are rejected, only the
+ * first one comes after 3.75 s, because rejections may go on forever.
  */
 const SPACING_AT_FIRST = 0.125;
 const SPACING = 0.4;
@@ -86,7 +86,7 @@ class TrialTimes {
     return halfOpenAfterMs * (isLong ? SPACING : SPACING_AT_FIRST);
   }
 
-  /** When an operation may have a trial request in the background: all at once after a success elsewhere. */
+  /** When background work may make the next trial request of an operation: immediately after a success of another one. */
   dueAtMs({ lastTrialAtMs, turnAtMs }: Outage): number {
     return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.#nextAtMs, turnAtMs);
   }
@@ -108,13 +108,13 @@ class TrialTimes {
   }
 }
 
-/** What happens while a circuit is open. */
+/** The state of an open circuit. */
 interface Outage {
   by: FailureCode;
   halfOpenAtMs: number;
-  /** When it opened, if there was none yet. */
+  /** The time of opening if there was none yet. */
   lastTrialAtMs: number;
-  /** By then each of the operations that fail has had a trial request. */
+  /** By then each failing operation has had a trial request. */
   turnAtMs: number;
   trialsUnderWay: number;
 }
@@ -126,7 +126,7 @@ class OperationCircuit implements Circuit {
   /** In a row. */
   #failures = 0;
   #rejections = 0;
-  /** When the last call failed or was rejected, or the trial request after it began; null after a success. */
+  /** When the last call failed or was rejected, or when a later trial request started; null after a success. */
   #doubtedAtMs: number | null = null;
   #outage: Outage | null = null;
 
@@ -152,7 +152,8 @@ class OperationCircuit implements Circuit {
     if (this.#outage === null) return null;
     const { by, halfOpenAtMs, trialsUnderWay } = this.#outage;
     const now = this.#settings.clock.monotonic();
-    // A trial request that hangs doesn't keep the next one from noticing a recovery; visitors don't wait together with it.
+    // A trial request that hangs doesn't keep background work from making the next one; visitor calls aren't made at the same time as another
+    // trial.
     if (!isBackground && trialsUnderWay > 0) return circuitOpen(by);
     const inMs = isBackground ? (this.trialInMs() ?? 0) : Math.max(halfOpenAtMs, this.#trials.nextAtMs) - now;
     return inMs > 0 ? circuitOpen(by, inMs) : null;

@@ -61,7 +61,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
     const body = bodyOf(bytes);
     onAnswer?.({ status, headers, body });
     if (status === 200 && "json" in body && successFlagOf(body.json) === true) {
-      // A name that was asked for is known to the visitor; refusing it would confirm a guess.
+      // The requested name is exempt: rejecting it would confirm that a visitor guessed the credential.
       if (echoes(bytes, [key, secret], { asked: name?.ascii }))
         throw notUnderstood("it repeats the credential");
       unexpected.inAnswer(operation, body.json, hidden);

@@ -24,7 +24,7 @@ export interface UpstreamResponse {
   readonly data: unknown;
 }
 
-/** Sends one request with the credential, if the permit is still valid once there is a connection; says `answered` when the answer is complete. */
+/** Sends one request with the credential, if the permit is still valid once there is a connection. Calls `answered` when the answer is complete. */
 export type Transport = (
   credential: Credential,
   request: UpstreamRequest,
@@ -85,11 +85,11 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
 }
 
 /**
- * Every call gets its own socket. At 60 calls a minute a new connection costs little, and bytes that an answer leaves on its socket can't
- * become part of the next answer.
+ * Every call gets its own socket. At 60 calls a minute a new connection costs little, and leftover bytes of an answer can't become part of the next
+ * one.
  *
- * Node writes a request as soon as its socket is connected. After a pause of the whole process (SIGSTOP, a machine that is moved) that is
- * before any timer can call it off. So the request gets its socket only when that is connected, and if the permit is valid then.
+ * Node writes a request as soon as its socket is connected. After the whole process was suspended (by SIGSTOP, or a migration of the machine), that
+ * can happen before any timer can cancel it. So the request gets its socket only once it is connected, and only if the permit is still valid.
  */
 function agentFor(isTls: boolean, permit: Permit, deadline: AbortSignal): HttpAgent {
   const agent = isTls

@@ -17,7 +17,7 @@ interface TrialSettings {
 }
 
 const CHECK_EVERY_MS = 500;
-/** While nothing fails; a failure ends it. */
+/** The interval while nothing fails; a failure starts the next round. */
 const IDLE_MS = 30_000;
 /** A neutral label for the requests. */
 const LABEL = "example";
@@ -40,7 +40,7 @@ export function keepTrying({ upstream, term, roomInMs, clock }: TrialSettings): 
       const pending = upstream.trials.pending();
       const due = pending.filter(({ inMs }) => inMs === 0);
       if (due.length > 0 && roomInMs() > 0) return Promise.resolve("no room");
-      // Nobody waits for one that hangs, or else the next couldn't notice a recovery. The circuits count failures.
+      // Not awaited; otherwise a trial request that hangs would delay the next. The circuits count failures.
       for (const { operation } of due)
         void attempt(operation, { ...ask, maxWaitMs: CHECK_EVERY_MS }).catch(() => undefined);
       return Promise.resolve(pending.length === 0 ? IDLE_MS : CHECK_EVERY_MS);

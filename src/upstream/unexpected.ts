@@ -32,7 +32,7 @@ export interface Unexpected {
   inError(operation: Operation, body: unknown, hidden: readonly string[]): void;
   /** The first 50. */
   list(): UnexpectedShape[];
-  /** How many there were since the start, by operation, including those that aren't listed. */
+  /** The total since startup by operation, including shapes that aren't listed. */
   totals(): Readonly<Record<string, number>>;
 }
 

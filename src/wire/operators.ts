@@ -47,16 +47,18 @@ export const actShape = z
     what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
     subject: z.string().nullable().meta({
       description:
-        "What was purged, the `jti` that was looked up, the refused route, or the file's fingerprint.",
+        "What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint.",
     }),
-    outcome: z.string().meta({ description: "`done`, `applied`, or the code of the error." }),
+    outcome: z
+      .string()
+      .meta({ description: "`done`, `applied`, `rejected`, `interrupted`, or the code of the error." }),
     times: count.meta({ description: "How often this refusal occurred within an hour." }),
   })
-  .meta({ description: "An act of staff." });
+  .meta({ description: "A staff action." });
 
 export const auditShape = z
   .strictObject({ acts: z.array(actShape) })
-  .meta({ description: "The last 1,000 acts of staff within 30 days, newest first." });
+  .meta({ description: "The last 1,000 staff actions within 30 days, newest first." });
 
 const perMinute = z.array(count);
 const perMinuteIfAny = z.array(z.union([z.number().min(0), z.null()]));
@@ -76,13 +78,15 @@ export const historyShape = z
         refresh: perMinute,
         suggestion: perMinute,
       })
-      .meta({ description: "The mean wait of those served in that minute, by lane." }),
-    hitRate: perMinuteIfAny.meta({ description: "The share answered without a call; null: nobody asked." }),
+      .meta({ description: "The mean wait of the requests served in that minute, by lane." }),
+    hitRate: perMinuteIfAny.meta({
+      description: "The share of lookups answered without a call; null if there were none.",
+    }),
     meanMs: perMinuteIfAny,
     p95Ms: perMinuteIfAny,
-    failed: perMinute.meta({ description: "Failed calls of the ten minutes before." }),
-    calls: perMinute.meta({ description: "All calls of the ten minutes before." }),
+    failed: perMinute.meta({ description: "Failed calls of the preceding ten minutes." }),
+    calls: perMinute.meta({ description: "All calls of the preceding ten minutes." }),
   })
   .meta({
-    description: "Figures of the service for the last day, a row a minute, as columns of equal length.",
+    description: "Figures of the service for the last day, one row per minute, as columns of equal length.",
   });

@@ -105,7 +105,7 @@ test("that are new are found, but unknown ones are not looked for more than ever
   expect(asked).toBe(2);
 });
 
-test("that were taken back are not believed once they have been fetched anew", async () => {
+test("that were withdrawn are rejected once the keys have been fetched again", async () => {
   const [one, two] = [await key("one"), await key("two")];
   published = { body: { keys: [one.jwk] } };
   expect(await namesOf(await one.sign())).toEqual(["kabul.af"]);

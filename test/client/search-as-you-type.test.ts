@@ -86,7 +86,7 @@ describe("typing", () => {
   });
 
   test.each(["ka", "a.af", "--", "-kabul", "kabul-.af", "kab ul", "😀😀😀", "@@@@"])(
-    "never searches %j by itself, only when told to",
+    "never searches %j by itself, only on request",
     async (q) => {
       box.type({ q });
       await pass(60_000);

@@ -93,7 +93,7 @@ describeWithBrowser("an operator at night", () => {
     await page.keyboard.insertText(DEARER);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await page.getByText(/^The file is good\. It changes rules\./).waitFor();
+    await page.getByText(/^The file is valid\. It changes rules\./).waitFor();
     const changed = page.getByRole("region", { name: "Prices that would change" }).locator("tbody tr");
     expect(await changed.count()).toBe(1);
     expect(await changed.innerText()).toMatch(/\.af\s+registration, 1 year\s+26\.99 USD\s+→ 27\.99 USD/);
@@ -102,7 +102,7 @@ describeWithBrowser("an operator at night", () => {
     expect(await axe()).toEqual([]);
 
     writeFileSync(file, DEARER);
-    const acts = page.getByRole("region", { name: "Acts of staff" });
+    const acts = page.getByRole("region", { name: "Staff actions" });
     await acts.getByText("price file changed").waitFor({ timeout: 30_000 });
     expect((await acts.locator("tbody tr").allInnerTexts()).slice(0, 2)).toEqual([
       expect.stringMatching(/–\s+price file changed\s+[0-9a-f]{12}\s+applied/),

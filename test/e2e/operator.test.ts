@@ -262,7 +262,7 @@ describeWithBrowser("the operator page", () => {
     const { page } = await signedIn();
     await see(page, "A domain has expired: lapsed.af (2 days ago).");
     await see(page, /^Renew it in the reseller portal/);
-    await see(page, "Nobody renews a domain that expires within 7 days: soon.af (in 3 days).");
+    await see(page, "A domain expires within 7 days without auto-renewal: soon.af (in 3 days).");
     await holds(page, `/^\\(\\d+\\) Operator/.test(document.title)`);
     await page.getByRole("heading", { name: "Audit" }).scrollIntoViewIfNeeded();
     const count = page.getByRole("link", { name: /^1 alarm/ });
@@ -313,7 +313,7 @@ describeWithBrowser("the operator page", () => {
     await page.getByRole("button", { name: "Everything" }).press("Enter");
     await see(
       page,
-      /^This costs up to \d+ calls; the budget is 997 in 60 s\. Prices are asked for again at once/,
+      /^This costs up to \d+ calls; the budget is 997 in 60 s\. Prices are refreshed immediately/,
     );
     expect(await axe()).toEqual([]);
     await page.keyboard.press("Escape");

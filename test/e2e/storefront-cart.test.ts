@@ -115,10 +115,8 @@ describeWithBrowser("the cart", () => {
     expect(await status(page).textContent()).toMatch(/\(14:00\sleft\)\.$/);
     expect(await page.locator("#live").textContent()).toMatch(/15:00/);
     await page.clock.runFor(15 * 60_000);
-    expect(await status(page).textContent()).toBe("The time for this price is over. Confirm it again.");
-    expect(await page.locator("#live").textContent()).toBe(
-      "The time for this price is over. Confirm it again.",
-    );
+    expect(await status(page).textContent()).toBe("This price has expired. Confirm it again.");
+    expect(await page.locator("#live").textContent()).toBe("This price has expired. Confirm it again.");
     await shop.clock.advance(17 * 60_000);
     await page.clock.pauseAt(shop.clock.now());
     await page.getByRole("button", { name: "Confirm again" }).click();

@@ -72,7 +72,7 @@ describeWithBrowser("the search box", () => {
     },
   );
 
-  test("takes a pasted list of up to twenty names, checks it when told to, one call each, and shows how far it is", async () => {
+  test("takes a pasted list of up to twenty names, checks it on request, one call each, and shows how far it is", async () => {
     const { page, axe, picture } = await shop.visitor({ permissions: ["clipboard-read", "clipboard-write"] });
     const names = Array.from({ length: 22 }, (_, at) => (at % 2 === 0 ? `list-${at}` : `list-${at}.com.af`));
     const before = shop.service.calls(CHECK);

@@ -129,7 +129,7 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(await status(page).textContent()).toMatch(/^Searching for/);
     await page.clock.runFor(3_000);
     expect(await status(page).textContent()).toBe(
-      "This takes longer than usual. We keep asking the registry for up to 25 seconds.",
+      "This is taking longer than usual. We will keep asking the registry for up to 25 seconds.",
     );
     await look(page, 6_000, () => picture("storefront-slow"));
     await page.locator("#query").focus();

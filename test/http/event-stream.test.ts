@@ -122,7 +122,7 @@ describe("an event stream", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("is one of ten of its client, who is told when there is room again", async () => {
+  test("is one of at most ten of its client, which learns when there is room again", async () => {
     const ten = await Promise.all(Array.from({ length: 10 }, () => open()));
     await clock.advance(5_000);
     const refused = await open();

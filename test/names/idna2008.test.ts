@@ -59,7 +59,7 @@ describe("a visitor who types", () => {
     ["i❤kabul.af", "contains “❤”, which domain names can't have"],
     ["xn--e28h.af", "contains “😀”, which domain names can't have"],
     ["a⃝b", "contains U+20DD, which domain names can't have"],
-  ])("%s is told which character can't be used", (text, reason) => {
+  ])("%s learns which character can't be used", (text, reason) => {
     expect(reasonFor(text)).toBe(reason);
   });
 

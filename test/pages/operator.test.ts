@@ -206,7 +206,7 @@ describe("figures", () => {
     expect([waitMs.exact, waitMs.search, hitRate]).toEqual([150, 0, 0.75]);
   });
 
-  test("say nothing about a time in which nobody asked, or before another start", () => {
+  test("say nothing about a time without lookups, or before a restart", () => {
     const full = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
     expect(figuresOf(countsOf(full, full)).hitRate).toBeNull();
     const { waitMs, hitRate } = figuresOf(countsOf(overview({ served: 1, waited: 20, hit: 1 }), full));

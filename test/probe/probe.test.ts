@@ -267,7 +267,7 @@ describe("what a first contact shows when it goes otherwise", () => {
   );
 
   test.each([422, 400, 200])(
-    "a term that the upstream does not offer is told, and inputStatus: %i is seen",
+    "a term that the upstream does not offer is reported, and inputStatus: %i is seen",
     async (setting) => {
       sandbox.control.setShapes(shapeSettings({ inputStatus: setting }));
       const retail = { ...SHIPPED.retail, catalog: [{ tld: ".gov.af", years: { registration: [2] } }] };

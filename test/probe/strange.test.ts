@@ -82,7 +82,7 @@ afterAll(() => new Promise((done) => server.close(done)));
 
 const seen = (name: string): unknown => result.points.find(({ point }) => point === name);
 
-test("what the service does not read is told, and the verdict says so", () => {
+test("what the service does not read is reported, and the verdict says so", () => {
   expect(result.verdict).toBe("fails");
   for (const [name, form] of [
     ["dates", "text 99/99/9999, text 9999-99-99"],

@@ -60,7 +60,7 @@ describe.each([
       expect(share(all, (seen) => seen.checkout, "answered", "asked")).toBeGreaterThanOrEqual(0.99);
     });
 
-    test("nobody is told more than a window, and who comes back at the second of a reservation is answered", () => {
+    test("no wait is longer than a window, and a visitor who comes back at the second of a reservation is answered", () => {
       for (const { longestToldMs } of all) expect(longestToldMs).toBeLessThanOrEqual(WINDOW_MS);
       const back = (seen: CrowdSeen): Served => ({
         ...seen.honest,

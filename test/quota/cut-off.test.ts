@@ -158,7 +158,7 @@ describeWithRedis("replicas of one budget", () => {
   );
 
   test.concurrent(
-    "one that comes first to an old snapshot takes nothing before the others were heard",
+    "one that comes first to an old snapshot takes nothing before the others have reported",
     () =>
       staged(async ({ server, proxy, arrivals, link, replica }) => {
         await replica(link(proxy.url));

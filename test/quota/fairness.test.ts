@@ -111,7 +111,7 @@ describe("those who come back without a reservation", () => {
     expect(await waiting).toBe(61_800);
   });
 
-  test("have not had anything by the refusal that told them to", async () => {
+  test("aren't charged for the refusal that asked them to", async () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);
     for (const question of ["q1", "q2", "q3"])

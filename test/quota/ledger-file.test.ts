@@ -79,7 +79,7 @@ describe("a restart", () => {
     expect(await takeAll(second)).toBe(10);
   });
 
-  test("does not start the rest of a slot anew every time", async () => {
+  test("does not restart the rest of a slot every time", async () => {
     await takeAll(await open(), false);
     for (let n = 0; n < 10; n += 1) {
       await open();
@@ -197,14 +197,14 @@ describe("the file", () => {
     expect(statSync(file())).toMatchObject({ ino: before.ino, size: before.size });
   });
 
-  test("belongs to the latest start: whoever had it before sends nothing more", async () => {
+  test("belongs to the latest start: an earlier owner sends nothing more", async () => {
     const first = await open();
     const second = await open();
     await expect(first.take()).rejects.toThrow("taken over");
     expect(await takeAll(second)).toBe(10);
   });
 
-  test("that somebody deleted is written anew with all that is known", async () => {
+  test("that somebody deleted is written again with all that is known", async () => {
     const first = await open();
     expect(await takeAll(first)).toBe(10);
     rmSync(file());

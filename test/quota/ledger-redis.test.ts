@@ -200,7 +200,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(killed.ledger)).toHaveLength(0);
     });
 
-    test("its word is told once, and not again to an old table that comes back", async ({
+    test("its handover is delivered once, and not again to an old table that comes back", async ({
       server,
       replica,
       opened,
@@ -263,7 +263,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("what was lent comes back when whoever borrowed it must have finished", async ({
+    test("what was lent comes back when its borrower must have finished", async ({
       server,
       replica,
       opened,
@@ -318,7 +318,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(otherCredential.ledger)).toHaveLength(0);
     });
 
-    test("its own use is told when Redis is back, though Redis was emptied", async ({
+    test("its own use is reported when Redis is back, even if Redis was emptied", async ({
       server,
       replica,
       untilBack,
@@ -336,7 +336,7 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(b.ledger)).toHaveLength(BUDGET / 2);
     });
 
-    test("its own use is told once, however many things it asks at its return", async ({
+    test("its own use is reported once, however many requests it makes on its return", async ({
       server,
       replica,
       opened,
@@ -350,7 +350,7 @@ describeWithRedis("the shared ledger", () => {
       expect(taken.filter((one) => "slot" in one)).toHaveLength(BUDGET / 2);
     });
 
-    test("an emptied Redis is never taken as free, whatever a replica that starts then is told", async ({
+    test("an emptied Redis is never taken as free, not even by a replica that starts then", async ({
       server,
       replica,
       opened,

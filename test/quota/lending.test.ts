@@ -43,7 +43,7 @@ function keepBusy({ ledger }: Replica): () => void {
 describeWithRedis("a slot of another replica", () => {
   const test = sideBySide(open);
 
-  test("is for urgent requests, and no second one before its holder has been told", async ({
+  test("is for urgent requests, and no second one is lent before its holder has seen that", async ({
     replica,
     opened,
   }) => {

@@ -65,7 +65,7 @@ async function overload(windows: number, perWindow: number, lane: Lane, random: 
   return seen;
 }
 
-test("who is refused and comes back at the told second is served, the budget is used and never passed", async () => {
+test("a refused visitor who comes back at the given second is served, and the budget is used and never exceeded", async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer(), fc.constantFrom<Lane>("exact", "search"), async (seed, lane) => {
       const random = mulberry(seed);

@@ -82,7 +82,7 @@ test.each([1, 2, 3, 5, 8])(
   },
 );
 
-test("work that nobody waits for is told the exact time at which there is room for it", async () => {
+test("background work learns the exact time at which there is room for it", async () => {
   await open().openAll(["first"]);
   const quota = await quotas.of("first");
   const roomInMs = quota.roomInMs();

@@ -187,7 +187,7 @@ describe("a reservation", () => {
 describe("without a reservation", () => {
   const full = { callsUntil: () => 1, waiting: 5 };
 
-  test("the whole window is told, and who asks too early waits for another one", () => {
+  test("the wait is a whole window, and a visitor who asks too early waits for another one", () => {
     const ticket = refuse(0, full);
     expect([ticket.isReserved, seconds(ticket, 0)]).toEqual([false, 60]);
     const again = reservations.askedEarly(ticket, false, outlook(10_000, full));
@@ -223,7 +223,7 @@ describe("without a reservation", () => {
     expect([Math.min(...told), Math.max(...told)]).toEqual([55, 70]);
   });
 
-  test("after a cold start a sixth more is told, and a longer pause of the upstream is told whole", () => {
+  test("after a cold start the wait is a sixth longer, and it covers a longer pause of the upstream", () => {
     const cold = { callsUntil: (at: number) => (at >= 70_060 ? 57 : 0) };
     expect(seconds(refuse(0, cold), 0)).toBe(70);
     const paused = { pausedForMs: 200_000, callsUntil: (at: number) => (at >= 200_000 ? 57 : 0) };
@@ -297,7 +297,7 @@ describe("a reservation that another replica has made", () => {
     expect(reservations.standing(reserved.key, 10_000).kind).toBe("newcomer");
   });
 
-  test("is no news once its second is over", () => {
+  test("is ignored once its second is over", () => {
     reservations.learn(reserved.key, reserved, 11_500);
     expect(reservations.size).toBe(1);
     reservations = new Reservations();
@@ -321,7 +321,7 @@ describe("a reservation that another replica has made", () => {
     expect(seconds(refuse(0, { part: 1 / 4, waiting: 12 }), 0)).toBe(13);
   });
 
-  test("is told of again when its holder keeps it by asking too early once, and nothing is without one", () => {
+  test("is published again when its holder keeps it by asking too early once, and nothing is without one", () => {
     const changes: [string, boolean][] = [];
     reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
     const full = { callsUntil: () => 1, waiting: 5 };
@@ -336,7 +336,7 @@ describe("a reservation that another replica has made", () => {
     ]);
   });
 
-  test("is told of when it is made, when it is claimed, and not when it lapses", () => {
+  test("is published when it is made and when it is claimed, but not when it lapses", () => {
     const changes: [string, boolean][] = [];
     reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
     const [first, second] = [refuse(0), refuse(0)];

@@ -248,7 +248,7 @@ describe("a suggestion", () => {
 });
 
 describe("a pause", () => {
-  test("holds everything back for as long as it was told, and refuses at once who cannot wait that long", async () => {
+  test("holds everything back for as long as requested, and immediately refuses requests that can't wait that long", async () => {
     const { quota, clock } = memoryQuota(2);
     await quota.pause(20_000);
     expect(quota.snapshot().pausedForMs).toBe(20_000);

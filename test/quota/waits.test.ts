@@ -39,7 +39,7 @@ describe.each([
   });
   const of = (manner: string) => counted(seen, windows).filter((one) => one.manner === manner);
 
-  test("nobody is told more than a window", () => {
+  test("no wait is longer than a window", () => {
     const told = seen.people.flatMap((one) => one.toldMs);
     expect(Math.max(0, ...told)).toBeLessThanOrEqual(WINDOW_MS);
     if (load >= 2) expect(told.length).toBeGreaterThan(1000);
@@ -65,7 +65,7 @@ describe.each([
     expect(reservations.unclaimed).toBeGreaterThan(0);
   });
 
-  test("who comes back when told is served sooner than who tries again and again", () => {
+  test("a visitor who comes back on time is served sooner than one who tries again and again", () => {
     const obedient = of("obedient").filter(({ lane }) => lane === "exact");
     const impatient = of("impatient");
     expect(servedWithin(obedient, 120_000)).toBeGreaterThanOrEqual(servedWithin(impatient, 120_000));
@@ -118,7 +118,7 @@ describe("the users of one address", () => {
     expect(await answered(5)).toBeGreaterThanOrEqual(besideOne - 0.02);
   });
 
-  test("all at once are told seconds that are spread", async () => {
+  test("all at once get waits that are spread", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     const works = Array.from({ length: 500 }, (_, n) =>
       outcome(quota.run(ask({ client: "the address", question: `name ${n}` }), async () => n)),
@@ -134,7 +134,7 @@ describe("the users of one address", () => {
 });
 
 describe("a refusal", () => {
-  test("is told again, and changes nothing, to one who comes back too early once", async () => {
+  test("is repeated, and changes nothing, for a visitor who comes back too early once", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
     await settle();
@@ -254,7 +254,7 @@ const spentLedger = {
   occupiedMs: 60_060,
 };
 
-test("a cold start is told at most a sixth more than a window", async () => {
+test("the wait after a cold start is at most a sixth more than a window", async () => {
   const base = memoryQuota(BUDGET);
   const ledger: Ledger = {
     ...base.ledger,

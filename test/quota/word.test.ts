@@ -37,7 +37,7 @@ function written(me: string): Word {
 }
 
 describe("the word of a replica that ended", () => {
-  test("is what it wrote last, however long or short, and is told once", () => {
+  test("is what it wrote last, however long or short, and can be taken once", () => {
     const a = written("a");
     a.write({ ...KNOWN, extra: Array.from({ length: 50 }, (_, index) => index) });
     a.write(KNOWN);
@@ -119,7 +119,7 @@ test("nothing is left behind by a replica that left, nor of one whose word was t
 });
 
 describe("where nothing can be written", () => {
-  test("a replica goes on without Redis as it likes, and nobody can tell; it says so once", () => {
+  test("a replica continues without Redis, although no successor will know; it reports this once", () => {
     const a = word("a", { directory: "/dev/null/var" });
     expect(a.write(KNOWN)).toBe(true);
     a.end();

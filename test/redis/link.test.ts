@@ -63,7 +63,7 @@ describeWithRedis("the connection to Redis", () => {
     server.wake();
   });
 
-  test("a process that was busy for longer than the deadline still hears the answer that came meanwhile", async () => {
+  test("a process that was busy for longer than the deadline still gets the answer that came in the meantime", async () => {
     const answer = link.get("k");
     const until = performance.now() + 300;
     while (performance.now() < until);
@@ -71,7 +71,7 @@ describeWithRedis("the connection to Redis", () => {
     expect(link.reachable()).toBe(true);
   });
 
-  test("tells messages, and tells when some may have been missed", async () => {
+  test("delivers messages, and reports when some may have been missed", async () => {
     const heard: string[] = [];
     let gaps = 0;
     link.subscribe(

@@ -177,7 +177,7 @@ describe("a price that differs from the one before", () => {
     expect(epochs.hasChangedSince(after)).toBe(true);
   });
 
-  test("is news after a purge or another replica's word, which are no evidence of a change", () => {
+  test("counts as a new change after a purge or an epoch that another replica has ended, which are no evidence of a change", () => {
     epochs.end(QUOTE);
     const before = asked();
     epochs.end(PURGE);

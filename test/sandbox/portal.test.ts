@@ -78,7 +78,7 @@ describe("credentials", () => {
     expect((await portal(sandbox, "POST", `/credentials/${old.key}/rotate`)).status).toBe(409);
   });
 
-  it("that are revoked do not tell so to a caller with a wrong secret", async () => {
+  it("that are revoked aren't reported as such to a caller with a wrong secret", async () => {
     const sandbox = await start();
     const { key } = sandbox.control.createCredential("demo");
     sandbox.control.revoke(key);

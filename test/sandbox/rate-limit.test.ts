@@ -93,7 +93,7 @@ describe("the rolling limit", () => {
     });
   });
 
-  it("can be changed while the sandbox runs, and is told by the statistics", async () => {
+  it("can be changed while the sandbox runs, and is part of the statistics", async () => {
     const sandbox = await start({ rateLimit: { limit: 1, windowMs: 1000 }, now: () => 0 });
     await balance(sandbox);
     await portal(sandbox, "PUT", "/behaviour", { rateLimit: { limit: 2, windowMs: 1000 } });

@@ -87,7 +87,7 @@ describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))("behind 
   });
   afterEach(() => service.close());
 
-  test("visitors and staff are told the same as ever", async () => {
+  test("visitors and staff get the same answers as ever", async () => {
     expect(await facts(service)).toEqual(documented);
     expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 0, refused: 0 });
   });

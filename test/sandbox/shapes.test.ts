@@ -88,7 +88,7 @@ describe("a choice", () => {
     expect(() => shapeSettings(choice)).toThrow(sentence);
   });
 
-  test("with several faults is told all of them", () => {
+  test("with several faults is refused with all of them", () => {
     expect(() => shapeSettings({ preset: "x", y: 1, retryAfter: "z" })).toThrow(
       /there is no "x".*\n.*no switch "y".*\nretryAfter: there is no setting "z"/,
     );

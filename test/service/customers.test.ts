@@ -216,7 +216,7 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   const ask = async (path: string, ...domains: string[]) =>
     service.ask(path, asCustomer(await sealed(claimsAt(clock, { domains }))));
 
-  test("is told of each by its own question", async () => {
+  test("sees each by its own request", async () => {
     const names = Array.from({ length: 12 }, (_, n) => `client-${n + 110}.af`);
     const told = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
     const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(told.body);
@@ -232,7 +232,7 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   });
 });
 
-test("a customer is told all of a domain of which the upstream's list has the name alone", async () => {
+test("a customer sees all of a domain of which the upstream's list has only the name", async () => {
   const clock = new FakeClock();
   const service = await started(clock, { sandbox: { shapes: { listItems: "names" } } });
   try {

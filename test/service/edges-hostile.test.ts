@@ -86,7 +86,7 @@ describe("malformed input", () => {
     expect(statusesOf(await exchange(service.port, `${get(KNOWN, CLOSE)}hello\r\n\r\n`))).toEqual([200]);
   });
 
-  test("of more than 16 kB of header fields is told so", async () => {
+  test("of more than 16 kB of header fields gets an answer that says so", async () => {
     const long = get("/livez", { "X-Long": "x".repeat(20_000) });
     const [good, refused, ...others] = answersIn(await exchange(service.port, get("/livez") + long));
     expect([good?.status, refused?.status, others]).toEqual([200, 431, []]);
@@ -475,6 +475,6 @@ describe("security.txt", () => {
   );
 });
 
-test("the codes that the edge adds are told with their status", () => {
+test("the codes that the HTTP server adds are listed with their status", () => {
   expect(STATUS_OF).toMatchObject({ expectation_failed: 417, headers_too_large: 431 });
 });

@@ -203,7 +203,7 @@ describe("a body", () => {
     expect(problemOf(answer).code).toBe("unsupported_media_type");
   });
 
-  test("of more than 32 kB is too large, told or not", async () => {
+  test("of more than 32 kB is too large, with a Content-Length or without", async () => {
     const body = JSON.stringify({ items: ["x".repeat(33 * 1024)] });
     expect(problemOf(await post({}, body)).code).toBe("payload_too_large");
     const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;

@@ -32,7 +32,7 @@ describe("a service that is well", () => {
   });
   afterAll(() => service.close());
 
-  test("says so to whoever asks, and what it answers from, without a call", async () => {
+  test("says so to anyone, and what it answers from, without a call", async () => {
     await until(() => service.calls() === 29);
     const live = await service.ask("/livez");
     expect([live.status, live.body]).toEqual([200, { status: "live" }]);

@@ -16,7 +16,7 @@ import { bearer, problemOf, recordingLog, startService, until } from "../support
 const PATH = "/v1/staff/history";
 const MINUTE_MS = 60_000;
 
-test("the service keeps its figures, a row a minute, for staff alone", async () => {
+test("the service keeps its figures, one row per minute, for staff only", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   const history = async () => {

@@ -203,54 +203,57 @@ async function walk(service: Service, name: string): Promise<{ statuses: Set<num
   return { statuses, leaks };
 }
 
-test.each(RESELLERS)("what is %s's alone is never told to the public, whatever happens", async (reseller) => {
-  const clock = new FakeClock();
-  let foul: "no" | "error" | "garbage" | "limited" | "forbidden" = "no";
-  const poisoned = {
-    success: false,
-    error: { code: BODY_OF_UPSTREAM, message: `${BODY_OF_UPSTREAM} ${secret(reseller)} ${year[reseller]}` },
-    data: { domain: BODY_OF_UPSTREAM, balance: balance[reseller], tier: tier(reseller) },
-  };
-  const headers = { "X-Internal": BODY_OF_UPSTREAM, "Set-Cookie": `s=${secret(reseller)}` };
-  const availability: typeof plainShapes.availability = (result) => {
-    if (foul === "no") return plainShapes.availability(result);
-    const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[foul];
-    return { status, headers: { ...headers, "Retry-After": "30" }, body: poisoned };
-  };
-  const service = await startService({
-    clock,
-    world,
-    retail,
-    reseller,
-    warm: reseller !== "closed",
-    sandbox: { shapes: { ...plainShapes, availability } },
-  });
-  try {
-    const fair = await walk(service, "zanzibar-fair");
-    expect(fair.leaks).toEqual([]);
-    const common = [200, 204, 400, 401, 403, 404, 405, 406, 413, 415];
-    expect([...fair.statuses]).toEqual(
-      expect.arrayContaining(reseller === "closed" ? common.slice(2) : common),
-    );
+test.each(RESELLERS)(
+  "what is %s's alone is never revealed to the public, whatever happens",
+  async (reseller) => {
+    const clock = new FakeClock();
+    let foul: "no" | "error" | "garbage" | "limited" | "forbidden" = "no";
+    const poisoned = {
+      success: false,
+      error: { code: BODY_OF_UPSTREAM, message: `${BODY_OF_UPSTREAM} ${secret(reseller)} ${year[reseller]}` },
+      data: { domain: BODY_OF_UPSTREAM, balance: balance[reseller], tier: tier(reseller) },
+    };
+    const headers = { "X-Internal": BODY_OF_UPSTREAM, "Set-Cookie": `s=${secret(reseller)}` };
+    const availability: typeof plainShapes.availability = (result) => {
+      if (foul === "no") return plainShapes.availability(result);
+      const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[foul];
+      return { status, headers: { ...headers, "Retry-After": "30" }, body: poisoned };
+    };
+    const service = await startService({
+      clock,
+      world,
+      retail,
+      reseller,
+      warm: reseller !== "closed",
+      sandbox: { shapes: { ...plainShapes, availability } },
+    });
+    try {
+      const fair = await walk(service, "zanzibar-fair");
+      expect(fair.leaks).toEqual([]);
+      const common = [200, 204, 400, 401, 403, 404, 405, 406, 413, 415];
+      expect([...fair.statuses]).toEqual(
+        expect.arrayContaining(reseller === "closed" ? common.slice(2) : common),
+      );
 
-    for (const weather of ["error", "garbage", "limited", "forbidden"] as const) {
-      foul = weather;
-      const seen = await walk(service, `zanzibar-${weather}`);
-      expect([weather, seen.leaks]).toEqual([weather, []]);
-      expect([...seen.statuses].some((status) => status >= 500)).toBe(true);
-      // Past what is remembered of failures, refusals and pauses.
-      await clock.advance(100_000);
+      for (const weather of ["error", "garbage", "limited", "forbidden"] as const) {
+        foul = weather;
+        const seen = await walk(service, `zanzibar-${weather}`);
+        expect([weather, seen.leaks]).toEqual([weather, []]);
+        expect([...seen.statuses].some((status) => status >= 500)).toBe(true);
+        // Past what is remembered of failures, refusals and pauses.
+        await clock.advance(100_000);
+      }
+      foul = "no";
+      await service.sandbox.close();
+      expect((await walk(service, "zanzibar-unreachable")).leaks).toEqual([]);
+      service.drain();
+      const draining = await walk(service, "zanzibar-draining");
+      expect([draining.leaks, draining.statuses.has(503)]).toEqual([[], true]);
+    } finally {
+      await service.close();
     }
-    foul = "no";
-    await service.sandbox.close();
-    expect((await walk(service, "zanzibar-unreachable")).leaks).toEqual([]);
-    service.drain();
-    const draining = await walk(service, "zanzibar-draining");
-    expect([draining.leaks, draining.statuses.has(503)]).toEqual([[], true]);
-  } finally {
-    await service.close();
-  }
-});
+  },
+);
 
 test("staff see wholesale, balance and tier in the fields meant for them, and credentials nowhere", async () => {
   const service = await startService({ clock: new FakeClock(), world, retail });

@@ -84,7 +84,7 @@ describe.each([
   ["twenty minutes of 503", "status-503", 20],
 ])("%s", (_what, fault, minutes) => {
   test(
-    "leaves prices as they are and the upstream alone, and is over within one trial",
+    "leaves prices as they are, makes only a few calls, and is over within one trial request",
     () =>
       withService({}, async (service, clock) => {
         const { control } = service.sandbox;

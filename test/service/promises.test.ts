@@ -61,7 +61,7 @@ describe("a cart", () => {
   });
   afterAll(() => service.close());
 
-  test("is promised as it is shown: the lines that have a price, to the second told", async () => {
+  test("is promised as it is shown: the lines that have a price, until the given second", async () => {
     const cart = await cartOf(
       service,
       { domain: "kabul.af", action: "registration", years: 1 },

@@ -301,7 +301,7 @@ describeWithRedis("replicas that share a Redis", () => {
   );
 
   describe("a purge of one", () => {
-    undisturbed("has the prices asked for anew, once for all", async ({ sandbox, pair, calls }) => {
+    undisturbed("refreshes the prices, once for all", async ({ sandbox, pair, calls }) => {
       const clock = new AheadClock();
       const [one, two] = await pair({ clock });
       sandbox.control.setTier("demo", "Platinum");
@@ -315,7 +315,7 @@ describeWithRedis("replicas that share a Redis", () => {
     });
 
     undisturbed(
-      "is one of all: the next visitor of either has the name asked anew, once",
+      "is one of all: the next visitor of either has the name checked again, once",
       async ({ sandbox, pair, calls }) => {
         const both = await pair();
         const [one, two] = both;
@@ -330,7 +330,7 @@ describeWithRedis("replicas that share a Redis", () => {
       },
     );
 
-    undisturbed("keeps out what another one is just being told", async ({ sandbox, pair, calls }) => {
+    undisturbed("rejects an answer that another one is just receiving", async ({ sandbox, pair, calls }) => {
       const [one, two] = await pair();
       sandbox.control.setBehaviour({ afterMs: 300 });
       const early = two.ask(pathOf("kabul.af"));
@@ -344,7 +344,7 @@ describeWithRedis("replicas that share a Redis", () => {
     });
 
     undisturbed(
-      "reaches those whose subscription is broken at the time, once they hear again",
+      "reaches those whose subscription is broken at the time, once they are subscribed again",
       async ({ redis, pair, calls }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
@@ -357,7 +357,7 @@ describeWithRedis("replicas that share a Redis", () => {
     );
 
     tell(
-      "works without Redis for that one, and is told to the others when Redis is back",
+      "works without Redis for that one, and reaches the others when Redis is back",
       async ({ redis, pair }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));

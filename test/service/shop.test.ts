@@ -40,7 +40,7 @@ test("the page says who runs the shop as soon as the file does, and may load its
   expect(page.headers["content-security-policy"]).toContain("img-src 'self' https://cdn.example.af;");
 });
 
-test("a faulty section changes nothing, and staff are told where it is", async () => {
+test("a faulty section changes nothing, and staff learn where it is", async () => {
   const before = shopIn(await service.ask("/"));
   writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, "shop: { links: { terms: 'javascript:alert(1)' } }"));
   await clock.advance(1_500);

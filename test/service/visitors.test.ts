@@ -216,7 +216,7 @@ describe("a visitor", () => {
       ["?domain=kabul.af&years=1&years=1", "years"],
       ["?domain=kabul.af&year=1", "year"],
       ["?domain[]=kabul.af", "query"],
-    ])("badly, %s, is told which field is wrong, without a call", async (query, field) => {
+    ])("badly, %s, gets the name of the wrong field, without a call", async (query, field) => {
       const checks = await checksOf(async () => {
         const problem = problemOf(await service.ask(`/v1/availability${query}`));
         expect(problem.code).toBe("invalid_request");
@@ -283,7 +283,7 @@ describe("a visitor", () => {
       ["?q=kabul&years=x", "years"],
       ["?q=kabul&q=herat", "q"],
       ["?q=kabul&limit=1", "limit"],
-    ])("badly, %s, is told which field is wrong, without a call", async (query, field) => {
+    ])("badly, %s, gets the name of the wrong field, without a call", async (query, field) => {
       const checks = await checksOf(async () => {
         const problem = problemOf(await service.ask(`/v1/search${query}`));
         expect(problem.code).toBe("invalid_request");

@@ -90,7 +90,7 @@ describe("when the wholesale price rises", () => {
     expect((await cart).signed).toEqual(["herat.af renewal 46.00"]);
   });
 
-  test("T3: with the upstream down nothing is signed from an old price, and the customer hears why", async () => {
+  test("T3: with the upstream down nothing is signed from an old price, and the customer learns why", async () => {
     sandbox.control.setFault("all", { fault: "reset-on-accept" });
     await clock.advance(90_000);
     const answer = await shop().post([renewal("herat.af"), transfer("kabul.af")]);
@@ -234,7 +234,7 @@ describe("when the tier changes while the service is down", () => {
   });
 });
 
-test("the moment of an answer is told in whole minutes, rounded down", async () => {
+test("the time of an answer is given in whole minutes, rounded down", async () => {
   await clock.advance(90_000);
   const { asOf } = await shop().availability("kabul.af");
   expect(asOf).toBe("2026-03-20T00:01:00.000Z");

@@ -23,7 +23,7 @@ export interface ConnectionRules {
   readonly refuse: (request: Arrived, response: ServerResponse, problem: ServiceError) => void;
   /** Parses the bytes already read, and then the socket. */
   readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
-  /** Runs the function after every request that has already arrived was handed on. */
+  /** Runs the function after all requests that have already arrived have been handed on. */
   readonly inOrder: (act: () => void) => void;
   /** Called once the connection is closed. */
   readonly closed: (socket: Socket) => void;
@@ -46,7 +46,7 @@ export class Connection {
   /** In the order of their requests. */
   #outstanding: ServerResponse[] = [];
   #last: Exchange | null = null;
-  /** Bytes that were read but aren't to be parsed yet. */
+  /** Bytes that were read but must not be parsed yet. */
   #rest: readonly Buffer[] | null = null;
   /** Set once no further request will be answered; called when all outstanding answers have been sent. */
   #ending: (() => void) | null = null;
@@ -200,7 +200,7 @@ function abandon(response: ServerResponse): void {
   response.emit("close");
 }
 
-/** The bytes of a request up to its body. Nothing can be upgraded to, so the Upgrade field is ignored (RFC 9110, section 7.8). */
+/** The bytes of a request up to its body. No upgrade is supported, so the Upgrade field is ignored (RFC 9110, section 7.8). */
 function headOf({ method = "", url = "", httpVersion, rawHeaders }: Arrived): Buffer {
   const fields = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 && name.toLowerCase() !== "upgrade" ? [`${name}: ${rawHeaders[at + 1]}`] : [],

@@ -1,4 +1,4 @@
-/** The request header fields that every request is checked for (Host, Expect), and the fields of every answer (security, CORS). */
+/** Checks the Host and Expect fields of every request, and sets the security and CORS fields of every answer. */
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import cors from "cors";

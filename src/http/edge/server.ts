@@ -1,4 +1,7 @@
-/** The HTTP server: what is known is answered in front of Express, slow and hostile clients cannot hold it, and everything parsed is answered in order. */
+/**
+ * The HTTP server. It sends known answers without Express, isn't held up by slow or hostile clients, and answers the requests of each connection in
+ * order.
+ */
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
@@ -8,7 +11,7 @@ import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
 import { createBurstQueue, inTurns } from "./turns.js";
 
-/** Clients per turn of the event loop that are refused because their request is late. */
+/** How many late requests are refused per turn of the event loop. */
 const MAX_LATE_PER_TURN = 4;
 
 type OpenConnections = Map<Duplex, Connection>;
@@ -18,8 +21,8 @@ interface OnConnection extends Arrived {
 }
 
 /**
- * Express changes the prototype of every request and response, after which V8 (Node 18 to 22) finds none of their properties fast
- * (nodejs/node#37457). Made by these classes they have Express's prototypes from birth, and Express changes nothing.
+ * Express changes the prototype of every request and response, which makes their properties slow in V8 (Node 18 to 22, nodejs/node#37457). Objects
+ * of these classes have Express's prototypes from the start, so Express changes nothing.
  */
 function bornAsExpress(app: Express, connections: OpenConnections) {
   class Incoming extends IncomingMessage {
@@ -28,8 +31,8 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
     declare private stopsParsing: boolean;
 
     /**
-     * Node parses a whole packet, but stops behind the head of an upgrade and hands over what comes next. That is how a full connection is
-     * stopped. A real upgrade must be taken too: Node drops what comes behind one that is not.
+     * Node parses a whole packet, but stops after the head of an upgrade request and hands over the rest. So a full connection is stopped by
+     * marking its request as an upgrade. Real upgrades must be taken over, too, because Node drops the input after one that isn't.
      */
     get upgrade(): boolean {
       return this.stopsParsing;
@@ -70,15 +73,15 @@ export function serve(app: Express, parts: ServerParts): Server {
       requestTimeout: 20_000,
       connectionsCheckingInterval: 5_000,
       keepAliveTimeout: 65_000,
-      // Checked by us, with a problem as the answer.
+      // The service checks it and answers with a problem.
       requireHostHeader: false,
     },
     handle,
   );
   server.setTimeout(90_000);
-  // Node drops the rest without a word, a second Host included; their size is bounded anyway.
+  // By default, Node silently drops further fields, even a second Host. Their size is limited anyway.
   server.maxHeadersCount = 0;
-  // Node would end the connection while answers are still to be written.
+  // Otherwise Node would end the connection while answers are still to be written.
   Object.assign(server, { httpAllowHalfOpen: true });
 
   const burst = createBurstQueue();
@@ -105,10 +108,10 @@ export function serve(app: Express, parts: ServerParts): Server {
     inOrder: burst.run,
     closed: (socket) => connections.delete(socket),
     parseOn(socket, rest) {
-      // Node adds its own once more and has not removed them.
+      // Node adds its listeners again without having removed them.
       socket.removeAllListeners("pause").removeAllListeners("resume");
       server.emit("connection", socket);
-      // Not by unshift and resume, which would read more with every packet that is only parsed in part.
+      // Not with `unshift` and `resume`, which would read more input for every packet that is only partly parsed.
       for (const part of rest) socket.emit("data", part);
     },
   };
@@ -120,12 +123,12 @@ export function serve(app: Express, parts: ServerParts): Server {
   server.on("upgrade", (request: Arrived, socket, rest) => {
     connections.get(socket)?.hold(request, rest);
   });
-  // Node's own knows nothing of those that it has let go.
+  // Node's own method doesn't know the sockets that it has handed over.
   server.closeAllConnections = () => {
     for (const socket of connections.keys()) socket.destroy();
   };
   server.on("checkContinue", (request, response) => {
-    // Or Node would end the connection behind an answer that comes without the invitation, though the body is read either way.
+    // Otherwise Node would end the connection after an answer without 100 Continue, although the body is read either way.
     Object.assign(response, { _expect_continue: false });
     handle(request, response);
     if (hasBody(request) && !response.headersSent) continueInTurn(response);
@@ -145,7 +148,7 @@ export function serve(app: Express, parts: ServerParts): Server {
     } else if (error.code === "HPE_INVALID_EOF_STATE") {
       connection.cutOff(problemOf(error));
     } else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") {
-      // Node finds everyone who is late at once, which may be hundreds.
+      // Node reports all late requests at once, which may be hundreds.
       refuseInTurn(() => {
         connection.refuse(problemOf(error));
       });
@@ -170,14 +173,14 @@ function problemOf({ code }: NodeJS.ErrnoException): ServiceError {
     case "HPE_HEADER_OVERFLOW":
       return new ServiceError(
         "headers_too_large",
-        "The request line and the header fields may have up to 16 kB together.",
+        "The request line and the headers together are larger than 16 kB.",
       );
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
       return new ServiceError("payload_too_large", "The chunk extensions of the body are too large.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return new ServiceError("invalid_request", "The request did not arrive in time.");
+      return new ServiceError("invalid_request", "The request didn't arrive in time.");
     default:
-      return new ServiceError("invalid_request", "This is not a readable HTTP request.");
+      return new ServiceError("invalid_request", "This isn't a valid HTTP request.");
   }
 }
 
@@ -185,7 +188,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** Invites the body (RFC 9110, section 10.1.1), after the answers to earlier requests. */
+/** Sends 100 Continue (RFC 9110, section 10.1.1), after the answers to earlier requests. */
 function continueInTurn(response: ServerResponse): void {
   const invite = (): void => {
     if (!response.headersSent) response.writeContinue();

@@ -1,6 +1,6 @@
 /**
- * Counts per client that replicas tell each other of, ten times a second and without anybody waiting for it. Until the others have heard of
- * an event it has to count once for each of them, since they may have counted as much; where Redis is gone that remains so.
+ * Counts per client that replicas publish to each other ten times a second, without delaying requests. Until an event is published, it counts once
+ * for each replica, because the others may have counted as many. Without Redis, that stays so.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -16,11 +16,11 @@ export interface SharedCounts {
 
 export interface SharedCountsSettings {
   readonly link: RedisLink;
-  /** Distinguishes the counts of one service. */
+  /** Distinguishes several counts of one service. */
   readonly name: string;
   readonly replicasMax: number;
   readonly clock: Clock;
-  /** Called when events are no longer unpublished: with their number, or with how much they count if they could not be published. */
+  /** Called with events to count: those of other replicas, and those of this one once they are published, or multiplied if that failed. */
   readonly onCounted: (client: string, count: number) => void;
 }
 

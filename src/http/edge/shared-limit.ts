@@ -32,8 +32,8 @@ const MAX_WAIT_MS = 50;
 const POLL_EVERY_MS = 5;
 
 /**
- * The first call for a client notifies all replicas (`heard` of them), which then add what they admitted without Redis. Until they have,
- * their shares count as admitted. Arguments: replica, admitted there, 1 to admit one more, limit, share, ms to the end of the minute,
+ * The first call for a client notifies all replicas (`heard`: how many received it), which then add what they admitted without Redis. Until they
+ * have, their shares count as admitted. Arguments: replica, admitted there, 1 to admit one more, limit, share, ms to the end of the minute,
  * channel, client.
  */
 const COUNT = redisScript(`

@@ -18,7 +18,7 @@ interface OperationFacts {
   readonly problems: readonly ProblemResponse[];
 }
 
-/** Before a request reaches its route. */
+/** Problems that can occur before a request reaches its route. */
 const ANY_REQUEST = ["ExpectationFailed", "HeadersTooLarge"] as const satisfies readonly ProblemResponse[];
 
 export function operation(facts: OperationFacts): JsonObject {
@@ -84,7 +84,7 @@ export function answer(facts: AnswerFacts): JsonObject {
   });
 }
 
-/** An answer that a shared cache may keep, so it carries nothing about the client that asked. */
+/** An answer that a shared cache may store, so it carries nothing about the client that asked. */
 export function sharedAnswer({ description, content, cache, headers }: AnswerFacts): JsonObject {
   return {
     description,

@@ -53,7 +53,7 @@ const RESPONSES = {
 
 export type ProblemResponse = keyof typeof RESPONSES;
 
-/** Only these errors know when a retry helps. */
+/** Example retry times of the errors that always have one. */
 const RETRY_SECONDS: Partial<Record<ErrorCode, number>> = { rate_limited: 17, quota_exhausted: 9 };
 
 export function problemKind(code: ErrorCode): JsonObject {

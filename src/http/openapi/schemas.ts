@@ -50,7 +50,7 @@ const SHAPES = {
 
 export type SchemaName = keyof typeof SHAPES;
 
-/** Requests with unknown fields are refused; answers may have new ones, so a client made from the document must accept them. */
+/** Requests with unknown fields are refused; answers may have new ones, so a client generated from the document must accept them. */
 const REQUESTS: readonly string[] = ["QuoteRequest", "PurgeRequest"] satisfies SchemaName[];
 
 export function schemaRef(name: SchemaName): JsonObject {

@@ -330,7 +330,7 @@ export const STAFF_PATHS: JsonObject = {
   "/v1/staff/history": reading({
     id: "getHistory",
     summary: "The figures of the last day, for charts.",
-    description: "Uses no quota. Kept in memory: of this replica, since it started.",
+    description: "Uses no quota. With Redis: of all replicas. Without it: of this replica since startup.",
     schema: "History",
     example: {
       everyMs: 60000,
@@ -348,7 +348,7 @@ export const STAFF_PATHS: JsonObject = {
   }),
   "/v1/staff/audit": reading({
     id: "getAudit",
-    summary: "The last 1,000 acts of staff, newest first.",
+    summary: "The last 1,000 staff actions, newest first.",
     description:
       "Purges, previews, look-ups of signed carts, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.",
     schema: "Audit",

@@ -62,7 +62,7 @@ const availability = operation({
   tag: "visitors",
   summary: "Whether a name can be registered, and for how much.",
   description:
-    "A taken name is a success. The name can be written as people paste it: in any case, in Unicode, as a URL.",
+    "A taken name isn't an error. The name can be written as people paste it: in any case, in Unicode, as a URL.",
   parameters: [
     query("domain", "The name.", { type: "string", minLength: 1 }, { ...required, example: "kabul.af" }),
     yearsWanted,
@@ -98,7 +98,8 @@ const search = operation({
   id: "search",
   tag: "visitors",
   summary: "Search for a name under several TLDs.",
-  description: "A name without an answer in time is `unknown`, with the seconds to wait before a retry.",
+  description:
+    "A name that couldn't be checked in time is `unknown`, with the seconds to wait before a retry.",
   parameters: [
     query(
       "q",

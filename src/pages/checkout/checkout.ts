@@ -1,4 +1,4 @@
-/** The demo checkout: shows what the service verified of a promise, in the language chosen at the shop. */
+/** The demo checkout: shows the cart whose signature the service verified, in the language chosen in the shop. */
 import type { Money } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";

@@ -1,4 +1,4 @@
-/** What the demo checkout has to say in each language. */
+/** The texts of the demo checkout in each language. */
 import type { Language } from "../storefront/texts/texts.js";
 
 export interface CheckoutTexts {
@@ -9,7 +9,7 @@ export interface CheckoutTexts {
   readonly price: string;
   readonly total: (amount: string) => string;
   readonly heldUntil: (time: string, left: string) => string;
-  /** By what was sent. */
+  /** By the result of the check. */
   readonly notices: Readonly<Record<"good" | "expired" | "altered" | "nothing", string>>;
   readonly back: string;
 }
@@ -27,7 +27,7 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
       good: "This is a demonstration. Nothing is ordered and nothing is paid. A real checkout would ask for your details now.",
       expired: "These prices are no longer held. Go back and confirm them again.",
       altered:
-        "This cart was not signed by the shop, or was changed on its way. Go back and confirm the prices again.",
+        "This cart was not signed by the shop, or was changed on the way. Go back and confirm the prices again.",
       nothing: "No cart has arrived here. Go back to the shop and choose a name.",
     },
     back: "Back to the shop",

@@ -1,9 +1,9 @@
-/** What staff must see first, from all parts of the page, each with what to do about it: in the list, at the top of the page and in the tab's title. */
+/** The alarms from all parts of the page, each with what to do about it: in a list, as a count at the top of the page, and in the tab's title. */
 import { byId, element } from "../element.js";
 import type { Alarm } from "./alarm.js";
 
 export interface Alarms {
-  /** Each part of the page replaces its own. */
+  /** Replaces the alarms of one part of the page. */
   set(part: string, alarms: readonly Alarm[]): void;
   clear(): void;
 }

@@ -1,4 +1,4 @@
-/** Exact amounts in the format of the service. Only a share, which is just displayed, is ever a float. */
+/** Exact amounts in the format of the service. Only percentages, which are just displayed, are ever floats. */
 const whole = new Intl.NumberFormat("en");
 const share = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1 });
 
@@ -18,12 +18,12 @@ export function signed(amount: Amount): string {
   return amount.amount.startsWith("-") ? written(amount) : `+${written(amount)}`;
 }
 
-/** What somebody typed, such as `8`, `8.5` or `8,50`; null if it isn't an amount. */
+/** Parses typed text such as `8`, `8.5` or `8,50`; null if it isn't an amount. */
 export function typed(text: string, currency: string): Amount | null {
   return /^\d{1,9}(?:[.,]\d{1,8})?$/.test(text) ? { amount: text.replace(",", "."), currency } : null;
 }
 
-/** By how much less so many orders each cost at `nextPrice` than at `price`; negative if it is more. One amount for each currency. */
+/** How much cheaper the orders would be at `nextPrice` than at `price`; negative if more expensive. One amount per currency. */
 export function saved(
   orders: readonly { readonly count: number; readonly price: Amount; readonly nextPrice: Amount }[],
 ): Amount[] {

@@ -1,4 +1,4 @@
-/** What staff have done, newest first. */
+/** The audit log, newest first. */
 import { byId, element } from "../element.js";
 import type { Audit } from "./staff-api.js";
 import { table } from "./table.js";
@@ -43,7 +43,7 @@ export function auditView(csv: HTMLElement): AuditView {
           { class: "card panel" },
           rows.length === 0
             ? element("p", { class: "quiet" }, "None yet.")
-            : table("Acts of staff", columns, rows),
+            : table("Staff actions", columns, rows),
           element(
             "p",
             { class: "bar" },

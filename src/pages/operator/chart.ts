@@ -22,9 +22,9 @@ export interface Chart {
   readonly card: HTMLElement;
   /** Adds a value for each line; null is a gap. `now` is shown in large type, with `rest` next to it. */
   add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
-  /** Values from before the first one added, oldest first: a column for each line. */
+  /** Adds earlier values, oldest first: a column for each line. */
   past(times: readonly number[], columns: readonly (readonly (number | null)[])[]): void;
-  /** Shows so many seconds up to now. */
+  /** Shows the last `seconds` seconds. */
   show(seconds: number): void;
   remove(): void;
 }
@@ -97,7 +97,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
             stroke: () => colour(line.colour),
             width: line.dashed === true ? 1 : 2,
             ...(line.dashed === true && { dash: [4, 4] }),
-            // One value makes no line yet.
+            // A few values alone are hardly visible as a line.
             points: {
               show: () => known(index) < 3 && line.dashed !== true,
               size: 6,

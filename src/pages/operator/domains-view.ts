@@ -1,4 +1,4 @@
-/** All domains, those first that have expired or will soon: by name, with search and sorting, and the calendar months in which some expire. */
+/** All domains, sorted by expiry at first, with search, and the calendar months in which some expire. */
 import { byId, element } from "../element.js";
 import type { Alarm } from "./alarm.js";
 import type { Alarms } from "./alarms.js";
@@ -12,15 +12,15 @@ export interface DomainsView {
   remove(): void;
 }
 
-/** Which domains are listed: by a number of days ahead (the expired ones too), a day, or another word. */
+/** Which domains are listed: those that expire within a number of days (with the expired ones), those of a day, or `ALL` or `EXPIRED`. */
 type Choice = number | string;
 
 const SPANS = [30, 60, 90] as const;
 const EXPIRED = "expired";
 const ALL = "all";
-/** The registry lists at most this many (its document, section 4). */
+/** The registry lists at most this many (section 4 of its document). */
 const LIST_CAP = 100;
-/** Within so many days it is an alarm that nobody renews a domain. */
+/** A domain without auto-renewal raises an alarm this many days before it expires. */
 const SOON_DAYS = 7;
 const MOST_NAMED = 5;
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -41,7 +41,7 @@ interface Row {
   readonly expiry: Expiring<DomainRecord> | null;
 }
 
-/** How rows are sorted by each column; an unknown date comes last. */
+/** The sort order of each column; unknown dates come last. */
 const ORDERS = {
   Domain: (a: Row, b: Row) => a.record.domain.localeCompare(b.record.domain),
   Expires: (a: Row, b: Row) => (a.expiry?.inDays ?? 1e9) - (b.expiry?.inDays ?? 1e9),
@@ -301,7 +301,7 @@ function expiryAlarms(dated: readonly Expiring<DomainRecord>[]): Alarm[] {
       : [
           {
             level: "warn" as const,
-            text: `Nobody renews ${lapsing.length === 1 ? "a domain" : domainsOf(lapsing.length)} that ${lapsing.length === 1 ? "expires" : "expire"} within ${daysOf(SOON_DAYS)}: ${named(lapsing, ({ inDays }) => (inDays === 0 ? "today" : `in ${daysOf(inDays)}`))}.`,
+            text: `${lapsing.length === 1 ? "A domain expires" : `${domainsOf(lapsing.length)} expire`} within ${daysOf(SOON_DAYS)} without auto-renewal: ${named(lapsing, ({ inDays }) => (inDays === 0 ? "today" : `in ${daysOf(inDays)}`))}.`,
             todo: "Ask the customer, or switch on auto-renew in the reseller portal.",
           },
         ]),

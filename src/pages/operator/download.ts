@@ -1,4 +1,4 @@
-/** A button that saves a list of the service as a CSV file. */
+/** A button that downloads a list as a CSV file. */
 import { element } from "../element.js";
 import { type StaffApi, StaffProblem } from "./staff-api.js";
 
@@ -19,12 +19,13 @@ async function save(api: StaffApi, list: List, signal: AbortSignal, said: HTMLEl
     const address = URL.createObjectURL(await api.csv(list, signal));
     const link = element("a", { href: address, download: `${list}.csv` });
     link.click();
-    // The browser has taken what it needs once the click is over.
+    // By then the browser has started the download.
     setTimeout(() => {
       URL.revokeObjectURL(address);
     }, 1_000);
     said.textContent = `Saved as ${list}.csv.`;
   } catch (error) {
-    if (!signal.aborted) said.textContent = error instanceof StaffProblem ? error.message : "It didn't work.";
+    if (!signal.aborted)
+      said.textContent = error instanceof StaffProblem ? error.message : "The download failed.";
   }
 }

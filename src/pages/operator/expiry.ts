@@ -31,7 +31,7 @@ export interface Month {
   readonly weeks: readonly (readonly (string | null)[])[];
 }
 
-/** The months from today until so many days ahead. */
+/** The calendar months from today to `days` days ahead. */
 export function monthsAhead(nowMs: number, days: number): Month[] {
   const now = new Date(nowMs);
   const last = new Date(nowMs + days * DAY_MS);

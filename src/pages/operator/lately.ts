@@ -1,4 +1,4 @@
-/** What the account has ordered in the last 30 days, as far as the list of its domains shows it: an estimate of a month's mix. */
+/** Estimates what the account ordered in the last 30 days from the list of its domains. */
 import type { DomainRecord } from "./staff-api.js";
 
 const DAY_MS = 86_400_000;
@@ -11,8 +11,8 @@ export interface Ordered {
 }
 
 /**
- * Registered in that time; or renewed, because another year of a domain that hasn't expired began. Only domains under `tlds` and with both
- * dates are counted.
+ * Counts a domain as registered if it was registered in that time, and as renewed if its current year began in that time and it hasn't expired.
+ * Only domains under `tlds` with both dates are counted.
  */
 export function orderedLately(
   records: readonly Pick<DomainRecord, "domain" | "registeredAt" | "expiresAt">[],
@@ -21,7 +21,7 @@ export function orderedLately(
 ): Ordered[] {
   const counts = new Map<string, Ordered>();
   for (const { domain, registeredAt, expiresAt } of records) {
-    // The longest ending that fits: `.com.af` before `.af`.
+    // The longest matching TLD: `.com.af` before `.af`.
     const [tld] = tlds.filter((one) => domain.endsWith(one)).sort((a, b) => b.length - a.length);
     if (tld === undefined || registeredAt === null || expiresAt === null) continue;
     const registeredMs = Date.parse(registeredAt);

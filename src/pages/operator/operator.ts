@@ -30,9 +30,9 @@ const AUDIT_MS = 10_000;
 /** The service refreshes account data this often, so polling more often would show nothing new. */
 const ACCOUNT_MS = 300_000;
 
-/** What was purged takes a moment to be asked again. */
+/** After this time the service has begun to refresh what was purged. */
 const AFTER_PURGE_MS = 1_500;
-/** Limits how often a failing registry is asked. */
+/** Limits retries while the registry is failing. */
 const ACCOUNT_RETRY_MS = 30_000;
 
 const form = byId("sign-in", HTMLFormElement);
@@ -178,7 +178,7 @@ function run(api: StaffApi): void {
     }),
   ];
 
-  // Without it the charts begin now.
+  // If the history can't be loaded, the charts begin now.
   api.history(end.signal).then(
     (history) => {
       overview.past(history);

@@ -1,4 +1,4 @@
-/** What is wrong by the overview, and what to do about each. */
+/** Derives alarms from the overview, each with what to do about it. */
 import type { Figures } from "../../http/figures.js";
 import type { Alarm } from "./alarm.js";
 import type { Overview } from "./staff-api.js";
@@ -9,7 +9,7 @@ const time = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: 
 
 /** Refusals older than this are no longer an alarm. */
 const REFUSED_LATELY_MS = 60_000;
-/** Mean wait of visitors in a lane from which it is an alarm. */
+/** A mean wait of this length in a visitors' lane is an alarm. */
 const LONG_WAIT_MS = 3_000;
 const VISITORS = ["checkout", "exact", "search"] as const;
 
@@ -27,7 +27,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     quota.waits.refusedAgoMs !== null && quota.waits.refusedAgoMs <= REFUSED_LATELY_MS,
     "bad",
-    "Visitors were asked to come back later within the last minute, because the quota is spent.",
+    "Visitors were asked to come back later in the last minute, because the quota was spent.",
     `The registry allows ${quota.limit} calls in ${seconds(quota.windowMs)}. See which lane waits below; if it lasts, ask the registry for a higher limit.`,
   );
   const slow = VISITORS.filter((lane) => waitMs[lane] >= LONG_WAIT_MS);
@@ -41,26 +41,26 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     quota.pausedForMs > 0,
     "warn",
     `The registry answered 429. Calls are paused for ${seconds(quota.pausedForMs)}.`,
-    "It ends by itself. If it comes back, something else uses this credential, or the limit is lower than UPSTREAM_RATE_LIMIT.",
+    "The pause ends automatically. If it happens again, something else uses this credential, or the limit is lower than UPSTREAM_RATE_LIMIT.",
   );
   const { openCircuits } = upstream;
   add(
     openCircuits.length > 0,
     "bad",
     `The registry keeps failing, so only trial requests are made: ${openCircuits.join(", ")}.`,
-    "Known answers are still shown. Check the registry's status page; it recovers by itself, within seconds of the registry or 15 after a long outage.",
+    "Known answers are still shown. Check the registry's status page; the service recovers automatically: within seconds of the registry, or within 15 s after a long outage.",
   );
   add(
     prices.config.faults.length > 0,
     "bad",
     `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${count.format(prices.config.faults.length - 3)} more faults` : ""}.`,
-    `The file of ${time.format(Date.parse(prices.config.since))} stays in effect. Mend the faults; try it under “Try a price change”.`,
+    `The file of ${time.format(Date.parse(prices.config.since))} stays in effect. Fix the faults; check the file under “Try a price change”.`,
   );
   add(
     prices.doubtful > 0,
     "warn",
     `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful.`,
-    "They are shown as stale and not signed until the registry has confirmed them, which happens by itself. Look at the margins below afterwards.",
+    "They are shown as stale and not signed until the registry has confirmed them, which happens automatically. Look at the margins below afterwards.",
   );
   const { belowFloor, marginLost } = overview.promises;
   add(
@@ -75,7 +75,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
       true,
       "warn",
       `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
-      "It was left out. Run npm run probe and report what it prints.",
+      "It was ignored. Run npm run probe and report what it prints.",
     );
   return alarms;
 }
@@ -103,6 +103,6 @@ function redisAlarms({ redis }: Source, add: Add): void {
     redis === "gone",
     "warn",
     `Redis can't be reached. ${share}`,
-    "Start it again; the service comes back by itself.",
+    "Restart it; the service reconnects automatically.",
   );
 }

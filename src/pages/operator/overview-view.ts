@@ -10,7 +10,7 @@ import { table } from "./table.js";
 
 export interface OverviewView {
   show(overview: Overview): void;
-  /** What the service knows of the time before this page was opened. */
+  /** The figures from before the page was opened. */
   past(history: History): void;
   remove(): void;
 }
@@ -72,7 +72,7 @@ export function overviewView(alarms: Alarms): OverviewView {
   byId("figures", HTMLDivElement).replaceChildren(lanes, operations);
   let before: Overview | null = null;
 
-  /** Leaves a card alone while it has the focus, so that keyboard users don't lose their place. */
+  /** Doesn't redraw a card that has the focus, so that keyboard users don't lose their place. */
   function fill(card: HTMLElement, title: string, figures: HTMLElement): void {
     if (!card.contains(document.activeElement)) card.replaceChildren(element("h3", {}, title), figures);
   }
@@ -189,7 +189,7 @@ const SPANS = [
   ["1 day", 86_400],
 ] as const;
 
-/** Buttons that say how much of the past the charts show. */
+/** Buttons to choose the time span of the charts. */
 function spanChoice(choose: (seconds: number) => void): { remove(): void } {
   const host = byId("spans", HTMLDivElement);
   const buttons = SPANS.map(([words, seconds]) => {

@@ -1,4 +1,4 @@
-/** Polls with one request at a time, not while the page is hidden, and after a failure no sooner than `fail` says. */
+/** Polls with one request at a time and not while the page is hidden. After a failure, waits as long as `fail` returns. */
 export interface PollSettings<T> {
   readonly everyMs: number;
   readonly ask: (signal: AbortSignal) => Promise<T>;

@@ -1,4 +1,4 @@
-/** Trying a price change: a `retail.yaml`, chosen or pasted, and what it would change. Nothing takes effect here. */
+/** Previews a changed `retail.yaml`, chosen or pasted. Nothing takes effect here. */
 import { byId, element } from "../element.js";
 import { yearsOf } from "./account-view.js";
 import { written } from "./amounts.js";
@@ -14,7 +14,7 @@ export function previewView(api: StaffApi, signal: AbortSignal): { remove(): voi
   const text = byId("preview-text", HTMLTextAreaElement);
   const file = byId("preview-file", HTMLInputElement);
   const result = byId("preview-result", HTMLDivElement);
-  /** Only the last answer counts. */
+  /** Aborted when another preview is requested. */
   let asking = new AbortController();
 
   file.addEventListener(
@@ -83,7 +83,7 @@ function described({ faults, sections, prices, warnings }: Preview): HTMLElement
       { class: "notice good" },
       sections.length === 0
         ? "This file is the same as the one in effect."
-        : `The file is good. It changes ${sections.join(", ")}. Nothing has changed yet: save it as RETAIL_CONFIG, and it takes effect within two seconds.`,
+        : `The file is valid. It changes ${sections.join(", ")}. Nothing has changed yet: save it as RETAIL_CONFIG, and it takes effect within two seconds.`,
     ),
     ...(changed.length === 0
       ? [element("p", {}, `No price changes; ${count.format(same)} stay the same.`)]

@@ -1,8 +1,8 @@
-/** Purging the cache: first what it costs in calls, then a question, then how much was purged. */
+/** Purging the cache: shows the cost in calls, asks for confirmation, then shows how much was purged. */
 import { byId } from "../element.js";
 import { type Overview, type Purge, type StaffApi, StaffProblem } from "./staff-api.js";
 
-/** What a purge counts. */
+/** The nouns for what was purged, by kind. */
 const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   prices: ["price", "prices"],
   availability: ["checked name", "checked names"],
@@ -20,7 +20,7 @@ const count = new Intl.NumberFormat("en");
 const list = new Intl.ListFormat("en");
 const calls = (n: number): string => `${count.format(n)} ${n === 1 ? "call" : "calls"}`;
 
-/** How many calls it takes until everything purged is known again, and what that means. */
+/** The number of calls until all purged data is known again, and what that means for visitors. */
 export function purgeCost(what: Purge, { quota, prices, caches }: Overview): string {
   const entries = {
     prices: prices.known,
@@ -31,13 +31,13 @@ export function purgeCost(what: Purge, { quota, prices, caches }: Overview): str
   const windows = Math.ceil(all / Math.max(1, quota.budget));
   const share =
     all === 0
-      ? "Nothing is cached, so this costs no call."
+      ? "Nothing is cached, so this costs no calls."
       : `This costs up to ${calls(all)}; the budget is ${count.format(quota.budget)} in ${count.format(quota.windowMs / 1000)} s${windows > 1 ? `, so ${count.format(windows)} of these windows` : ""}.`;
   const when = {
-    prices: "Prices are asked for again at once. Until then they are shown as stale and not signed.",
-    availability: "A name is asked for again when somebody searches for it.",
-    account: "Domains, balance and tier are asked for again when this page shows them.",
-    all: "Prices are asked for again at once and not signed until then; names when somebody searches for them.",
+    prices: "Prices are refreshed immediately. Until then they are shown as stale and not signed.",
+    availability: "A name is checked again when somebody searches for it.",
+    account: "Domains, balance and tier are refreshed when this page shows them.",
+    all: "Prices are refreshed immediately and not signed until then; names are checked again when somebody searches for them.",
   }[what];
   return `${share} ${when}`;
 }

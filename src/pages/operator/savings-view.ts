@@ -16,7 +16,7 @@ interface Line extends Ordered {
 
 export function savingsView(): SavingsView {
   const host = byId("savings", HTMLDivElement);
-  /** What was entered, by TLD and action. */
+  /** The entered prices, by TLD and action. */
   const entered = new Map<string, string>();
   const result = element("p", { role: "status" });
 

@@ -17,7 +17,7 @@ export type Purged = Schemas["Purged"];
 
 export class StaffProblem extends Error {
   override readonly name = "StaffProblem";
-  /** The HTTP status; 0 if there was no answer. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
   /** Seconds after which a retry makes sense, if the service says so. */
   readonly retryAfter: number | null;
@@ -38,7 +38,7 @@ export interface StaffApi {
   history(signal: AbortSignal): Promise<History>;
   audit(signal: AbortSignal): Promise<Audit>;
   purge(what: Purge, signal: AbortSignal): Promise<Purged>;
-  /** What this text would change as `retail.yaml`. */
+  /** The changes that this text would make as `retail.yaml`. */
   preview(yaml: string, signal: AbortSignal): Promise<Preview>;
   csv(list: "domains" | "prices" | "audit", signal: AbortSignal): Promise<Blob>;
 }

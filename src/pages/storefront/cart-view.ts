@@ -1,4 +1,4 @@
-/** The cart as it is seen: its lines with their terms and problems, the total, the time that the price holds, and the one next step. */
+/** Renders the cart: its lines with their terms and problems, the total, how long the price holds, and the next step. */
 import type { QuoteLine } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";
@@ -57,7 +57,7 @@ export class CartView {
     this.#draw();
   }
 
-  /** Draws what is new and announces it to screen readers. */
+  /** Draws a change and announces it to screen readers. */
   changed(change: Change): void {
     this.#watch();
     this.#draw();
@@ -124,7 +124,7 @@ export class CartView {
     this.#total.textContent = texts.total(total === "" ? "–" : total);
     this.#barTotal.textContent = total;
     this.#statusLine.textContent = this.#statusText();
-    // With every line priced there is one next step.
+    // If every line is priced, only one button is shown.
     const isWhole =
       confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
     this.#statusLine.dataset["kind"] =
@@ -139,7 +139,7 @@ export class CartView {
     this.#confirm.textContent =
       confirmed.kind === "confirmed" ? confirmAgain : confirmed.kind === "waiting" ? tryNow : confirm;
     this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
-    // The button that was pressed may have given way to the other.
+    // The pressed button may have been hidden.
     if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();
   }
 
@@ -199,7 +199,7 @@ export class CartView {
     );
   }
 
-  /** What is wrong with a line and what to do about it; empty where it has a price. */
+  /** What is wrong with a line and what to do about it; empty if it has a price. */
   #problem({ price, status, problem }: QuoteLine): string {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;

@@ -1,6 +1,6 @@
 /**
- * The cart: at most twenty names, each for a term, kept from one view to the next; on request their prices, confirmed by the service and
- * held for a while. Any change to the names ends what was confirmed.
+ * The cart: up to twenty names, each with a term, stored in the browser. On request the service confirms the prices and holds them for a while. Any
+ * change to the names discards the confirmation.
  */
 import {
   type Money,
@@ -23,7 +23,7 @@ export type Confirmed =
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
   | { readonly kind: "confirmed"; readonly quotes: Quotes };
 
-/** What has happened to the cart. `names`: other terms, or another tab. `prices`: news of what was asked. */
+/** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: the state of the confirmation. */
 export type Change =
   { readonly kind: "added" | "removed"; readonly item: Wanted } | { readonly kind: "names" | "prices" };
 
@@ -69,7 +69,7 @@ export class Cart implements Basket {
     return this.#confirmed;
   }
 
-  /** The name that was removed last and can be put back. */
+  /** The last removed name, if it can be put back. */
   get removed(): Wanted | null {
     return this.#removed?.item ?? null;
   }
@@ -95,7 +95,7 @@ export class Cart implements Basket {
     this.#become(rest, { kind: "removed", item }, { item, at });
   }
 
-  /** Puts the name that was removed last back into its place. */
+  /** Puts the last removed name back in its place. */
   undo(): void {
     if (this.#removed === null || this.isFull() || this.has(this.#removed.item.domain)) return;
     const { item, at } = this.#removed;
@@ -116,20 +116,20 @@ export class Cart implements Basket {
     return this.#confirmed.quotes.items.find((line) => line.domain === domain);
   }
 
-  /** The names that somebody else had registered when the cart was confirmed. */
+  /** The names that turned out to be taken when the cart was confirmed. */
   get taken(): readonly string[] {
     if (this.#confirmed.kind !== "confirmed") return [];
     return this.#confirmed.quotes.items.flatMap(({ status, domain }) => (status === "taken" ? domain : []));
   }
 
-  /** Confirmed amounts; else the sum of what the list says, or nothing where a price is not known. */
+  /** The confirmed total; before that, the sum of the known list prices. */
   total(): readonly Money[] {
     if (this.#confirmed.kind === "confirmed") return this.#confirmed.quotes.total;
     const prices = this.#items.flatMap(({ price }) => price ?? []);
     return prices.length === this.#items.length ? sumOf(prices) : [];
   }
 
-  /** The signed prices and until when they hold; null before they are confirmed and afterwards. */
+  /** The signed prices and until when they hold, even if that time has passed; null if no prices are confirmed. */
   promise(): { readonly text: string; readonly untilMs: number } | null {
     if (this.#confirmed.kind !== "confirmed") return null;
     const { promise, validUntil } = this.#confirmed.quotes;
@@ -190,13 +190,13 @@ export class Cart implements Basket {
     this.#confirmed = quotes === null ? { kind: "none" } : { kind: "confirmed", quotes };
   }
 
-  /** The list has no price of a premium name, which is learned for the term when the cart is confirmed. */
+  /** Null for a premium name: its price isn't listed and becomes known when the cart is confirmed. */
   #listed({ tld, premium }: Wanted, years: number): Money | null {
     return premium ? null : (this.#prices.price(tld, "registration", years)?.price ?? null);
   }
 }
 
-/** What this page wrote; a release with another form forgets it. */
+/** Whether the stored value has the form that this version of the page writes. Other values are ignored. */
 function isKept(value: unknown): value is { items: readonly Wanted[]; quotes: Quotes | null } {
   if (typeof value !== "object" || value === null || !("items" in value && "quotes" in value)) return false;
   return (

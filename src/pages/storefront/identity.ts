@@ -1,4 +1,4 @@
-/** Who runs the shop, as the service wrote it into the page: name and logo at the top, contact and links at the end. */
+/** The shop's identity, which the service embeds in the page: name and logo at the top, contact and links at the bottom. */
 import { byId } from "../element.js";
 import type { Language, Texts } from "./texts/texts.js";
 
@@ -9,14 +9,14 @@ interface Identity {
   readonly phone: string | null;
   readonly terms: string | null;
   readonly privacy: string | null;
-  /** Whether a cart can become an order here. */
+  /** Whether carts can be ordered here. */
   readonly sells: boolean;
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
 const identity = JSON.parse(byId("shop", HTMLScriptElement).textContent) as Identity;
 
-/** Shows what is known of the shop; what isn't known takes no room. */
+/** Shows what is known about the shop and hides the rest. */
 export function showIdentity(texts: Texts): void {
   const { name, logo, email, phone, terms, privacy, sells } = identity;
   const own = name?.[texts.language] ?? null;

@@ -1,4 +1,4 @@
-/** The language of the page: from a link, else as chosen before, else the browser's; and how it writes numbers, amounts and times. */
+/** The language of the page (from a link, chosen before, or the browser's) and how it formats numbers, amounts and times. */
 import type { Money } from "../../../client/src/client.js";
 import { en } from "./texts/en.js";
 import { fa } from "./texts/fa.js";
@@ -16,24 +16,24 @@ export function textsIn(language: Language): Texts {
   return TEXTS[language];
 }
 
-/** `linked`: what the link to the page asked for. */
+/** `linked` is the language in the link to the page. */
 export function chosenLanguage(linked: string | null): Language {
   const before = kept("language");
   const chosen = [linked, before].find(isLanguage);
   if (chosen !== undefined) return chosen;
-  // Dari has a code of its own beside that of Persian in Afghanistan.
+  // Dari has its own code, besides that of Persian in Afghanistan.
   const known = navigator.languages.map((tag) => tag.slice(0, 2)).map((tag) => (tag === "pr" ? "fa" : tag));
   return known.find(isLanguage) ?? "en";
 }
 
-/** Tells the browser the language of the document and its direction. */
+/** Sets the language and direction of the document. */
 export function directDocument({ language, locale, direction }: Texts): void {
   const root = document.documentElement;
   root.lang = language === "fa" ? locale : language;
   root.dir = direction;
 }
 
-/** Writes the page's texts into every element that names one. */
+/** Fills in the texts of all elements with `data-text` or `data-label`. */
 export function speakIn(texts: Texts): void {
   directDocument(texts);
   for (const at of document.querySelectorAll<HTMLElement>("[data-text]"))
@@ -60,7 +60,7 @@ export function seconds(texts: Texts, value: number): string {
   return texts.seconds(count(texts, value), value);
 }
 
-/** The amount as it came, digit for digit, in the language's own writing. */
+/** The exact amount, formatted for the language. */
 export function amount({ locale }: Texts, { amount: text, currency }: Money): string {
   const digits = text.split(".")[1]?.length ?? 0;
   const format = new Intl.NumberFormat(locale, {

@@ -1,7 +1,7 @@
-/** Exact sums of the service's amounts, in whole units of the currency's last digit. */
+/** Exact arithmetic with the service's amounts, in units of the currency's last digit. */
 import type { Money } from "../../../client/src/client.js";
 
-/** What an amount for several years comes to each year, rounded up. */
+/** The amount per year, rounded up. */
 export function perYear(total: Money, years: number): Money {
   const { units, digits } = unitsOf(total);
   return moneyOf((units + BigInt(years) - 1n) / BigInt(years), digits, total.currency);

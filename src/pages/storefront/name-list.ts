@@ -1,14 +1,14 @@
-/** Checks a list of names one after another, as the quota allows, and reports each as soon as it is known. */
+/** Checks a list of names one after another, as the quota allows, and reports each as soon as it's known. */
 import { type Availability, StorefrontProblem, type StorefrontClient } from "../../../client/src/client.js";
 
 export interface ListEvents {
   readonly onResult: (name: string, result: Availability) => void;
-  /** The service refuses this one, or it could not be had. */
+  /** The service rejects this name, or couldn't check it. */
   readonly onProblem: (name: string, problem: StorefrontProblem) => void;
   readonly onWait: (problem: StorefrontProblem, waitMs: number) => void;
 }
 
-/** Resolves when every name has an answer; rejects when the connection is lost or the signal ends it. */
+/** Resolves when every name has a result or a problem; rejects when the connection is lost or the signal aborts. */
 export async function checkNames(
   client: StorefrontClient,
   names: readonly string[],

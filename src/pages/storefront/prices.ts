@@ -1,4 +1,4 @@
-/** The price list: a row for each ending, for the term that is chosen on the page; also what the other parts need to know of it. */
+/** The price list: a row per TLD, for the term chosen on the page. Also gives the other parts of the page the prices they need. */
 import type { Price, PriceList, StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, day, years } from "./language.js";
@@ -8,7 +8,7 @@ import type { Texts } from "./texts/texts.js";
 const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 type Action = (typeof ACTIONS)[number];
 
-/** The list is public and kept by the browser for minutes; without it the page still searches. */
+/** Retries are cheap, because the list is public and cached by the browser. Without the list, searches still work. */
 const AGAIN_MS = 5_000;
 
 export class Prices {
@@ -20,7 +20,7 @@ export class Prices {
   readonly #choices = byId("terms", HTMLElement);
   readonly #coming = byId("prices-coming", HTMLElement);
 
-  /** `changed` is called when the list has come and when another term is chosen. */
+  /** `changed` is called when the list has been loaded and when another term is chosen. */
   constructor(texts: Texts, changed: () => void) {
     this.#texts = texts;
     this.#changed = changed;
@@ -28,7 +28,7 @@ export class Prices {
     this.#term = typeof before === "number" ? before : 1;
   }
 
-  /** Reads the list, again and again until it is there. */
+  /** Loads the list, and retries until it succeeds. */
   async load(client: StorefrontClient): Promise<void> {
     for (;;) {
       try {
@@ -41,7 +41,7 @@ export class Prices {
     }
   }
 
-  /** The endings sold, in the order of the list. */
+  /** The TLDs sold, in the order of the list. */
   get tlds(): readonly string[] {
     return [...new Set((this.#list?.prices ?? []).map(({ tld }) => tld))];
   }
@@ -54,7 +54,7 @@ export class Prices {
       .sort((a, b) => a - b);
   }
 
-  /** The term chosen, or the longest below it under which this ending is sold. */
+  /** The chosen term if it is sold under this TLD; otherwise the next shorter one, or the shortest. */
   termFor(tld: string): number {
     const terms = this.terms(tld);
     return [...terms].reverse().find((term) => term <= this.#term) ?? terms[0] ?? this.#term;
@@ -102,7 +102,7 @@ export class Prices {
     return element("label", {}, choice, element("span", {}, years(this.#texts, term)));
   }
 
-  /** A transfer and a restore have one term, whatever is chosen. */
+  /** Transfers and restores always have a term of one year. */
   #cell(tld: string, action: Action): HTMLTableCellElement {
     const texts = this.#texts;
     const term = action === "transfer" || action === "restore" ? 1 : this.#term;

@@ -1,19 +1,19 @@
-/** What people mean by what they type: one name, a name with near alternatives, or a list. Pure; the service has the last word. */
+/** Interprets what people type: one name, a name with close alternatives, or a list. Pure; the service decides what is valid. */
 import { hostIn } from "../../../client/src/search-as-you-type.js";
 
 export type Meaning =
   | { readonly kind: "none" }
-  /** `q` goes to the service; `offers` are other names to choose with a tap. */
+  /** `q` is sent to the service; `offers` are other names that can be chosen instead. */
   | { readonly kind: "name"; readonly q: string; readonly offers: readonly string[] }
   | { readonly kind: "list"; readonly names: readonly string[]; readonly leftOut: number };
 
-/** As many names as a cart takes. */
+/** As many names as fit into a cart. */
 export const LONGEST_LIST = 20;
 
 /** Line breaks, commas and semicolons of Latin and Arabic script, and tabs from a spreadsheet. */
 const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
 
-/** `sold` are the endings sold, the main one first. */
+/** `sold`: the TLDs sold, the main one first. */
 export function meaningOf(text: string, sold: readonly string[]): Meaning {
   const parts = text.split(BETWEEN_NAMES).flatMap(namesIn);
   const [only] = parts;
@@ -24,13 +24,13 @@ export function meaningOf(text: string, sold: readonly string[]): Meaning {
   return { kind: "name", q: words.join(""), offers: [words.join("-")] };
 }
 
-/** Words with an ending each are names of their own; other words are one name. */
+/** Words that all have a TLD are separate names; other words form one name. */
 function namesIn(part: string): string[] {
   const words = part.split(/\s+/).filter((word) => word !== "");
   return words.every((word) => word.includes(".")) ? words : [words.join(" ")];
 }
 
-/** Where the results of a query will stand, the exact name first. */
+/** The rows for the results of a query, the exact name first. */
 export function rowsFor(
   q: string,
   sold: readonly string[],
@@ -54,7 +54,7 @@ function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
   };
 }
 
-/** The same name under our own ending, for one with an ending that is not sold here. */
+/** For a name with a TLD that isn't sold: the same name under our main TLD. */
 function offersFor(text: string, sold: readonly string[]): string[] {
   const host = hostIn(text).toLowerCase();
   const [main] = sold;

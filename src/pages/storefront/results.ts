@@ -1,4 +1,4 @@
-/** Draws the names of a search: the exact one large, the others below it, and similar names. Decides nothing. */
+/** Renders the names of a search: the exact one large, the others below it, and similar names. Makes no decisions. */
 import type { Availability, Money } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, timeOfDay, years } from "./language.js";
@@ -10,21 +10,21 @@ export interface Wanted {
   readonly domain: string;
   readonly unicodeName: string;
   readonly tld: string;
-  /** Not an ordinary name: its price is its own, for the term that was asked. */
+  /** A premium name has its own price, for the requested term. */
   readonly premium: boolean;
   readonly years: number;
   readonly price: Money | null;
 }
 
-/** What the results need of the cart. */
+/** The part of the cart that the results need. */
 export interface Basket {
   has(domain: string): boolean;
-  /** Whether it takes no more names. */
+  /** Whether no more names fit. */
   isFull(): boolean;
   add(wanted: Wanted): void;
 }
 
-/** A row without an answer, and why there will be none. */
+/** A row without an answer; `failed`: there will be none, and why. */
 export type Unanswered =
   { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
 
@@ -34,7 +34,7 @@ export type Row = {
   readonly isExact: boolean;
 } & (Unanswered | { readonly state: "known"; readonly result: Availability });
 
-/** A price for a term, as it is shown. */
+/** A price and its term, as shown. */
 interface Offer {
   readonly price: Money;
   readonly years: number;
@@ -58,7 +58,7 @@ export class Results {
       readonly rows: readonly Row[];
       readonly ideas: readonly Availability[];
       readonly busy: boolean;
-      /** Nothing is being checked before the wait is over. */
+      /** Whether checking is paused until a wait is over. */
       readonly isWaiting: boolean;
     },
   ): void {
@@ -70,7 +70,7 @@ export class Results {
     if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
   }
 
-  /** As a screen reader hears one result. */
+  /** One result as text for screen readers. */
   spoken(texts: Texts, result: Availability): string {
     const offer = this.#offer(result);
     const price = offer === null ? "" : `${amount(texts, offer.price)}, ${years(texts, offer.years)}`;
@@ -131,18 +131,18 @@ export class Results {
       "p",
       { class: "price" },
       ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
-      // Apart, or in Arabic script its digits would join those of the term.
+      // Isolated; otherwise its digits would run into those of the term in Arabic script.
       element("bdi", { dir: texts.direction }, amount(texts, price)),
       element("small", {}, note),
     );
   }
 
-  /** What an ordinary name costs is in the list for every term; a premium name has its own price, for the term asked. */
+  /** The price list has an ordinary name's price for every term; a premium name has its own price, for the requested term. */
   #offer(result: Availability): Offer | null {
     if (!result.available || result.price === null) return null;
     const asked: Offer = { price: result.price, years: result.years };
     const listed = result.premium ? null : this.#listed(result.tld);
-    // Where the two disagree the answer is the newer of them.
+    // If the two differ, the answer is newer.
     const sameTerm = this.#prices.price(result.tld, "registration", result.years)?.price.amount;
     return listed !== null && sameTerm === result.price.amount ? listed : asked;
   }
@@ -157,7 +157,7 @@ export class Results {
     return this.#prices.price(tld, "registration", term)?.promotion?.regular;
   }
 
-  /** In words; empty where an ordinary name's is not known yet. */
+  /** The renewal price as text; empty while that of an ordinary name isn't known. */
   #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
     if (premium) return texts.renewalUnknown;
     const term = this.#prices.shortest(tld, "renewal")?.years;
@@ -201,7 +201,7 @@ export class Results {
   }
 }
 
-/** What an ordinary name under the ending costs to renew, in words; empty while that isn't known. */
+/** The renewal price of an ordinary name under the TLD as text; empty while it isn't known. */
 export function listedRenewal(texts: Texts, prices: Prices, tld: string): string {
   const listed = prices.shortest(tld, "renewal");
   return listed === undefined ? "" : renewalText(texts, listed.price, listed.years);
@@ -212,13 +212,13 @@ function renewalText(texts: Texts, price: Money, term: number): string {
   return texts.renewsAt(term === 1 ? texts.aYear(whole) : `${whole} · ${years(texts, term)}`);
 }
 
-/** The row of an answer. */
+/** The row for an answer. */
 export function rowOf(result: Availability): Row {
   const label = result.unicodeName.slice(0, -result.tld.length);
   return { label, tld: result.tld, isExact: false, state: "known", result };
 }
 
-/** A name is written from left to right in every language, its own script notwithstanding. */
+/** Names are written from left to right in every language and script. */
 export function nameOf(label: string, tld: string): HTMLElement {
   const whole = element(
     "bdi",

@@ -1,4 +1,4 @@
-/** What a search shows and says: its rows, its state in words with a countdown, and what is wrong with the name at the field itself. */
+/** Renders a search: its rows, its state as text with a countdown, and faults of the name at the input field. */
 import type { Availability, StorefrontProblem } from "../../../client/src/client.js";
 import { canBeName } from "../../../client/src/search-as-you-type.js";
 import { Countdown } from "../countdown.js";
@@ -10,7 +10,7 @@ import { type Texts, wordsFor } from "./texts/texts.js";
 
 export type Phase = "idle" | "typing" | "searching" | "waiting" | "done" | "failed";
 
-/** What is on the screen, whether it comes from one search or from a list. */
+/** What is shown, for a search or a list. */
 export interface View {
   readonly phase: Phase;
   readonly text: string;
@@ -31,9 +31,9 @@ const NOTHING: View = {
   untilMs: null,
 };
 
-/** Of half a minute; after some seconds people want to know what is going on. */
+/** A search that still has this many of its 30 seconds left, and no answer, is called slow. */
 const SLOW_WITH_LEFT = 27;
-/** As many letters of a query fit into two lines on a phone. */
+/** Longer queries are shortened. This many characters fit into two lines on a phone. */
 const LONG = 32;
 
 export class SearchView {
@@ -57,7 +57,7 @@ export class SearchView {
     readonly results: Results;
     /** Announces to screen readers. */
     readonly say: (text: string) => void;
-    /** Searches another name. */
+    /** Searches for another name. */
     readonly choose: (name: string) => void;
     readonly texts: Texts;
   }) {
@@ -72,7 +72,7 @@ export class SearchView {
     this.#draw();
   }
 
-  /** Shows a new state, or the same again in other words. */
+  /** Shows a new state, or the same state in another language. */
   show(texts: Texts, view: View = this.#view): void {
     const before = this.#view;
     this.#texts = texts;
@@ -144,7 +144,7 @@ export class SearchView {
     const { tryNow, tryAgain } = this.#texts.page;
     this.#again.textContent = phase === "waiting" ? tryNow : tryAgain;
     const isOpen = phase === "failed" ? !isRefused : phase === "done" && hasUnknown(rows);
-    // A client over its limit would be refused again until the wait is over.
+    // A client over its rate limit would be refused again until the wait is over.
     const canTryNow = phase === "waiting" && problem?.code !== "rate_limited";
     this.#again.hidden = !canTryNow && !isOpen;
   }
@@ -188,12 +188,12 @@ function hasUnknown(rows: readonly Row[]): boolean {
   return rows.some((row) => row.state === "known" && row.result.status === "unknown");
 }
 
-/** Text of the visitor's own within a sentence of either direction. */
+/** Isolates the visitor's text within a sentence of either direction. */
 function isolated(text: string): string {
   return `\u2068${text}\u2069`;
 }
 
-/** So that a long name does not push the results down. */
+/** Shortened so that a long name doesn't push the results down. */
 function shortened(text: string): string {
   return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
 }

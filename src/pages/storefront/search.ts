@@ -1,7 +1,4 @@
-/**
- * The search box: what is typed becomes a search by a decision alone (see `searchAsYouType`), and a list is checked name by name. What was
- * searched survives a reload.
- */
+/** The search box. Typed text is searched as `searchAsYouType` describes; a list is checked name by name. The search survives a reload. */
 import {
   searchAsYouType,
   type SearchState,
@@ -20,7 +17,7 @@ import { type Texts, wordsFor } from "./texts/texts.js";
 
 type Shown = Omit<View, "text" | "meaning">;
 
-/** A view within this time goes on with the search; a later one has its words in the box. */
+/** A page opened within this time resumes the search; later, only the text is restored. */
 const SAME_VISIT_MS = 600_000;
 
 export class Search {
@@ -30,10 +27,10 @@ export class Search {
   readonly #view: SearchView;
   #texts: Texts;
   #meaning: Meaning = { kind: "none" };
-  /** Ends the list that is being checked. */
+  /** Aborts the check of a list. */
   #checking = new AbortController();
   #rows = new Map<string, Row>();
-  /** Names that were available when they were searched, and taken when the cart was confirmed. */
+  /** Names that were available in the search but taken when the cart was confirmed. */
   #taken: ReadonlySet<string> = new Set();
   #shown: Shown | null = null;
   /** Whether the search ended because the connection was lost. */
@@ -56,7 +53,7 @@ export class Search {
     this.#listen();
   }
 
-  /** Goes on where the last view ended, or searches once what a link asks for. */
+  /** Resumes the last search, or runs the one in a link. */
   begin(linked: string | null): void {
     const before = readKept(kept("search"));
     this.#query.value = linked ?? before?.text ?? "";
@@ -65,12 +62,12 @@ export class Search {
     else this.#follow(this.#typed.state);
   }
 
-  /** Shows these as taken until something else is searched. */
+  /** Shows these names as taken until the next search. */
   learnTaken(domains: readonly string[]): void {
     this.#taken = new Set([...this.#taken, ...domains]);
   }
 
-  /** Draws everything again: for another language, term or cart, or prices that have come. */
+  /** Redraws everything after a change of the language, the term, the cart or the prices. */
   render(texts: Texts): void {
     this.#texts = texts;
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
@@ -149,7 +146,7 @@ export class Search {
     else this.#typed.retry();
   }
 
-  /** The box has one line: a pasted list keeps its names apart by commas. */
+  /** The box has a single line, so names of a pasted list are separated by commas. */
   #paste(event: ClipboardEvent): void {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";
     if (!/[\r\n\t]/.test(text)) return;
@@ -171,14 +168,14 @@ export class Search {
 
   #follow({ phase, query, results, suggestions, problem, untilMs }: SearchState): void {
     if (this.#meaning.kind === "list") return;
-    // A pause has made it a search.
+    // The search may have started by itself after a pause in typing.
     if (phase === "searching") this.#keep(Date.now());
     const isName = query !== null && problem?.code !== "invalid_request";
     const { label, tlds } = rowsFor(isName ? query.q : this.#texts.yourName, this.#prices.tlds);
     const without = ((): Unanswered => {
       if (!isName) return { state: "idle" };
       if (phase === "typing") return { state: "typing" };
-      // An ending under which this word makes no name has no answer at the end either.
+      // No result: the label isn't sold under this TLD.
       if (phase === "done") return { state: "failed", why: this.#texts.notOffered };
       return phase === "failed" ? { state: "failed", why: this.#texts.unknown } : { state: "looking" };
     })();

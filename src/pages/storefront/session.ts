@@ -1,9 +1,9 @@
-/** What the page keeps in the browser for the next view: language, term, search and cart. Nothing of it is in the address. */
+/** What the page stores in the browser: language, term, search and cart. None of it is in the address. */
 
-/** Under one key each, so that two tabs do not overwrite more than they change. */
+/** Each has its own key, so that two tabs overwrite only what they change. */
 type Key = "language" | "term" | "search" | "cart" | "hideTaken";
 
-/** What was kept, or null: nothing, not readable, or a browser that keeps nothing. */
+/** The stored value; null if there is none, it can't be read, or the browser stores nothing. */
 export function kept(key: Key): unknown {
   try {
     return JSON.parse(localStorage.getItem(keyOf(key)) ?? "null");
@@ -17,18 +17,18 @@ export function keep(key: Key, value: unknown): void {
     if (value === null) localStorage.removeItem(keyOf(key));
     else localStorage.setItem(keyOf(key), JSON.stringify(value));
   } catch {
-    // A private window or a full store: the page works on without it.
+    // Private mode or full storage: the page works without it.
   }
 }
 
-/** Calls back when another tab has changed what is kept. */
+/** Calls `changed` when another tab changes the stored value. */
 export function onKeptElsewhere(key: Key, changed: () => void): void {
   addEventListener("storage", (event) => {
     if (event.key === keyOf(key) || event.key === null) changed();
   });
 }
 
-/** Reads parameters of the address once and takes them out of it. */
+/** Reads parameters of the address and removes them from it. */
 export function takeFromAddress(...names: readonly string[]): (string | null)[] {
   const address = new URL(location.href);
   const values = names.map((name) => address.searchParams.get(name));

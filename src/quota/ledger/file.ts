@@ -1,8 +1,8 @@
 /**
- * The ledger that a kill -9 cannot make forget: each call is in the file before it leaves, and what is missing from it counts as spent.
+ * A ledger that survives kill -9: each call is in the file before it is sent, and anything missing counts as spent.
  *
- * Nothing is synced to the disk: what was written survives the death of the process. A power cut may lose writes, but after a reboot no
- * time in the file is believed (the uptime does not fit), so every slot ever used counts from the new start and nothing is lost by it.
+ * The file isn't synced to disk: writes survive the death of the process, but a power cut may lose some. That does no harm, because after a reboot
+ * no time in the file is believed (the uptime doesn't match), so every used slot counts as spent at the start.
  */
 import {
   closeSync,
@@ -31,7 +31,7 @@ export interface FileLedgerSettings extends BudgetSettings {
   readonly coldStart: "assume-spent" | "assume-free";
   readonly clock: Clock;
   readonly onFault: (what: string, error: unknown) => void;
-  /** Since the machine started. */
+  /** The time since the machine booted. */
   readonly uptimeMs?: () => number;
   readonly claim?: (path: string) => Promise<() => Promise<void>>;
 }
@@ -45,7 +45,7 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** Writes the whole file beside itself and swaps it in, so that a kill leaves the old one or the new one. */
+/** Writes a new file and renames it over the old one, so that a kill leaves one of the two intact. */
 function replaceFile(path: string, text: string): number {
   const beside = `${path}.new`;
   rmSync(beside, { force: true });
@@ -112,7 +112,10 @@ class FileJournal implements Journal {
     if (written !== LINE_BYTES) throw new Error("the quota ledger was written in part");
   }
 
-  /** Every start replaces the file, so a replaced file means another owner, even if the lock was granted. A deleted one is written again. */
+  /**
+   * Throws if the file was replaced: every start replaces it, so another process owns it, even if the lock was granted. A deleted file is written
+   * again.
+   */
   #stayOwner(): void {
     let there: number;
     try {

@@ -1,32 +1,32 @@
-/** What was spent, behind one small interface: in memory, in a file, or shared by replicas. It decides how many calls, never whose. */
+/** The record of spent calls, in memory, in a file or shared by replicas. It decides how many calls may be made, not whose. */
 export type SlotId = number;
 
-/** How a call ended: answered, given up while it may still arrive, or never sent at all. */
+/** How a call ended: answered, abandoned although it may still arrive, or never sent. */
 export type Ending = "answered" | "abandoned" | "unsent";
 
 export interface TakenSlot {
   readonly slot: SlotId;
-  /** It is another replica's, so only an urgent request may use it. */
+  /** Whether the slot belongs to another replica; only an urgent request may use it. */
   readonly isBorrowed?: boolean;
-  /** Monotonic: from then on the call must not leave, because others may use the slot. Default: it may whenever. */
+  /** Monotonic. From then on the call must not be sent, because others may use the slot. Default: no limit. */
   readonly sendBefore?: number;
 }
 export type Taken = TakenSlot | { readonly retryInMs: number };
 
-/** When slots can be used, as far as is known; valid until the ledger changes. */
+/** When slots become usable, as far as is known; valid until the ledger changes. */
 export interface Forecast {
-  /** Slots that are not in flight. */
+  /** The number of slots that aren't in flight. */
   readonly resting: number;
-  /** Ms until the n-th of them can be used, ascending from 0 on and without a pause; 0 = now. */
+  /** The ms until the n-th of these can be used, without a pause; 0 = now. Never decreases with n, which starts at 0. */
   usableInMs(n: number): number;
-  /** The same of each slot of other replicas that urgent requests can borrow. */
+  /** The same for each slot that urgent requests can borrow from other replicas. */
   readonly borrowableInMs: readonly number[];
-  /** How long until it is known what other replicas have done meanwhile; Infinity without others. */
+  /** The ms until the next update from other replicas; Infinity without others. */
   readonly newsInMs: number;
-  /** For each slot in flight, the ms since it was taken. */
+  /** For each slot in flight, how long ago it was taken, in ms. */
   readonly inFlightForMs: readonly number[];
   readonly pausedForMs: number;
-  /** How long a slot stays unusable once its call is settled. */
+  /** How long a slot stays unusable after its call was settled. */
   readonly occupiedMs: number;
 }
 
@@ -39,11 +39,11 @@ export interface Ledger {
   readonly limit: number;
   readonly budget: number;
   readonly windowMs: number;
-  /** Records one call before it leaves. A rejection means that nothing could be recorded, so nothing may be sent. */
+  /** Records one call before it is sent. If this rejects, nothing was recorded, so nothing may be sent. */
   take(): Promise<Taken>;
-  /** How many requests wait that go before all others, here and on other replicas: they may get slots of other replicas. */
+  /** Sets how many urgent requests wait. They may get slots of other replicas. */
   urgent(count: number): void;
-  /** Ends a taken slot; the second time for the same slot does nothing. */
+  /** Ends the call of a taken slot; repeating it for the same slot has no effect. */
   settle(slot: SlotId, ending: Ending): Promise<void>;
   pause(forMs: number): Promise<void>;
   forecast(): Forecast;

@@ -1,6 +1,6 @@
 /**
- * One owner for one file: a socket beside it on which the owner listens. The kernel closes it with the process, so kill -9 leaves nothing
- * that looks alive, no process id can be mistaken for another's, and containers that share a volume see each other.
+ * Exclusive ownership of a file, by a socket next to it on which the owner listens. The kernel closes it when the process ends, so nothing is left
+ * over after kill -9, no process id can be mistaken for another's, and containers that share a volume see each other.
  */
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemCodeOf } from "./system-error.js";
 
-/** Longer socket paths do not fit into the system's address. */
+/** Longer socket paths don't fit into a socket address. */
 const LONGEST_SOCKET_PATH = 100;
 const ATTEMPTS = 5;
 const START_MS = 25;
@@ -37,7 +37,7 @@ function listen(address: string): Promise<Server> {
   });
 }
 
-/** Only a refused connection or a missing socket proves that nobody owns it. */
+/** Whether an owner answers. Only a refused connection or a missing socket proves that there is none. */
 function answers(address: string): Promise<boolean> {
   return new Promise((done) => {
     const socket = connect(address);
@@ -64,7 +64,7 @@ async function claimAt(address: string, path: string): Promise<Server> {
       if (systemCodeOf(error) !== "EADDRINUSE") throw error;
     }
     if (await answers(address)) throw new InUseError(path);
-    // A process that is just starting has bound its socket a moment before it listens.
+    // A starting process binds its socket a moment before it listens.
     await sleep(START_MS);
     if (await answers(address)) throw new InUseError(path);
     await rm(address, { force: true });
@@ -72,7 +72,7 @@ async function claimAt(address: string, path: string): Promise<Server> {
   throw new InUseError(path);
 }
 
-/** Owns `path` until the answer is called or the process ends; rejects with InUseError while somebody else does. */
+/** Owns `path` until the returned function is called or the process ends; rejects with InUseError while another process owns it. */
 export async function claimLock(path: string): Promise<() => Promise<void>> {
   const beside = `${path}.lock`;
   const short = process.platform !== "win32" && Buffer.byteLength(beside) <= LONGEST_SOCKET_PATH;
@@ -80,7 +80,7 @@ export async function claimLock(path: string): Promise<() => Promise<void>> {
   try {
     server = await claimAt(short ? beside : addressElsewhere(path), path);
   } catch (error) {
-    // Some shared file systems cannot hold sockets; then at least this machine's processes see each other.
+    // Some shared file systems don't support sockets; then at least the processes on this machine see each other.
     if (error instanceof InUseError || !short) throw error;
     server = await claimAt(addressElsewhere(path), path);
   }

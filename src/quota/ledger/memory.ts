@@ -1,14 +1,14 @@
-/** The slot table as a ledger, written down before every call when it is given a journal; without one it forgets with the process. */
+/** A ledger on a slot table. With a journal, every call is written before it is sent; without one, the ledger is lost with the process. */
 import type { Clock } from "../../clock.js";
 import { graceMsOf, SlotTable } from "./slot-table.js";
 import type { Ending, Ledger, SlotId, Taken } from "./ledger.js";
 
-/** An upstream that asks for more is asked again after this. */
+/** The longest pause: if the upstream asks for more, it is tried again after this. */
 export const LONGEST_PAUSE_MS = 300_000;
 
 const DAY_MS = 86_400_000;
 
-/** Where the table is written down. Every method may throw. */
+/** Storage for the table. Every method may throw. */
 export interface Journal {
   /** Infinity = in flight. */
   slot(id: SlotId, lastArrivalAt: number): void;
@@ -27,7 +27,7 @@ export interface TableLedgerSettings {
   readonly onFault?: (what: string, error: unknown) => void;
 }
 
-/** A ledger over `table`, which must not be changed by anyone else from here on. */
+/** A ledger on `table`, which nobody else may change from now on. */
 export function tableLedger(settings: TableLedgerSettings): Ledger {
   const { limit, table, clock, journal } = settings;
   const { windowMs, occupiedMs } = table;
@@ -79,7 +79,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
         ? table.putBack(slot)
         : table.settle(slot, ending === "abandoned" ? now + graceMs : now);
     if (closed) return;
-    // What could not be written stays recorded as in flight, which costs a little after a restart and harms nobody.
+    // If the write fails, the call stays recorded as in flight, which only costs some quota after a restart.
     write("a settled call could not be written to the quota ledger", () => {
       journal?.slot(slot, lastArrivalAt);
     });
@@ -129,12 +129,12 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
 export interface BudgetSettings {
   /** Calls per window that the upstream allows. */
   readonly limit: number;
-  /** Of these, calls that are left unused. */
+  /** How many of these are left unused. */
   readonly headroom: number;
   readonly windowMs: number;
 }
 
-/** A ledger that starts free and forgets with the process: for an upstream that starts together with us, and for tests. */
+/** A ledger that starts empty and is lost with the process: for an upstream that starts together with the service, and for tests. */
 export function memoryLedger(settings: BudgetSettings & { readonly clock: Clock }): Ledger {
   const { limit, headroom, windowMs, clock } = settings;
   return tableLedger({ limit, table: new SlotTable(limit - headroom, windowMs), clock });

@@ -1,6 +1,6 @@
 /**
- * The slots that this replica alone may use, also without Redis: those that Redis has assigned to it and, in time, the rest of its share.
- * Remembers what Redis doesn't know of their use.
+ * The slots that only this replica may use, even without Redis: those that Redis has assigned to it and, after a while, the rest of its share. Also
+ * records the uses that Redis doesn't know of.
  */
 import type { Times } from "./protocol.js";
 
@@ -14,7 +14,7 @@ export interface Slot {
   readonly at: number;
 }
 
-/** A use of a slot that Redis doesn't know yet. */
+/** A use of a slot that Redis doesn't know of yet. */
 export interface Report {
   readonly grant: string;
   /** Monotonic; Infinity = in flight. */
@@ -29,7 +29,7 @@ export class OwnSlots {
   readonly #slots = new Map<number, Slot>();
   readonly #reports = new Map<number, Report>();
   #hasShare = false;
-  /** The contact since which a slot counts as lent. */
+  /** The last contact after which a slot was counted as lent. */
   #lentSince = -Infinity;
 
   /** Without Redis this replica uses at most `share` slots. */
@@ -38,14 +38,14 @@ export class OwnSlots {
     this.#times = times;
   }
 
-  /** Replaces them by what Redis has assigned, and says whether this replica has a share at all. */
+  /** Replaces the slots with those that Redis has assigned. `hasShare`: whether this replica has a share at all. */
   assign(slots: readonly Slot[], hasShare: boolean): void {
     this.#hasShare = hasShare;
     this.#slots.clear();
     for (const slot of slots) this.#slots.set(slot.id, slot);
   }
 
-  /** There is a share for this replica, though Redis hasn't said so. */
+  /** Assumes a share for this replica, although Redis hasn't assigned one. */
   assumeShare(): void {
     this.#hasShare = true;
   }
@@ -63,8 +63,8 @@ export class OwnSlots {
   }
 
   /**
-   * The part of the share that is lent to the pool or was never taken from it. Without Redis it returns once its last user must have
-   * finished.
+   * The part of the share that is lent to the pool or was never taken from it. Without Redis, these slots return when every call on them must have
+   * ended.
    */
   restOfShare(contactAt: number): Slot[] {
     const missing = this.#hasShare ? Math.max(0, this.#share - this.#slots.size) : 0;
@@ -73,7 +73,7 @@ export class OwnSlots {
     return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));
   }
 
-  /** Takes the slot that has rested longest, without Redis; null if none has rested, or if this can't be written down. */
+  /** Takes the slot that has rested longest, without Redis; null if none has rested, or if the call can't be recorded. */
   takeAlone(grant: string, now: number, contactAt: number, writeDown: () => boolean): number | null {
     for (const slot of this.restOfShare(contactAt))
       if (this.#hasRested(slot, now)) this.#slots.set(slot.id, slot);
@@ -87,12 +87,12 @@ export class OwnSlots {
     return null;
   }
 
-  /** Its last call can have arrived at that time at the latest. */
+  /** Sets the latest time at which the slot's last call can have arrived. */
   settle(id: number, at: number): void {
     if (this.#slots.has(id)) this.#slots.set(id, { id, at });
   }
 
-  /** Counts the slot that had rested longest as lent, once for each contact. */
+  /** Counts the slot that has rested longest as lent, once per contact. */
   assumeLent(contactAt: number): void {
     if (this.#lentSince === contactAt) return;
     this.#lentSince = contactAt;
@@ -104,7 +104,7 @@ export class OwnSlots {
     this.report(first.id, { grant: "", at });
   }
 
-  /** Redis must hear of this use of an assigned slot. */
+  /** Adds a use of an assigned slot to the reports for Redis. */
   report(id: number, report: Report): void {
     if (id > 0) this.#reports.set(id, report);
   }
@@ -113,19 +113,19 @@ export class OwnSlots {
     return [...this.#reports];
   }
 
-  /** Redis has heard of these. */
+  /** Removes reports that Redis has received, unless they have changed since. */
   reported(reports: readonly [number, Report][]): void {
     for (const [id, report] of reports) if (this.#reports.get(id) === report) this.#reports.delete(id);
   }
 
-  /** When the part of the share was last used that Redis hasn't assigned. */
+  /** The last use of each slot of the share that Redis hasn't assigned. */
   extra(): number[] {
     return this.all()
       .filter(({ id }) => id < 0)
       .map(({ at }) => at);
   }
 
-  /** When its own slots were last used, for a table that has lost its last writes: one that had rested may be lent. */
+  /** The last use of each slot, for a table that has lost its last writes. If a slot may be lent, one that has rested counts as in flight. */
   ofLostTable(now: number, mayHaveLent: boolean): number[] {
     const [first, ...rest] = this.all()
       .map(({ at }) => at)
@@ -139,7 +139,7 @@ export class OwnSlots {
     return at + this.#times.occupiedMs <= now;
   }
 
-  /** When every call has finished that others could begin through Redis before this replica continues without it. */
+  /** The time by which every call has ended that others could start through Redis before this replica began to work without it. */
   #finishedAt(contactAt: number): number {
     return contactAt + this.#times.localAfterMs + this.#times.longestMs + CLOCKS_MS;
   }

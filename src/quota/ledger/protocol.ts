@@ -1,28 +1,28 @@
-/** What a replica and the script of the shared ledger tell each other, and the times that all replicas agree on. */
+/** The messages between a replica and the script of the shared ledger, and the times that all replicas agree on. */
 import { z } from "zod";
 import type { Ending } from "./ledger.js";
 import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 
-/** A command that Redis hasn't run after this long is ignored. */
+/** A command that Redis runs later than this is ignored. */
 export const COMMAND_VALID_MS = 300;
-/** A slot that was requested longer ago than this isn't used: the process may have been stopped in the meantime. */
+/** A slot that was requested longer ago than this isn't used: the process may have been suspended in the meantime. */
 export const GRANT_VALID_MS = 500;
-/** A step of Redis's clock is corrected after a second. */
+/** Longer than it takes to correct a step of Redis's clock, which is a second. */
 const NEW_MS = 1500;
 
 /** Times of the protocol; the same on every replica, because they follow from the window. */
 export function timesOf(windowMs: number, longestCallMs: number) {
   const localAfterMs = Math.min(3000, Math.max(1000, windowMs / 20));
-  /** By how much the time that commands take to reach Redis may vary before it counts as a step of its clock. */
+  /** Commands may take this much longer to reach Redis than the fastest one before it counts as a step of Redis's clock. */
   const unevenMs = Math.ceil(Math.min(100, windowMs / 50));
   return {
     unevenMs,
     /** How long after its last contact a replica starts to use its own slots without Redis. */
     localAfterMs,
     beatMs: localAfterMs / 6,
-    /** A replica silent for this long is replaced by one that runs in its place. */
+    /** A replica silent for this long can be replaced by another one in its place. */
     evictMs: localAfterMs / 2,
-    /** How long a process can't notice a step of Redis's clock. */
+    /** For this long after its start, a process can't detect a step of Redis's clock. */
     newMs: NEW_MS,
     /** A replica silent for less than this can't have used anything that isn't recorded. */
     exactMs: localAfterMs * 0.8,
@@ -35,7 +35,7 @@ export function timesOf(windowMs: number, longestCallMs: number) {
 }
 export type Times = ReturnType<typeof timesOf>;
 
-/** What a replica asks of the ledger. */
+/** An operation on the ledger. */
 export interface Action {
   readonly op: "sync" | "take" | "settle" | "leave";
   /** The call that is taken or settled. */
@@ -46,59 +46,64 @@ export interface Action {
   readonly graceMs?: number;
 }
 
-/** One request, whose names the script reads. Its times are those of the replica's own clock, and `agoMs` before this request was sent. */
+/** A request; the script reads these names. Its times are by the replica's own clock; `agoMs` counts back from when the request was sent. */
 export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
-  /** The replica, the number of this request, and where it runs. */
+  /** The replica's name, the number of this request, and where the replica runs. */
   readonly me: string;
   readonly sent: number;
   readonly place: string;
-  /** Names the table that this request makes if there is none. */
+  /** The name of the table that this request creates if there is none. */
   readonly nonce: string;
   /** The table that this replica knows; empty before the first. */
   readonly epoch: string;
   readonly generation: number;
   readonly revision: number;
-  /** When it was sent; how far the table's time can be ahead of that; how long this replica has been running. */
+  /**
+   * `at`: when the request was sent. `ahead`: the maximum lead of the table's time over that. `openForMs`: how long the replica has been running.
+   */
   readonly at: number;
   readonly ahead?: number;
   readonly openForMs: number;
-  /** By Redis's clock: from then on this request must not be carried out. */
+  /** By Redis's clock. From then on the request must not be executed. */
   readonly notAfter: number;
   readonly budget: number;
   readonly windowMs: number;
   readonly headroom: number;
-  /** Whether a Redis without a table means that nobody has called. */
+  /** Whether an empty Redis means that no calls have been made. */
   readonly assumeFree: boolean;
   readonly replicasMax: number;
   readonly share: number;
   /** Whether this replica has had a share. */
   readonly seated: boolean;
-  /** Whether its successor says this, once it has ended. */
+  /** Whether a successor sends this on behalf of the replica, which has ended. */
   readonly isGoodbye: boolean;
-  /** Whether anybody waits here. */
+  /** Whether requests wait at this replica. */
   readonly waiting: boolean;
-  /** How many requests that go before all others wait here. */
+  /** How many urgent requests wait at this replica. */
   readonly urgent: number;
-  /** Whether this replica borrows at all; whether it agrees to lend; whether one of its slots may be lent since the last reply. */
+  /**
+   * `borrows`: whether this replica borrows at all. `lends`: whether it agrees to lend. `mayHaveLent`: whether one of its slots may have been lent
+   * since the last reply.
+   */
   readonly borrows: boolean;
   readonly lends: boolean;
   readonly mayHaveLent: boolean;
   readonly pauseMs: number;
   /** The grants that this replica still uses. */
   readonly live: readonly string[];
-  /** Uses of its own slots that the table may not know. */
+  /** Uses of its own slots that the table may not know of. */
   readonly reports: readonly {
     readonly id: number;
     readonly grant: string;
     readonly inFlight: boolean;
     readonly agoMs: number;
   }[];
-  /** Uses of its share beyond the slots that it holds. */
+  /** Uses of its share beyond its assigned slots. */
   readonly extra: readonly number[];
-  /** For a table that has lost its last writes: when each of its own slots was last used. */
+  /** For a table that has lost its last writes: the last use of each of its own slots. */
   readonly own: readonly number[];
   readonly others: readonly Member[];
-  /** Members that this replica has replaced in their place, and that left no word. */
+  /** Former replicas in the same place whose handover has been delivered or doesn't exist. */
   readonly replaced: readonly string[];
 }
 
@@ -106,7 +111,7 @@ const memberSchema = z.strictObject({ name: z.string(), place: z.string(), silen
 /** Another replica that has a share. */
 export type Member = Readonly<z.infer<typeof memberSchema>>;
 
-/** A Lua table that is empty might as well be an object. */
+/** An empty Lua table is encoded as an object. */
 const listOf = <Item extends z.ZodType>(item: Item) =>
   z.union([z.array(item), z.strictObject({}).transform((): z.infer<Item>[] => [])]);
 const numbers = listOf(z.number());
@@ -114,7 +119,7 @@ const slots = z
   .strictObject({ ids: numbers, ats: numbers })
   .transform(({ ids, ats }) => ids.map((id, index) => ({ id, at: ats[index] ?? Infinity })));
 
-/** The request wasn't carried out. */
+/** The reply to a request that wasn't executed. */
 const clockSchema = z.strictObject({ now: z.number(), isMismatch: z.boolean() });
 const tableSchema = z.strictObject({
   now: z.number(),
@@ -127,12 +132,12 @@ const tableSchema = z.strictObject({
   pausedUntil: z.number(),
   used: z.number(),
   largest: z.number(),
-  /** How many slots of the pool nobody may use for now. */
+  /** How many slots of the pool must not be used for now. */
   withheld: z.number(),
   isSeated: z.boolean(),
   own: slots,
   pool: slots,
-  /** When each slot was last used that can be borrowed from another replica. */
+  /** The last use of each slot that can be borrowed from other replicas. */
   others: numbers,
   urgentElsewhere: z.number(),
   aheadMs: z.number(),
@@ -141,7 +146,7 @@ const tableSchema = z.strictObject({
 export type Table = z.infer<typeof tableSchema>;
 const replySchema = z.union([tableSchema, clockSchema]);
 
-/** The table as this replica may use it; or Redis's clock alone, and whether its settings don't fit those of the other replicas. */
+/** The table from this replica's view; or only Redis's clock, with whether the settings differ from those of the other replicas. */
 export function parseReply(reply: unknown): Table | z.infer<typeof clockSchema> {
   return replySchema.parse(JSON.parse(z.string().parse(reply)));
 }

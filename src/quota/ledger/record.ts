@@ -1,6 +1,6 @@
 /**
- * What a ledger file says. Lines of 64 bytes with a check sum, so that each is written in place in one piece and can be read with `cat`.
- * Whatever cannot be believed counts as spent now: reading can cost calls, never add some.
+ * The format of a ledger file: lines of 64 bytes with a checksum, so that each can be updated in place and read with `cat`. Anything that can't be
+ * trusted counts as spent now: a bad file can cost calls but never grant extra ones.
  */
 import { graceMsOf } from "./slot-table.js";
 
@@ -8,14 +8,17 @@ export const LINE_BYTES = 64;
 const SUM_DIGITS = 8;
 const BODY_CHARS = LINE_BYTES - SUM_DIGITS - 2;
 const VERSION = 1;
-/** A wall clock that was set by more than this, or a reboot, shows; of a smaller difference the safe side is taken. */
+/**
+ * If the ages by wall clock and uptime differ by more than this, the wall clock was set or the machine rebooted. Of a smaller difference, the safer
+ * value is used.
+ */
 const CLOCKS_AGREE_MS = 2000;
 
-/** The moment at which a file is read or written, on every clock that matters. */
+/** One moment on each clock that matters. */
 export interface Moment {
   readonly monotonicMs: number;
   readonly wallMs: number;
-  /** Since the machine started. */
+  /** The time since the machine booted. */
   readonly uptimeMs: number;
 }
 
@@ -25,7 +28,7 @@ export interface Recalled {
   readonly pausedUntilMs: number;
 }
 
-/** FNV-1a: against torn and foreign bytes, not against anyone who means harm. */
+/** FNV-1a: detects partial writes and foreign data, not tampering. */
 function sum(text: string): string {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1)
@@ -60,7 +63,7 @@ export function slotLine(lastArrivalAt: number, at: Moment): string {
 
 function stamp(whenMs: number, at: Moment): string {
   const ahead = whenMs - at.monotonicMs;
-  // Rounded up: a slot that looks a millisecond younger is safe, one that looks older is not.
+  // Rounded up: a slot may seem a millisecond younger than it is, but never older.
   return `${Math.ceil(at.wallMs + ahead)} ${Math.ceil(at.uptimeMs + ahead)}`;
 }
 
@@ -74,7 +77,7 @@ function decodeStamp(
     : undefined;
 }
 
-/** The last arrival of one recorded slot, or undefined when it must count as spent now. */
+/** The last arrival of one recorded slot; undefined if it must count as spent now. */
 function arrivalOf(body: string | undefined, windowMs: number, at: Moment): number | undefined {
   if (body === "free") return -Infinity;
   const stamped = decodeStamp(body, "done");
@@ -93,7 +96,7 @@ export interface RecallSettings {
   readonly coldStart: "assume-spent" | "assume-free";
 }
 
-/** Turns a file's text (undefined = there is no file) into a table for `budget` slots that never forgets a call. */
+/** Turns the text of a file (undefined = no file) into slots for `budget` calls, without losing any recorded call. */
 export function recall(text: string | undefined, settings: RecallSettings, at: Moment): Recalled {
   const { budget, headroom, windowMs } = settings;
   const spentNow = { lastArrivalAt: at.monotonicMs + graceMsOf(windowMs), assumed: true };
@@ -111,7 +114,7 @@ export function recall(text: string | undefined, settings: RecallSettings, at: M
 
   const recorded = Number(found[1]);
   const pausedUntilMs = pauseOf(bodyOf(text, 1), at);
-  // Under a shorter window slots were used again while their earlier calls still count in ours.
+  // With a shorter window, slots were reused while their earlier calls still count in ours.
   if (Number(found[2]) < windowMs)
     return { slots: Array.from({ length: budget }, () => spentNow), pausedUntilMs };
   const slots: { lastArrivalAt: number; assumed: boolean }[] = [];
@@ -119,7 +122,7 @@ export function recall(text: string | undefined, settings: RecallSettings, at: M
     const lastArrivalAt = arrivalOf(bodyOf(text, index + 2), Number(found[2]), at);
     slots.push(lastArrivalAt === undefined ? spentNow : { lastArrivalAt, assumed: false });
   }
-  // With fewer slots than before, those that become free last are the ones that bind.
+  // If there are fewer slots than before, those that become free last are kept.
   slots.sort((a, b) =>
     a.lastArrivalAt === b.lastArrivalAt ? 0 : b.lastArrivalAt > a.lastArrivalAt ? 1 : -1,
   );
@@ -127,7 +130,7 @@ export function recall(text: string | undefined, settings: RecallSettings, at: M
   return { slots: slots.slice(0, budget), pausedUntilMs };
 }
 
-/** A pause can only be too long by a clock that was set, and never longer than what the ledger allows at all. */
+/** A pause is wrong by as much as the wall clock was set; the ledger limits its length. */
 function pauseOf(body: string | undefined, at: Moment): number {
   const stamped = decodeStamp(body, "pause");
   if (stamped === undefined) return -Infinity;

@@ -1,10 +1,10 @@
 /**
- * The ledger that replicas share through Redis: together they never exceed the budget, by Redis's clock, whichever of them are killed, cut
- * off or restarted, and whatever happens to Redis.
+ * The ledger that replicas share through Redis. Together they never exceed the budget by Redis's clock, whichever of them are killed, cut off or
+ * restarted, and whatever happens to Redis.
  *
- * Each replica has slots of its own that no other may use. While Redis is unreachable it continues with them, once its last contact is old
- * enough (`localAfterMs`). The rest of the budget is used through Redis only. A replica takes one slot per round trip, so at most 10 calls
- * a second with a Redis 100 ms away.
+ * Each replica has its own slots, which no other may use. While Redis is unreachable, it continues with these once its last contact is old enough
+ * (`localAfterMs`). The rest of the budget is used only through Redis. A replica takes one slot per round trip, so at most 10 calls a second if
+ * Redis is 100 ms away.
  */
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../clock.js";
@@ -30,24 +30,24 @@ export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;
   /** Identifies the credential without revealing it. */
   readonly fingerprint: string;
-  /** Whether a Redis without a record means that nobody has called; asked only by a process that has never seen one. */
+  /** Whether an empty Redis means that no calls have been made; applies only to a process that has never seen a record. */
   readonly coldStart: "assume-spent" | "assume-free";
   readonly replicasMax: number;
-  /** The longest that one call can take. */
+  /** The maximum duration of one call. */
   readonly longestCallMs: number;
-  /** Where this process runs: no other can run there before it has ended. Default: nobody can tell. */
+  /** Identifies where this process runs. No other process can have the same value while this one exists. Default: unknown. */
   readonly place?: string;
-  /** Where it leaves word for the next process in its place. Default: nowhere. */
+  /** The folder of the handover files for the next process in the same place. Default: none. */
   readonly directory?: string;
   readonly clock: Clock;
   readonly onFault: (what: string, error: unknown) => void;
 }
 
-/** The delay before a take is retried that was lost with its connection. */
+/** The delay before a take that was lost with its connection is retried. */
 const TRY_AGAIN_MS = 50;
 const FIRST_CONTACT_MS = 1000;
 const LONG_AGO_MS = 1e9;
-/** A replica with a larger share seldom has to wait for a slot of its own. */
+/** Replicas with a larger share don't borrow, because they rarely wait for a slot of their own. */
 const MOST_TO_BORROW = 60;
 
 interface Call {
@@ -68,18 +68,18 @@ class RedisLedger implements Ledger {
   readonly #borrows: boolean;
   readonly #own: OwnSlots;
   readonly #word: Word;
-  /** A process has a ledger for each of its credentials. */
+  /** The place with the fingerprint, because a process has a ledger for each of its credentials. */
   readonly #wordPlace: string;
   readonly #calls = new Map<SlotId, Call>();
-  /** Takes that Redis may be granting, and ended calls that it may not know of yet. */
+  /** Pending takes, and ended calls that Redis may not know of yet. */
   readonly #asked = new Set<string>();
   #pool: readonly Slot[] = [];
-  /** When each slot of other replicas was last used. */
+  /** The last use of each slot that can be borrowed from other replicas. */
   #others: readonly number[] = [];
   #urgent = 0;
-  /** Until when this replica agrees to lend: a window after urgent requests have last waited elsewhere. */
+  /** Until when this replica agrees to lend: for one window after urgent requests last waited elsewhere. */
   #lendsUntil = -Infinity;
-  /** When the last request that agreed to it was sent. */
+  /** When this replica last sent its agreement to lend. */
   #agreedAt = -Infinity;
   /** The table in the last reply; empty before the first. */
   #epoch = "";
@@ -91,9 +91,9 @@ class RedisLedger implements Ledger {
   readonly #openedAt: number;
   /** The other replicas at the last contact. */
   #members: readonly Member[] = [];
-  /** Former processes in this place, and what each knew last, if it has left word and nobody has told Redis of it. */
+  /** Former processes in this place, each with its handover; null once that is delivered, or if there is none that can be used. */
   readonly #predecessors = new Map<string, Known | null>();
-  /** How far the table's time was ahead of our clock at the last contact. */
+  /** The lead of the table's time over our clock at the last contact. */
   #tableAheadMs: number | null = null;
   /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
   #redisAheadMs = -Infinity;
@@ -124,7 +124,7 @@ class RedisLedger implements Ledger {
     const { place, directory, onFault } = settings;
     this.#wordPlace = `${fingerprint} ${place}`;
     const onNoWord = (error: unknown): void => {
-      onFault("the word for the next process in this place could not be written", error);
+      onFault("the handover file for the next process could not be written", error);
     };
     this.#word =
       place === undefined || directory === undefined
@@ -166,7 +166,7 @@ class RedisLedger implements Ledger {
     const reply = await this.#request({ op: "take", grant });
     const now = clock.monotonic();
     if (reply !== null && reply.taken > 0) this.#calls.set(call, { grant, slot: reply.taken, takenAt: now });
-    // Not before it is known as a call, or a request between the two would report that it never happened.
+    // Only once `#calls` has it; otherwise a request sent in between would report that the call was never made.
     this.#asked.delete(grant);
     if (reply === null) return this.#takeAlone(call, grant);
     if (reply.taken > 0 && now - sentAt < GRANT_VALID_MS)
@@ -232,7 +232,7 @@ class RedisLedger implements Ledger {
     if (this.#closed) return;
     this.#closed = true;
     this.#cancelBeat();
-    // Before it leaves: if Redis loses that, its successor mustn't say it once more.
+    // Deleted first: even if Redis loses the leave request, no successor may repeat it.
     this.#word.end();
     await this.#request({ op: "leave" });
   }
@@ -247,8 +247,8 @@ class RedisLedger implements Ledger {
   }
 
   /**
-   * One of several that has never reached Redis can't know whether there is a share for it, so it has none; but if it runs in the place of a
-   * process that had a share, it takes that over.
+   * One of several replicas that has never reached Redis can't know whether there is a share for it, so it has none. But if a former process in its
+   * place had a share, it takes that over.
    */
   #goOnAlone(): void {
     const { clock } = this.#settings;
@@ -273,8 +273,8 @@ class RedisLedger implements Ledger {
   }
 
   /**
-   * Says for a former process in this place what it would have said on leaving, if it has left word. Only once, only in the table that it
-   * knew, and only while nobody else can have ended its share: else others may have used its slots since then.
+   * Sends the leave request of a former process in this place, from its handover. Only once, only to the table that it knew, and only while nobody
+   * else can have ended its share; otherwise others may have used its slots since.
    */
   async #replace({ name, silentMs }: Member): Promise<void> {
     const sentAt = this.#settings.clock.monotonic();
@@ -286,7 +286,7 @@ class RedisLedger implements Ledger {
     try {
       if ((await this.#exchange(this.#goodbyeOf(name, isUsable, sentAt))) === null) return;
     } catch {
-      // It may have been heard.
+      // Redis may have executed it.
     }
     this.#predecessors.set(name, null);
   }
@@ -312,7 +312,7 @@ class RedisLedger implements Ledger {
     };
   }
 
-  /** Writes down what this replica knows; whether it will be read if this process is killed. */
+  /** Writes the handover; returns whether a successor would read it if this process were killed. */
   #leaveWord(): boolean {
     if (this.#closed) return false;
     const now = this.#settings.clock.monotonic();
@@ -345,7 +345,7 @@ class RedisLedger implements Ledger {
     return { slot: call, sendBefore: this.#sendBefore(now) };
   }
 
-  /** A call that leaves later may arrive when its slot counts as rested, because nobody else knows that it is under way. */
+  /** A call that is sent later may arrive when its slot counts as rested, because nobody else knows that it is in flight. */
   #sendBefore(takenAt: number): number {
     return takenAt + GRANT_VALID_MS + this.#settings.longestCallMs;
   }
@@ -367,9 +367,9 @@ class RedisLedger implements Ledger {
     return this.#agreedAt >= this.#contactAt;
   }
 
-  /** Null when Redis did not answer in time. */
+  /** Null if Redis didn't answer in time, or didn't execute the request. */
   async #request(what: Action): Promise<Table | null> {
-    // After a silence, report once what was used alone, before anything else.
+    // After a silence, first report once what was used without Redis.
     if (this.#alone(this.#settings.clock.monotonic())) {
       this.#rejoining ??= this.#attempt({ op: "sync" }).finally(() => {
         this.#rejoining = null;
@@ -381,7 +381,7 @@ class RedisLedger implements Ledger {
 
   async #attempt(what: Action): Promise<Table | null> {
     try {
-      // A request sent with a wrong estimate of Redis's clock wasn't carried out, but its reply corrected the estimate.
+      // A request sent with a wrong estimate of Redis's clock isn't executed, but its reply corrects the estimate.
       return (await this.#send(what)) ?? (await this.#send(what));
     } catch {
       return null;
@@ -394,7 +394,7 @@ class RedisLedger implements Ledger {
     const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
-    // Its slots may have been used by others since.
+    // If so, others may have used its slots since.
     const isReplaced = this.#alone(sentAt) && this.#word.isTaken();
     if (lends) this.#agreedAt = sentAt;
     const reply = await this.#exchange({
@@ -429,7 +429,7 @@ class RedisLedger implements Ledger {
     return reply;
   }
 
-  /** A request of this replica that says only who it is and whom it knows. */
+  /** A request that only identifies this replica and the others it knows. */
   #nothing(sentAt: number): Request {
     const { headroom, coldStart, replicasMax } = this.#settings;
     const fresh = !this.#alone(sentAt) && this.#redisAheadMs > -Infinity;
@@ -446,7 +446,7 @@ class RedisLedger implements Ledger {
       at: Math.floor(sentAt),
       ...this.#aheadAt(sentAt),
       openForMs: Math.ceil(sentAt - this.#openedAt),
-      // After a silence the estimate of its clock is too old to set a deadline: this request only reads the clock.
+      // After a silence, the estimate of Redis's clock is too old to set a deadline, so this request only reads the clock.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,
       budget: this.budget,
       windowMs: this.windowMs,
@@ -480,7 +480,7 @@ class RedisLedger implements Ledger {
     return at === Infinity ? -this.#times.longestMs : Math.min(Math.floor(sentAt - at), LONG_AGO_MS);
   }
 
-  /** Null if Redis didn't carry it out; rejects if it did not answer in time. */
+  /** Null if Redis didn't execute the request; rejects if it didn't answer in time. */
   async #exchange(request: Request): Promise<Table | null> {
     const { redis, clock } = this.#settings;
     const reply = parseReply(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
@@ -491,7 +491,7 @@ class RedisLedger implements Ledger {
     return null;
   }
 
-  /** How far the table's time can be ahead of our clock by now, though the clocks drift apart. */
+  /** The maximum lead of the table's time over our clock by now, allowing for clock drift. */
   #aheadAt(now: number): { ahead?: number } {
     if (this.#tableAheadMs === null) return {};
     return { ahead: Math.ceil(this.#tableAheadMs + (now - this.#contactAt) / 1000) };
@@ -503,7 +503,7 @@ class RedisLedger implements Ledger {
     this.#epoch = reply.epoch;
     this.#generation = reply.generation;
     this.#revision = reply.revision;
-    // Converts Redis's times to ours, as late as they can be, because its clock was read before the reply arrived.
+    // Converts Redis's times to ours. They come out as late as they can be, because its clock was read before the reply arrived.
     const ours = (at: number): number => at - this.#redisAheadMs;
     const oursOf = ({ id, at }: Slot): Slot => ({ id, at: ours(at) });
     this.#own.assign(reply.own.map(oursOf), reply.isSeated);
@@ -520,7 +520,7 @@ class RedisLedger implements Ledger {
   }
 }
 
-/** Opens the shared ledger of one credential. Without Redis it has nothing until a window is over. Never rejects. */
+/** Opens the shared ledger of one credential. Without Redis, it allows no calls until a window has passed. Never rejects. */
 export async function openRedisLedger(settings: RedisLedgerSettings): Promise<Ledger> {
   const ledger = new RedisLedger(settings);
   await ledger.open();

@@ -1,36 +1,36 @@
 /**
- * The shared ledger's one atomic script. It keeps one table of slots for all replicas, and all time in it is its own; whatever it cannot
- * know counts as spent.
+ * The shared ledger's one atomic script. It keeps one table of slots for all replicas, in the table's own time. Anything it can't know counts as
+ * spent.
  *
- * Every slot has at most one holder: the replica that alone may use it, even while Redis is unreachable. Slots without a holder are the
- * pool, which is used through Redis only. A slot leaves its holder only when that replica has confirmed it, has left, or is known to be
- * dead. So no two replicas ever use the same slot, even when one of them is cut off.
+ * Every slot has at most one holder: the only replica that may use it, even while Redis is unreachable. Slots without a holder form the pool, which
+ * is used only through Redis. A slot leaves its holder only when that replica has confirmed it, has left, or is known to be dead. So two replicas
+ * never use the same slot, even if one of them is cut off.
  *
- * One exception: a request that goes before all others may borrow a rested slot of another replica through Redis. A replica that has
- * agreed to it lends one slot, and no other until it has seen that. If it is cut off meanwhile, it does without one.
+ * One exception: an urgent request may borrow a rested slot of another replica through Redis. A replica that has agreed to lend lends one slot, and
+ * no other until it has seen the loan. If it is cut off in the meantime, it uses one slot less.
  *
- * The table: `generation` when it was made, and later than every table known before; `unheard` the replicas that may have seen writes which it has
- * lost, until `poolFrom`; `settledFrom` when newcomers may have a share.
+ * Table. `generation`: the time of its creation, later than that of every table known before. `unheard`: the replicas that may have seen writes
+ * that the table has lost, until `poolFrom`. `settledFrom`: from when newcomers can get a share.
  *
- * A slot: `at` the latest time at which its last call can have arrived; `grant` the call in flight; `owner` the replica that makes it;
- * `before` what `at` was before that; `holder` see above; `leaving` the revision whose reply tells the holder to give the slot up;
- * `assumed` counts as spent because nothing is known; `unclaimed` counts as free because no replica has reported otherwise.
+ * Slot. `at`: the latest time at which its last call can have arrived. `grant`: the call in flight. `owner`: the replica that makes it. `before`:
+ * the value of `at` before that call. `holder`: see above. `leaving`: the revision whose reply asks the holder to give up the slot. `assumed`:
+ * counts as spent because nothing is known. `unclaimed`: counts as free because no replica has reported otherwise.
  *
- * A member: `seen` its last request, and `sent` its number; `revision` the last reply to it, and `listedAt` the first; `seat` whether it has
- * a share of its own; `place` where it runs, so that another one there proves it dead; `isExpected` it belonged to a lost table and hasn't
- * been heard since.
+ * Member. `seen`, `sent`: the time and the number of its last request. `revision`, `listedAt`: the revisions of the last and the first reply to it.
+ * `seat`: whether it has its own share. `place`: where it runs; another replica there proves it dead. `isExpected`: it belonged to a lost table and
+ * hasn't sent a request since.
  *
- * Its clock: `ahead` how far the table's time was ahead of it, at `at`, when that was least; `excess` by how much more it was in every
- * request since `excessAt`; `newUntil` when it can notice that.
+ * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
+ * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
  *
- * What it lends: `urgent` the requests that wait there and go before all others; `lends` whether it has agreed to lend; `lent` the revision
- * that lent one of its slots, until it has seen that.
+ * Lending. `urgent`: how many urgent requests wait at the member. `lends`: whether it has agreed to lend. `lent`: the revision that lent one of its
+ * slots, until the member has seen it.
  */
 import { redisScript } from "../../redis.js";
 
 /**
- * Reads the request and the table. Ends here for a command that comes too late, and for a replica with another budget or window while one with
- * those of the table is present.
+ * Reads the request and the table. Returns early for a command that comes too late, and for a replica whose budget or window differs from the
+ * table's while a replica with those of the table is present.
  */
 const READ = `
 local q = cjson.decode(ARGV[1])
@@ -39,18 +39,18 @@ local clock = math.floor(time[1] * 1000 + time[2] / 1000)
 local raw = redis.call('GET', KEYS[1])
 local read, s = pcall(cmsgpack.unpack, raw or '')
 if not (raw and read and type(s) == 'table' and s.slots) then s = nil end
--- The table's time is Redis's clock, corrected by what replicas measure. It never goes back.
+-- The table's time is Redis's clock, corrected by what replicas measure. It never goes backwards.
 local now = clock
 if s then
   s.skew = math.max(s.skew or 0, s.now - clock)
   now = clock + s.skew
 end
--- Only the time.
+-- Returns only the time.
 local function nothing(isMismatch) return cjson.encode({ now = now, isMismatch = isMismatch }) end
--- A command that was stuck in a hung Redis must not count: its replica may have continued alone since.
+-- A command that was stuck in a hung Redis must not be executed: its replica may have continued alone since.
 if now > q.notAfter then return nothing(false) end
 
--- A replica with another budget or window gets nothing while one with those of the table is present; a short silence is no absence.
+-- A replica with a different budget or window gets nothing while one with those of the table is present. A short silence doesn't count as absence.
 if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
   for name, member in pairs(s.members) do
     if name ~= q.me and now - member.seen <= 2 * q.localAfterMs then return nothing(true) end
@@ -58,11 +58,11 @@ if s and (s.budget ~= q.budget or s.windowMs ~= q.windowMs) then
 end
 `;
 
-/** Finds the caller in the table, and whether the table can be relied on. Ends here for a request that a later one has overtaken. */
+/** Finds the caller in the table, and decides whether the table can be trusted. Returns early for a request that was overtaken by a later one. */
 const LOST = `
 local lost = nil
--- A table with another budget can't be relied on, nor one whose last writes were lost (in a failover, or restored from a snapshot). Each
--- reply to a replica is on record, so one that has seen a later one has seen what was lost, whatever others have written since.
+-- A table with another budget can't be trusted, nor one whose last writes were lost (in a failover, or restored from a snapshot). Every reply to a
+-- replica is on record, so a replica that has seen a later one has seen what was lost, whatever others have written since.
 if s then
   local listed = s.members[q.me]
   local onRecord = listed and listed.revision or s.revision
@@ -76,22 +76,22 @@ local self = listed
 if not listed or isExpected then
   self = { ahead = q.ahead, at = q.at, newUntil = not q.ahead and q.at + q.newMs or nil, seat = isExpected or nil }
 end
--- What a successor says for it concerns only the table that it knew: in a later one its slots may be those of others.
+-- A handover applies only to the table that the dead replica knew: in a later one, its slots may belong to others.
 if q.isGoodbye and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
 -- Overtaken by a later request of this replica, which no longer waits for this one.
 if q.sent <= (self.sent or 0) then return nothing(false) end
 self.sent = q.sent
 `;
 
-/** The time, as far as steps of Redis's clock can be told from delay. */
+/** Determines the time: tells steps of Redis's clock from delay. */
 const CLOCK = `
--- This request sees the time at which it was sent, by the replica's own clock. If every request within a second was late by some amount,
--- that amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
+-- The time of a request is when it was sent, by the replica's own clock. If every request within a second was late by at least some amount, that
+-- amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
   self.ahead = self.ahead or now - q.at
   local excess = now - q.at - self.ahead - q.unevenMs
   if q.isGoodbye then
-    -- Perhaps nobody could notice a step since it was last heard. By the clock of its machine, its slots have rested for less.
+    -- Perhaps nobody could detect a step since its last request. By the clock of its machine, its slots have rested for less.
     for _, slot in ipairs(s.slots) do if slot.holder == q.me then slot.at = slot.at + math.max(0, excess) end end
   end
   if excess <= 0 then self.excess = nil
@@ -107,7 +107,7 @@ end
 self.at = q.at
 `;
 
-/** Makes a new table if there is none. Whatever a lost one knew counts as spent. */
+/** Creates a table if there is none. Everything that a lost one knew counts as spent. */
 const NEW_TABLE = `
 local latest = now + q.longestMs
 if not s then
@@ -116,13 +116,13 @@ if not s then
   s = { epoch = q.nonce, generation = math.max(clock, q.generation + 1), revision = 0, skew = now - clock, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
         settledFrom = now + q.evictMs, wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
   for id = 1, q.budget do
-    -- Not usable before a replica that knows better has had time to report it.
+    -- Not usable until replicas that know better have had time to report it.
     if id <= freeSlots then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', holder = '', unclaimed = true, assumed = false }
     else s.slots[id] = { at = latest, before = latest, grant = '', holder = '', unclaimed = false, assumed = true } end
   end
 end
 
--- Members of a lost table may be cut off and continue alone: each keeps a share until it is heard or known to be dead.
+-- Members of a lost table may be cut off and continue alone: each keeps a share until it sends a request or is known to be dead.
 local function expect(name, place, seen)
   if name == q.me or s.members[name] then return end
   local held = 0
@@ -143,10 +143,10 @@ if lost then
 end
 `;
 
-/** Which of the others must be heard before the pool is used or a new replica is given a share. */
+/** Determines which other replicas must report before the pool is used or a new replica gets a share. */
 const TRUST = `
--- If no replica was heard for a while, Redis itself was unreachable, and the table may have lost its last writes. Every replica that may
--- have made one is asked: until it has been heard, or its calls have rested, nothing of the pool is given out.
+-- If no replica sent a request for a while, Redis itself was unreachable, and the table may have lost its last writes. Until every replica that may
+-- have seen one has reported, or its calls have rested, no slot of the pool is given out.
 if now - (s.heardAt or s.now) > q.evictMs / 2 then
   s.trustedFrom = now + q.localAfterMs
   s.poolFrom = now + q.longestMs + q.occupiedMs
@@ -158,8 +158,8 @@ if s.unheard then
   if not next(s.unheard) or now >= s.poolFrom then s.unheard = nil end
 end
 s.heardAt = now
--- A process that has just started can't notice a step of Redis's clock: while others can, it doesn't move the time by which slots have
--- rested. And it gets a seat only once they know of it, or it would be forgotten if the table were lost.
+-- A process that has just started can't detect a step of Redis's clock. While others can, it doesn't advance the time by which slots have rested.
+-- And it gets a seat only once the others know of it; otherwise it would be forgotten if the table were lost.
 if self.newUntil and q.at >= self.newUntil then self.newUntil = nil end
 self.listedAt = self.listedAt or s.revision + 1
 local isChecked, isKnown = true, true
@@ -172,7 +172,7 @@ end
 if isChecked then s.now = math.max(s.now, now) end
 `;
 
-/** What the parts below ask of the slots. */
+/** Helpers of the parts below. */
 const SLOTS = `
 local function slotsOf(name)
   local list = {}
@@ -194,7 +194,7 @@ local function longestRested(list)
   return first
 end
 local function rested(slot) return slot.at + q.occupiedMs <= s.now end
--- The slot that this member can lend now.
+-- The slot that this member can lend now, or nil.
 local function lendable(name, member)
   if s.unheard or member.lent or not member.lends or now - member.seen > q.evictMs then return nil end
   local slot = longestRested(ownSlotsOf(name))
@@ -202,7 +202,7 @@ local function lendable(name, member)
 end
 `;
 
-/** Writes down what this replica has done since its last request, with Redis or without. */
+/** Records what this replica has done since its last request, with or without Redis. */
 const REPORTS = `
 local function otherMember(slot) return slot.holder ~= q.me and s.members[slot.holder] or nil end
 local chargeable = {
@@ -211,8 +211,8 @@ local chargeable = {
   function(slot) local member = otherMember(slot); return member and member.place == q.place and now - member.seen > q.evictMs end,
   function(slot) local member = otherMember(slot); return member and now - member.seen <= q.evictMs end,
 }
--- Records a call that this replica made alone: on a slot that had rested by then, of its own, of the pool, of a silent member in whose place it
--- runs, or of a replica that takes slots through Redis now and so learns of it. If none had, on the one of them that was used longest ago.
+-- Records a call that this replica made alone, on a slot that had rested by then: its own, one of the pool, one of a silent member in the same
+-- place, or one of a replica that currently takes slots through Redis and so learns of it. If none had rested, on the one used longest ago.
 local function charge(agoMs)
   local at = now - agoMs
   local last = nil
@@ -237,7 +237,7 @@ if s.epoch == q.epoch then
     local slot = s.slots[r.id]
     if r.inFlight then slot.grant = r.grant; slot.before = latest; slot.at = latest
     else
-      -- Another call granted on it since then can no longer be undone.
+      -- Another call granted on the slot since then can no longer be undone.
       slot.at = slot.grant == r.grant and now - r.agoMs or math.max(slot.at, now - r.agoMs)
       slot.grant = ''
     end
@@ -249,7 +249,7 @@ else
     for _, slot in ipairs(slotsOf(q.me)) do slot.holder = '' end
   end
   if listed and not isExpected then
-    -- The same report once more, sent before the reply to the first arrived: the later time counts for each slot.
+    -- A repeated report, sent before the reply to the first arrived: for each slot, the later time counts.
     local mine = sorted(ownSlotsOf(q.me))
     table.sort(q.own, function(a, b) return a < b end)
     for n, agoMs in ipairs(q.own) do
@@ -277,7 +277,7 @@ if q.op == 'sync' and listed and s.epoch == q.epoch then
 end
 `;
 
-/** Who is dead, who has a share, and how many slots of the pool are withheld for those that are silent. */
+/** Determines which members are dead, which have a share, and how many slots of the pool are withheld for silent ones. */
 const MEMBERS = `
 -- Frees the slots of a dead replica: as recorded, unless it was silent for long enough to have used them alone.
 local function retire(name, aliveUntil)
@@ -288,8 +288,8 @@ local function retire(name, aliveUntil)
   end
   s.members[name] = nil
 end
--- Silence alone proves nothing, because a replica that is cut off continues alone. It is dead when another one started in its place after
--- its last request, or when it has been silent for very long.
+-- Silence alone proves nothing, because a replica that is cut off continues alone. A replica is dead if another one started in its place after its
+-- last request, or if it has been silent for very long.
 if now > (s.trustedFrom or 0) then
   local began = now - q.openForMs
   for _, name in ipairs(q.replaced) do
@@ -302,7 +302,7 @@ if now > (s.trustedFrom or 0) then
   end
   for _, name in ipairs(dead) do retire(name, now) end
 end
--- At most replicasMax members have a seat, and with it a share of their own; the others use what the pool has left, through Redis only.
+-- At most replicasMax members have a seat, and with it their own share. The others use what the pool has left, only through Redis.
 local seats, withheld = 0, 0
 for name, member in pairs(s.members) do
   if member.seat then
@@ -311,15 +311,15 @@ for name, member in pairs(s.members) do
     if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
   end
 end
--- Usually all have been heard within a beat, so forecasts don't change before that has taken too long.
+-- Usually all report within a beat, so forecasts don't change until that takes too long.
 local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
 if s.unheard then withheld = s.budget end
--- In a new table, those who had a share in the former one come first.
+-- In a new table, replicas that had a share in the former one come first.
 local isTurn = q.seated or isKnown and now >= (s.settledFrom or 0)
 if not self.seat and seats < q.replicasMax and isTurn then self.seat = true end
 `;
 
-/** Gives this replica its share, or takes it back: all when it leaves, all but one while others wait and nobody does here. */
+/** Gives this replica its share or takes it back: all of it when it leaves, all but one slot while others wait and it has no requests waiting. */
 const SHARES = `
 local mine = ownSlotsOf(q.me)
 local share = self.seat and q.share or 0
@@ -342,9 +342,9 @@ local poolFree = -withheld
 for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end end
 `;
 
-/** Takes a slot or settles one. */
+/** Takes or settles a slot. */
 const CALLS = `
--- Requests that go before all others, anywhere, get the next slots: another one leaves as many as they can borrow.
+-- Urgent requests of any replica get the next slots: a request that isn't urgent leaves as many as they can use.
 local wanted = 0
 for name, member in pairs(s.members) do
   if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then wanted = wanted + member.urgent end
@@ -353,7 +353,7 @@ local taken, isBorrowed = 0, false
 if q.op == 'take' and s.pausedUntil <= now then
   local own = {}
   for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
-  -- If the table has lost its last writes, one of its own may be lent.
+  -- If the table has lost its last writes, one of its own slots may be lent.
   local keeps = s.unheard and q.mayHaveLent and 1 or 0
   if q.urgent == 0 and wanted > 0 then
     poolFree = poolFree - wanted
@@ -387,7 +387,7 @@ self.urgent = taken > 0 and math.max(0, q.urgent - 1) or q.urgent
 if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
 `;
 
-/** Keeps the table, and tells this replica its part of it. */
+/** Stores the table, and returns this replica's view of it. */
 const REPLY = `
 local used, real = 0, 0
 for _, slot in ipairs(s.slots) do
@@ -403,7 +403,7 @@ s.revision = s.revision + 1
 self.revision = s.revision
 redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 
--- Those that have a share, or are about to.
+-- The members that have a share or may soon get one.
 local others = {}
 for name, member in pairs(s.members) do
   if name ~= q.me and (member.seat or seats < q.replicasMax) then

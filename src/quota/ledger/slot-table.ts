@@ -1,28 +1,27 @@
 /**
- * Never more than `slots` calls in any rolling window, counted where they arrive: a call arrives between its send and its end, so a slot
- * that rests one window after the end can never put two arrivals into one window. Times are monotonic ms, given by the caller. Taking and
- * settling cost the same however many slots there are.
+ * Allows at most `slots` calls in any rolling window, counted when they arrive. A call arrives between its send and its end, so a slot that rests
+ * for a window after the end can't have two arrivals in one window. Times are monotonic ms, passed in by the caller.
  */
 import type { SlotId } from "./ledger.js";
 
-/** A call that was given up, or was in flight when its process died, may still arrive for this long. */
+/** A call that was abandoned, or in flight when its process died, may still arrive for this long. */
 export function graceMsOf(windowMs: number): number {
   return windowMs / 6;
 }
 
-/** How long a slot rests: the window, and a thousandth because two disciplined clocks may differ by 500 ppm each. */
+/** How long a slot rests: a window, plus a thousandth because two synchronized clocks may each be off by 500 ppm. */
 export function occupiedMsOf(windowMs: number): number {
   return windowMs + Math.ceil(windowMs / 1000);
 }
 
-/** Taken slots stay in the array in front of the head until there are this many. */
+/** Taken slots stay in the array before the head until there are this many. */
 const COMPACT_AT = 1024;
 
 interface Slot {
   readonly id: SlotId;
-  /** The latest moment at which its last call can have arrived: -Infinity = never used. */
+  /** The latest time at which its last call can have arrived; -Infinity = never used. */
   lastArrivalAt: number;
-  /** Null while it is not in flight. */
+  /** Null unless in flight. */
   takenAt: number | null;
 }
 
@@ -30,12 +29,12 @@ export class SlotTable {
   readonly windowMs: number;
   readonly occupiedMs: number;
   readonly #slots: readonly Slot[];
-  /** The slots that are not in flight, from the head on, by their last arrival: in the order in which they can be used. */
+  /** The slots that aren't in flight, from the head, by their last arrival: the order in which they become usable. */
   #resting: Slot[];
   #head = 0;
   /** Oldest first. */
   readonly #inFlight = new Set<Slot>();
-  /** Last arrivals that were only assumed at the start, ascending; each leaves the list when its slot has rested. */
+  /** Last arrivals that were only assumed at startup, ascending; each is removed when its slot has rested. */
   #assumedArrivals: number[] = [];
 
   constructor(slots: number, windowMs: number) {
@@ -53,7 +52,7 @@ export class SlotTable {
     return this.#slots.length;
   }
 
-  /** Restores the slots from the record of an earlier run; only before the first call. */
+  /** Restores the slots from the record of an earlier run; call it only before the first `take`. */
   restore(record: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[]): void {
     for (const [id, { lastArrivalAt }] of record.entries()) this.#at(id).lastArrivalAt = lastArrivalAt;
     this.#resting = this.#slots.toSorted((a, b) => ascending(a.lastArrivalAt, b.lastArrivalAt));
@@ -62,7 +61,7 @@ export class SlotTable {
       .sort(ascending);
   }
 
-  /** Takes the slot that has rested longest, or none. */
+  /** Takes the slot that has rested longest; undefined if none is usable. */
   take(now: number): SlotId | undefined {
     const slot = this.#resting[this.#head];
     if (slot === undefined || !this.#hasRested(slot.lastArrivalAt, now)) return undefined;
@@ -80,13 +79,13 @@ export class SlotTable {
     return this.#at(id).takenAt !== null;
   }
 
-  /** The call never left: the slot is as it was. Returns what its last arrival is now. */
+  /** Settles a slot whose call was never sent: its last arrival doesn't change. Returns the recorded last arrival. */
   putBack(id: SlotId): number {
     const slot = this.#at(id);
     return this.settle(id, slot.lastArrivalAt);
   }
 
-  /** The call ended, or may arrive until then. Returns what was recorded. */
+  /** Settles a slot whose call has ended or may still arrive until `lastArrivalAt`. Returns the recorded last arrival. */
   settle(id: SlotId, lastArrivalAt: number): number {
     const slot = this.#at(id);
     if (slot.takenAt === null) return slot.lastArrivalAt;
@@ -106,23 +105,23 @@ export class SlotTable {
     return this.#slots.map(({ lastArrivalAt, takenAt }) => (takenAt === null ? lastArrivalAt : Infinity));
   }
 
-  /** Slots that are not in flight. */
+  /** The number of slots that aren't in flight. */
   get resting(): number {
     return this.#resting.length - this.#head;
   }
 
-  /** Ms until the n-th of the resting slots can be used, ascending from 0 on; Infinity where there are not so many. */
+  /** The ms until the n-th resting slot can be used, counted from 0; Infinity if there are fewer. */
   usableInMs(n: number, now: number): number {
     const slot = this.#resting[this.#head + n];
     return slot === undefined ? Infinity : Math.max(0, slot.lastArrivalAt + this.occupiedMs - now);
   }
 
-  /** For each slot in flight, the ms since it was taken, longest first. */
+  /** For each slot in flight, how long ago it was taken, in ms; the longest first. */
   inFlightForMs(now: number): number[] {
     return [...this.#inFlight].map(({ takenAt }) => now - (takenAt ?? now));
   }
 
-  /** Slots that cannot be taken now; `real` excludes those that were only assumed spent. */
+  /** The number of slots that can't be taken now; `real` excludes those that were only assumed spent. */
   busy(now: number): { all: number; real: number } {
     const rested = this.#firstWhere((at) => !this.#hasRested(at, now)) - this.#head;
     const assumed = this.#assumedArrivals;
@@ -135,7 +134,7 @@ export class SlotTable {
     return lastArrivalAt + this.occupiedMs <= now;
   }
 
-  /** The position of the first resting slot for whose last arrival this holds, as it does for all after it. */
+  /** Binary search: the position of the first resting slot whose last arrival satisfies `holds`, which must be true for all later ones too. */
   #firstWhere(holds: (lastArrivalAt: number) => boolean): number {
     let low = this.#head;
     let high = this.#resting.length;
@@ -155,7 +154,7 @@ export class SlotTable {
   }
 }
 
-/** Infinities included. */
+/** Also compares infinities. */
 function ascending(a: number, b: number): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }

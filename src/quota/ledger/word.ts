@@ -1,8 +1,9 @@
 /**
- * What a replica leaves on its disk for the process that will start in its place: what it would say to Redis on leaving.
+ * Handover files (`Word`): what a replica leaves on disk for the next process in its place. It has the contents of the leave request that the
+ * replica can't send once it is dead.
  *
- * The word is one file: the replica rewrites it, and its successor removes it and then reads it. A call without Redis is written to the file
- * first, and made only if the file is still there afterwards. So the successor knows of every such call.
+ * The replica rewrites its file, and its successor deletes the file and then reads it. A call without Redis is first recorded in the file, and made
+ * only if the file still exists afterwards. So the successor knows of every such call.
  */
 import {
   closeSync,
@@ -26,35 +27,35 @@ const knownSchema = z.strictObject({
   /** Where the replica ran, and whether it had a share. */
   place: z.string(),
   hasShare: z.boolean(),
-  /** The table as the replica knew it. */
+  /** The last table that the replica knew. */
   epoch: z.string(),
   generation: z.number(),
   revision: z.number(),
-  /** Calls that Redis doesn't know of: with a slot that it has assigned, and with the rest of the share; monotonic. */
+  /** Calls that Redis doesn't know of: `reports` on slots that it has assigned, `extra` on the rest of the share. Times are monotonic. */
   reports: z.array(z.strictObject({ id: z.number(), grant: z.string(), at: z.number() })),
   extra: z.array(z.number()),
 });
-/** What a replica knew last. */
+/** The last known state of a replica. */
 export type Known = Readonly<z.infer<typeof knownSchema>>;
 const wordSchema = knownSchema.extend({ wallMs: z.number() });
 
 export interface Word {
-  /** Whether the successor will read this, and so a call may be made without Redis. */
+  /** Returns whether a successor would read this; if so, a call may be made without Redis. */
   write(known: Known): boolean;
   /**
-   * The word of the replica of that name, which has been silent for `silentMs` and can make no more calls without Redis; null if it has left
-   * none, or none that can be believed.
+   * Deletes and returns the handover of this replica, which has been silent for `silentMs` and can make no more calls without Redis; null if there
+   * is none, or none that can be trusted.
    */
   take(name: string, silentMs: number): Known | null;
-  /** Takes the word of the last replica in that place that had a share, was running less than `withinMs` ago and left one. */
+  /** Deletes and returns the handover of the last replica in this place that had a share, if it was running less than `withinMs` ago. */
   takeOfPlace(place: string, withinMs: number): { readonly name: string; readonly known: Known } | null;
-  /** Whether a successor has taken the word of this replica. */
+  /** Whether a successor has taken this replica's handover. */
   isTaken(): boolean;
-  /** This replica will leave in order. */
+  /** Deletes the handover, because this replica is about to leave properly. */
   end(): void;
 }
 
-/** Without a disk nobody can tell what a replica did. */
+/** Used without a disk: there are no handovers. */
 export const noWord: Word = {
   write: () => true,
   take: () => null,
@@ -68,17 +69,17 @@ export interface WordSettings {
   /** The replica's own name. */
   readonly me: string;
   readonly clock: Clock;
-  /** Called once, with what the operating system said. */
+  /** Called when a file operation fails; for writes, only the first time. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** A wall clock that was set by more than this, or a machine that was restarted, shows. */
+/** If wall and monotonic clock disagree by more than this, the wall clock was set or the machine rebooted. */
 const CLOCKS_AGREE_MS = 1000;
-/** A word is rewritten twice a second at least, so one that is older than the last contact by more than this isn't the last one. */
+/** A handover is rewritten at least twice a second, so one that is this much older than the last contact isn't the latest. */
 const STALE_AFTER_MS = 2000;
 const USELESS_AFTER_MS = 3_600_000;
 
-/** Begins the word of a replica; where the folder can't be written there is none. */
+/** Creates the handover of a replica. If the folder can't be written, there is none. */
 export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word {
   const pathOf = (name: string): string => pathIn(directory, name);
 
@@ -137,7 +138,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
     write(known) {
       const text = JSON.stringify({ ...known, wallMs: clock.now() });
       try {
-        // In one piece, over all that was there; never a new file, because the successor may have removed it.
+        // Overwrites the file in a single write. Never creates it, because the successor may have deleted it.
         writeFileSync(mine, text.padEnd(length), { flag: "r+" });
         length = text.length;
         return existsSync(mine);
@@ -162,12 +163,12 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
 const pathIn = (directory: string, name: string): string => join(directory, `quota-${name}.word`);
 
-/** Of all replicas that have left a word there. */
+/** The names of all replicas with a handover in the folder. */
 function namesIn(directory: string): string[] {
   return readdirSync(directory).flatMap((file) => /^quota-([\w-]+)\.word$/.exec(file)?.[1] ?? []);
 }
 
-/** Removes the words that nobody will ask for. */
+/** Deletes handovers that are too old to be used. */
 function removeOld(directory: string, before: number): void {
   for (const path of namesIn(directory).map((name) => pathIn(directory, name))) {
     const stat = statSync(path, { throwIfNoEntry: false });
@@ -175,7 +176,9 @@ function removeOld(directory: string, before: number): void {
   }
 }
 
-/** Rejects what isn't a whole word; null if it isn't the last one, or if the machine was restarted since, which makes its times meaningless. */
+/**
+ * Throws if the text is incomplete. Null if it isn't the latest handover, or if the machine has rebooted since, which makes its times meaningless.
+ */
 function parseWord(text: string, clock: Clock, silentMs: number): Known | null {
   const { wallMs, ...known } = wordSchema.parse(JSON.parse(text));
   const agoMs = clock.monotonic() - known.monotonicMs;

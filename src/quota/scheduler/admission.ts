@@ -1,6 +1,6 @@
 /**
- * Decides who may wait. A request that can be served in time may wait; any other is refused with a wait of at most one window, and learns
- * whether a call is reserved for it then.
+ * Decides which requests may wait. One that can be served in time may; any other is refused with a retry time, and with whether a call is reserved
+ * for then.
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
@@ -23,7 +23,7 @@ export interface AdmissionSettings {
   readonly planned: () => Views;
 }
 
-/** A refusal counts as this part of a call until its client returns on time, so clients that ask often rank behind those that ask rarely. */
+/** A refusal counts as this part of a call until its client returns on time. So clients that make many requests rank behind those that make few. */
 const REFUSED_COUNTS = 0.25;
 
 /** The number of clients whose usage is kept. */
@@ -34,7 +34,7 @@ const NOBODY = { carts: 0, reserved: 0 };
 /** A client above this level is busy: about four recent calls. */
 const BUSY_LEVEL = 3;
 
-/** Treat times within this tolerance as now; they are floating-point sums. */
+/** Times within this tolerance count as now, because they are floating-point sums. */
 export const NOW_MS = 1e-6;
 
 /** Reservations are served in the order of their due times, regardless of client. */
@@ -51,7 +51,7 @@ export class Admission {
     this.#fairShare = new FairShare(settings.windowMs, MOST_CLIENTS);
   }
 
-  /** How the request may wait, or its refusal. Until it is refused, the same request gives the same result. */
+  /** How the request may wait, or its refusal. Calling it again before a refusal gives the same result. */
   decide(request: QuotaRequest): Entry | ServiceError {
     const { queue, reservations } = this.#settings;
     const now = this.#settings.clock.monotonic();
@@ -136,7 +136,7 @@ export class Admission {
     const view = planned().of(kind);
     const { timeAt } = view.plan(urgencyOf(kind));
     if (kind !== "cart" && kind !== "newcomer" && kind !== "returner") return timeAt(queue.size);
-    // While nobody waits, expected requests don't prevent anyone from waiting, or calls would stay unused for them.
+    // While nobody waits, expected requests don't keep a new one from waiting; otherwise calls would stay unused.
     const expected =
       queue.visitors === 0
         ? NOBODY
@@ -165,7 +165,7 @@ export class Admission {
   }
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket, now: number): ServiceError {
-    // A search or cart asks for several names, each with its own second, and returns at the first of them.
+    // A search or cart requests several names, each with its own retry time, and returns at the first of them.
     const isForgiven = request.lane !== "exact";
     const again = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook(now));
     if (!isForgiven) this.#fairShare.charge(request, now, REFUSED_COUNTS);
@@ -177,7 +177,7 @@ export class Admission {
     const { inMs, kept } = wait;
     this.#settings.stats.refused(lane, wait, now);
     if (lane !== "suggestion") this.#refused.note(client, now);
-    return new ServiceError("quota_exhausted", "The registry service cannot be asked in time.", {
+    return new ServiceError("quota_exhausted", "The registry service can't be asked in time.", {
       retryAfterMs: Math.max(1, Math.ceil(inMs - NOW_MS)),
       kept,
     });
@@ -210,7 +210,7 @@ export function urgencyOf(kind: Kind): Urgency {
   return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
 }
 
-/** The reservable part while others also ask: all of it, and half as much for each further level of a busy client or network. */
+/** The reservable part that is open while other clients also make requests: all of it, halved for each level above `BUSY_LEVEL`. */
 function partOpenTo({ client, network }: Share): number {
   return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
 }

@@ -1,15 +1,15 @@
 /**
- * Who had how much of late, in a few levels: each call counts and fades by a factor e in ten windows. Bounded: when full, the client whose
- * last call is oldest is forgotten.
+ * The recent usage of clients and networks, in a few levels: each call counts, and decays by a factor of e in ten windows. Bounded: when full, the
+ * client whose last call is oldest is dropped.
  */
 const FADES_IN_WINDOWS = 10;
 
 /** Fewer recent calls than this are level 0; each further level is twice as many. */
 const LEAST_COUNTED = 0.5;
 
-/** The level of a client and of its network, 0 = next to nothing of late. */
+/** The levels of a client and its network; 0 = hardly any recent calls. */
 export interface Share {
-  /** The client's own where it names no network. */
+  /** The client's level if it has no network. */
   readonly network: number;
   readonly client: number;
 }
@@ -19,7 +19,7 @@ export interface Consumer {
   readonly network?: string | undefined;
 }
 
-/** Negative when `a` had less than `b`: its network first, then the client itself. */
+/** Negative if `a` used less than `b`. Compares networks first, then clients. */
 export function compareShares(a: Share, b: Share): number {
   return a.network - b.network || a.client - b.client;
 }
@@ -38,7 +38,7 @@ export class FairShare {
     return { client: own, network: network === undefined ? own : this.#networks.level(network, now) };
   }
 
-  /** Counts so many calls at `now`, monotonic. */
+  /** Counts calls at `now`, which is monotonic. */
   charge({ client, network }: Consumer, now: number, calls: number): void {
     this.#clients.add(client, now, calls);
     if (network !== undefined) this.#networks.add(network, now, calls);
@@ -54,7 +54,7 @@ export class FairShare {
 class Usage {
   readonly #fadeMs: number;
   readonly #most: number;
-  /** The logarithm of the usage as it would be now had it grown instead of faded: old entries need no update. Latest last. */
+  /** Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no update. The latest is last. */
   readonly #logs = new Map<string, number>();
 
   constructor(fadeMs: number, most: number) {

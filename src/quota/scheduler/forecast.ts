@@ -1,18 +1,21 @@
-/** When slots return, as far as the ledger and the duration of earlier calls tell. */
+/** Predicts when slots return, from the ledger and the duration of earlier calls. */
 import type { Forecast } from "../ledger/ledger.js";
 
 /** When each slot can be used. */
 export interface Returns {
   readonly slots: number;
-  /** Ms from now until the n-th slot can be used, ascending from 0 on; 0 = now. */
+  /** The ms until the n-th slot can be used; 0 = now. Never decreases with n, which starts at 0. */
   inMs(n: number): number;
   /** How long a slot rests once its call has ended. */
   readonly occupiedMs: number;
-  /** The same from the start of its call. */
+  /** How long a slot is away from the start of its call. */
   readonly awayMs: number;
 }
 
-/** What the ledger knows, assuming that calls in flight take `callMs`. The last `taking` of them are still to be had: they count as free. */
+/**
+ * Converts the ledger's forecast, assuming that calls in flight take `callMs`. The last `taking` of them haven't been granted yet and count as
+ * free.
+ */
 export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Returns {
   const { resting, usableInMs, inFlightForMs, pausedForMs, occupiedMs } = forecast;
   const inFlight = inFlightForMs.length - taking;
@@ -22,7 +25,7 @@ export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Retur
       if (n < taking) return pausedForMs;
       const rest = n - taking;
       if (rest < resting) return Math.max(usableInMs(rest), pausedForMs);
-      // Slots in flight return after almost all that rest, and in the order in which they left.
+      // Slots in flight return after almost all resting ones, in the order in which they were taken.
       const forMs = rest < resting + inFlight ? (inFlightForMs[rest - resting] ?? 0) : 0;
       return Math.max(Math.max(0, callMs - forMs) + occupiedMs, pausedForMs);
     },
@@ -31,7 +34,7 @@ export function returnsOf(forecast: Forecast, callMs: number, taking = 0): Retur
   };
 }
 
-/** The same as an urgent request sees it, which may borrow slots of other replicas. */
+/** The forecast for urgent requests, which may borrow slots of other replicas. */
 export function withBorrowed(forecast: Forecast): Forecast {
   const { resting, usableInMs, borrowableInMs } = forecast;
   if (borrowableInMs.length === 0) return forecast;

@@ -1,8 +1,8 @@
-/** Counts what each lane got, and the waits given to refused requests. */
+/** Counts the calls of each lane and the retry times given with refusals. */
 import { type Lane, perLane } from "../lane.js";
 import type { LaneFigures, RefusalCause, WaitFigures } from "../quota.js";
 
-/** A refusal: its cause, the wait in ms, and whether a call is reserved (`kept`). */
+/** A refusal: its cause, the retry time in ms, and whether a call is reserved (`kept`). */
 export interface Wait {
   readonly cause: RefusalCause;
   readonly inMs: number;
@@ -19,11 +19,11 @@ interface Totals {
   longestWaitMs: number;
 }
 
-/** Waits are counted over the last ten to twenty windows. */
+/** Retry times are counted over the last ten to twenty windows. */
 const RECENT_WINDOWS = 10;
 const LONGEST_COUNTED_SECONDS = 600;
 
-/** Carts arrive at random: in a single window, a third of the budget is often a half. */
+/** Two, because carts arrive at random: in a single window, an average of a third of the budget is often a half. */
 const CART_WINDOWS = 2;
 
 export class LaneStats {
@@ -38,13 +38,13 @@ export class LaneStats {
     longestWaitMs: 0,
   }));
   readonly #causes: Record<RefusalCause, number> = { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 };
-  /** When carts had a call within the last two windows, oldest first. */
+  /** The times of cart calls within the last two windows, oldest first. */
   readonly #carts: number[] = [];
   #reserved = 0;
   #claimed = 0;
   #honoured = 0;
   #refusedAt = -Infinity;
-  /** Refusals by the seconds of their wait, in the younger and the older half of the recent time. */
+  /** The number of refusals by retry time in seconds, in the newer and the older half of the recent time. */
   #waits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
   #olderWaits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
   #waitsSince = 0;
@@ -82,13 +82,13 @@ export class LaneStats {
     if (wasReserved) this.#claimed -= 1;
   }
 
-  /** Counts a visitor who came back to a reservation. */
+  /** Counts a claimed reservation. */
   claimed(lane: Lane): void {
     this.#totals[lane].retried += 1;
     this.#claimed += 1;
   }
 
-  /** The calls of carts per window, on average over the last two. */
+  /** The average number of cart calls per window, over the last two. */
   cartsPerWindow(now: number): number {
     const carts = this.#carts;
     while (carts[0] !== undefined && carts[0] <= now - CART_WINDOWS * this.#windowMs) carts.shift();
@@ -143,8 +143,8 @@ export class LaneStats {
 }
 
 /**
- * Calls that were not made although somebody waited and a slot was free. Calls are due evenly; what a burst had beforehand is owed, so that
- * the calls that are spread after it do not count as idle.
+ * Counts calls that weren't made although a visitor waited and a slot was free. Calls become due evenly; a burst counts as made in advance, so the
+ * spread calls after it don't count as idle.
  */
 export class IdleCalls {
   #owed = 0;
@@ -152,7 +152,10 @@ export class IdleCalls {
   #waits = false;
   total = 0;
 
-  /** Called at every change: `perMs` calls are due on average; `waits`: somebody waits from now on; `isFree`: a slot could be used. */
+  /**
+   * Call on every change. `perMs`: calls that become due per ms; `waits`: whether a visitor waits from now on; `isFree`: whether a slot could be
+   * used.
+   */
   update(now: number, perMs: number, waits: boolean, isFree: boolean): void {
     this.#owed += (now - this.#at) * perMs;
     if (!this.#waits) this.#owed = Math.min(this.#owed, 0);
@@ -164,7 +167,7 @@ export class IdleCalls {
     this.#waits = waits;
   }
 
-  /** A call was made, of at most `slots` at once. */
+  /** Records a call; `slots` limits how far calls can be ahead. */
   went(slots: number): void {
     this.#owed = Math.max(-slots, this.#owed - 1);
   }

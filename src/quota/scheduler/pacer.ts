@@ -1,53 +1,56 @@
 /**
- * When calls go: some at once while capacity lies idle, the rest spread evenly until slots return, so that no part of a window is without
- * service. What may go now and what is foretold for later come from the same times.
+ * Decides when calls are made: some immediately while capacity is idle, the rest spread evenly until slots return, so that no part of a window is
+ * without service. Decisions and predictions are based on the same times.
  */
 import type { Returns } from "./forecast.js";
 
-/** Carts and reservations may use up idle capacity further than visitors, and background work may least. */
+/** Urgent calls may use up most of the idle capacity, background calls the least. */
 export type Urgency = "urgent" | "visitor" | "background";
 
 /**
- * How far idle capacity may be used up at once: until the calls after it are this many times further apart than even ones. 2.5 takes three
- * fifths of an idle budget and leaves an honest visitor a wait of at most 2.5 / slots of a window.
+ * How much idle capacity a burst may use: until the calls after it are this many times further apart than even ones. 2.5 uses three fifths of an
+ * idle budget, and lets a well-behaved visitor wait at most 2.5 / slots of a window.
  */
 const BURST: Readonly<Record<Urgency, number>> = { urgent: 7, visitor: 2.5, background: 2 };
 
-/** A smaller budget is not spread: even calls would be more than 5 % of a window apart, and a burst is worth more. */
+/** A smaller budget isn't spread: even calls would be more than 5 % of a window apart, and a burst is worth more. */
 const LEAST_SPREAD = 20;
 
-/** Where little is usable, as after a cold start, and spreading would put calls further apart than this part of a window, nobody waits for them: they go at once. */
+/**
+ * If few slots are usable, as after a cold start, and spreading would put calls further apart than this part of a window, they are made immediately
+ * instead.
+ */
 const WIDEST_SPACING = 0.25;
 
 /**
- * Calls that are spread exactly evenly wait behind every slot that returns a little late and never catch up, which costs a twentieth of
- * the budget. So they may follow one another somewhat faster than evenly, and use up what is free somewhat sooner than more returns.
+ * Exactly even calls would wait for every slot that returns slightly late and never catch up, which costs a twentieth of the budget. So calls may
+ * follow each other somewhat faster than that, and use free slots somewhat before others return.
  */
 const FASTEST = 0.7;
 const SOONER = 0.9;
 
-/** A timer that was late by up to this part of a window is made up for: where calls are a millisecond apart, all of them are. */
+/** Up to this part of a window, a late timer is made up for. If calls are a millisecond apart, every timer is late. */
 const CATCH_UP = 1 / 6000;
 
-/** The plan of a large budget looks at so many of its slots, evenly chosen. */
+/** The plan of a large budget samples this many of its slots, evenly spaced. */
 const MOST_SAMPLES = 128;
 
-/** The next calls of one urgency, as monotonic times. */
+/** The times of the next calls of one urgency; monotonic. */
 export interface Plan {
-  /** When the n-th call from now can go, from 0 on. */
+  /** When the n-th call from now can be made, counted from 0. */
   timeAt(n: number): number;
-  /** How many calls can go until then. */
+  /** How many calls can be made until then. */
   callsUntil(at: number): number;
-  /** How far apart the next calls are. */
+  /** The time between the next calls. */
   readonly spacingMs: number;
 }
 
 export class Pacer {
-  /** Whether calls are spread; else each goes as soon as there is a slot. */
+  /** Whether calls are spread; otherwise each is made as soon as a slot is free. */
   readonly spreads: boolean;
   readonly #windowMs: number;
   #wentAt = -Infinity;
-  /** Idle time that was not used yet: one call of a burst spends the time between two even calls. At most one window. */
+  /** Unused idle time, at most one window. Each call in a burst spends the time between two even calls. */
   #creditMs: number;
   #creditAt = 0;
   #awaitedUntilAt = 0;
@@ -58,7 +61,7 @@ export class Pacer {
     this.#creditMs = windowMs;
   }
 
-  /** One of `slots` was used, `spacingMs` after the last one by the plan. */
+  /** Records a call on one of `slots`, planned `spacingMs` after the last one. */
   went(now: number, slots: number, spacingMs: number): void {
     const dueAt = Math.min(now, this.#wentAt + spacingMs);
     this.#wentAt = Math.max(dueAt, now - CATCH_UP * this.#windowMs);
@@ -66,8 +69,8 @@ export class Pacer {
   }
 
   /**
-   * Called at every change with the time until which visitors wait or are expected back. Credit grows only while none is, so that a steady
-   * overload ends in even calls instead of a burst a window.
+   * Call on every change, with the time until which visitors wait or are expected to return. Credit grows only while there are none, so that a
+   * steady overload leads to even calls instead of one burst per window.
    */
   awaited(now: number, untilAt: number): void {
     const idleMs = Math.max(0, now - Math.max(this.#creditAt, this.#awaitedUntilAt));
@@ -76,7 +79,7 @@ export class Pacer {
     this.#awaitedUntilAt = untilAt;
   }
 
-  /** When the next calls can go, by their urgency. */
+  /** The plan of the next calls, by urgency. */
   plan(returns: Returns, now: number): (urgency: Urgency) => Plan {
     const plans = new Map<Urgency, Plan>();
     return (urgency) => {
@@ -90,7 +93,7 @@ export class Pacer {
 
   #plan(returns: Returns, urgency: Urgency, now: number): Plan {
     const { slots } = returns;
-    // A replica that has just joined others knows of no slot yet: it asks for one, and promises none.
+    // A replica that has just joined others doesn't know any slot yet: it requests one but promises none.
     if (slots === 0) return { timeAt: () => now, callsUntil: () => 0, spacingMs: 0 };
     if (!this.spreads) return asSlotsReturn(returns, now);
     const samples = sampled(returns);
@@ -102,7 +105,7 @@ export class Pacer {
   }
 }
 
-/** The plan in which calls go as soon as there are slots. */
+/** The plan in which calls are made as soon as slots return. */
 export function asSlotsReturn({ slots, inMs, awayMs }: Returns, now: number): Plan {
   return planned(
     (n) => now + inMs(n % slots) + Math.floor(n / slots) * awayMs,
@@ -112,7 +115,7 @@ export function asSlotsReturn({ slots, inMs, awayMs }: Returns, now: number): Pl
   );
 }
 
-/** The plan whose n-th call goes at `timeAt(n)`, and which has fewer than `bound(ms)` calls within so many ms. */
+/** The plan whose n-th call is made at `timeAt(n)`, with fewer than `bound(ms)` calls within `ms`. */
 function planned(
   timeAt: (n: number) => number,
   bound: (ms: number) => number,
@@ -135,7 +138,7 @@ function planned(
   };
 }
 
-/** Slots by number, and the ms until each can be used. */
+/** Slot numbers, with the ms until each slot can be used. */
 type Samples = readonly (readonly [slot: number, inMs: number])[];
 
 function sampled({ slots, inMs }: Returns): Samples {
@@ -152,7 +155,7 @@ interface Burst {
   readonly widestMs: number;
 }
 
-/** In how many ms the next call may go, how many together with it, and how far apart the next ones are. */
+/** In how many ms the next call may be made, how many together with it, and how far apart the ones after it are. */
 interface Next {
   readonly inMs: number;
   readonly calls: number;
@@ -160,8 +163,8 @@ interface Next {
 }
 
 /**
- * Even calls, or slower ones where free slots must last until others return; sooner while there is credit, as long as the calls after it
- * are no further apart than the burst allows.
+ * Even calls, or slower ones if the free slots must last until others return. While there is credit, calls are made sooner, as long as the calls
+ * after them are no further apart than the burst allows.
  */
 function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: number, burst: Burst): Next {
   const evenMs = occupiedMs / slots;

@@ -1,41 +1,41 @@
 /**
- * Who goes next. Carts within their reserve go first, and every third time a reservation does; then visitors, of whom the client that had
- * least of late goes first and otherwise newcomers and returners take turns. Price renewal uses what is left, but at least every tenth
- * call; suggestions go when nobody else waits.
+ * Decides which kind of request goes next. Carts within their reserve go first, with a reservation every third time; then visitors, of whom the
+ * client with the least recent usage goes first, and newcomers and returners alternate among equals. Price refreshes use the remaining calls, but
+ * at least every tenth; suggestions go only if nobody else waits.
  */
 import { compareShares, type Share } from "./fair-share.js";
 
-/** What somebody waits as. */
+/** The kinds of waiting requests. */
 export const KINDS = ["cart", "reserved", "newcomer", "returner", "refresh", "suggestion"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** The first in line of each kind that waits and may go now. */
+/** The share of the first request in line of each kind that may go now. */
 export type Heads = Readonly<Partial<Record<Kind, Share>>>;
 
-/** Carts that go before a reservation that waits, and calls that go before a renewal that waits. */
+/** How many carts go before a waiting reservation, and how many calls before a waiting refresh. */
 const CARTS_BEFORE_RESERVED = 2;
 const CALLS_BEFORE_REFRESH = 9;
 
-/** So many turns are made up for when newcomers were not there to take theirs. */
+/** Newcomers make up for at most this many turns that they didn't take. */
 const MOST_BEHIND = 10;
 
-/** The part of the calls for which carts go before all others. */
+/** The part of the calls for which carts have priority. */
 export const CHECKOUT_RESERVE = 1 / 2;
 
-/** The part of the calls that may be reserved: every third, less those that renew prices. */
+/** The part of the calls that may be reserved: a third, minus those for price refreshes. */
 export const RESERVABLE = 0.3;
 
-/** Whose turn it is where two kinds take turns. */
+/** Whose turn it is if two kinds alternate. */
 export interface Turns {
   readonly cartsBeforeReserved: number;
   readonly callsBeforeRefresh: number;
-  /** Newcomers less returners served of late: it is a returner's turn when newcomers are ahead, so newcomers have at least half. */
+  /** Newcomers minus returners served recently. If positive, it's a returner's turn, so newcomers get at least half of the calls. */
   readonly newcomersLead: number;
 }
 
 export const FIRST_TURNS: Turns = { cartsBeforeReserved: 0, callsBeforeRefresh: 0, newcomersLead: 0 };
 
-/** Who gets the next call; `reserveLeft`: carts have not used up their reserve. */
+/** The kind that gets the next call. `reserveLeft`: carts haven't used up their reserve. */
 export function nextKind(heads: Heads, turns: Turns, reserveLeft: boolean): Kind | undefined {
   if (heads.refresh && turns.callsBeforeRefresh >= CALLS_BEFORE_REFRESH) return "refresh";
   if (heads.reserved) {
@@ -46,7 +46,7 @@ export function nextKind(heads: Heads, turns: Turns, reserveLeft: boolean): Kind
   return nextVisitor(heads, turns) ?? (heads.refresh ? "refresh" : heads.suggestion && "suggestion");
 }
 
-/** Carts beyond their reserve stand behind the newcomers who had as little. */
+/** Carts beyond their reserve go after newcomers with the same usage. */
 function nextVisitor({ cart, newcomer, returner }: Heads, turns: Turns): Kind | undefined {
   const cartIsFirst = cart && (!newcomer || compareShares(cart, newcomer) < 0);
   const first = cartIsFirst ? cart : newcomer;
@@ -58,7 +58,7 @@ function nextVisitor({ cart, newcomer, returner }: Heads, turns: Turns): Kind | 
   return turns.newcomersLead > 0 ? "returner" : firstKind;
 }
 
-/** The turns once `kind` has had a call while `heads` waited. */
+/** The turns after a call for `kind` while `heads` waited. */
 export function turnsAfter(turns: Turns, kind: Kind, heads: Heads): Turns {
   const { cartsBeforeReserved, callsBeforeRefresh, newcomersLead } = turns;
   return {
@@ -74,22 +74,22 @@ function leadAfter(lead: number, kind: Kind): number {
   return kind === "returner" ? Math.max(lead - 1, -MOST_BEHIND) : lead;
 }
 
-/** How many wait as each kind, as somebody new sees them. */
+/** The number of requests ahead of a new one, by kind. */
 export interface Ahead {
   readonly carts: number;
-  /** Those back at their reservation, and those expected while the new one waits. */
+  /** Claimed reservations, and those expected to be claimed while the new request waits. */
   readonly reserved: number;
   readonly refresh: number;
-  /** Of the new one's own kind: those who had less or as much. */
+  /** Of the new request's kind: those with less usage or the same. */
   readonly own: number;
-  /** Of these, those who had as much. */
+  /** Of these, those with the same usage. */
   readonly ownEquals: number;
-  /** Newcomers to a returner, returners to a newcomer. */
+  /** Returners if the new request is a newcomer, and vice versa: those with less usage. */
   readonly othersWithLess: number;
   readonly othersEqual: number;
 }
 
-/** How many calls go to others before somebody new of this kind has one. */
+/** How many calls others get before a new request of this kind. */
 export function callsBefore(kind: "cart" | "newcomer" | "returner", ahead: Ahead): number {
   const { carts, reserved, refresh, own, ownEquals, othersWithLess, othersEqual } = ahead;
   const before =

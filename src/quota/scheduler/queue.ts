@@ -1,6 +1,6 @@
 /**
- * Those who wait for a slot: bounded, in lines by what they wait as, and out at once when they abort or have waited long enough. Joining,
- * leaving and finding the next cost about the same however many wait.
+ * The requests that wait for a slot: a bounded queue with one line per kind. Requests leave it immediately when they are aborted or have waited
+ * long enough. The cost of joining, leaving and finding the next one hardly depends on the length.
  */
 import type { Clock } from "../../clock.js";
 import type { TakenSlot } from "../ledger/ledger.js";
@@ -9,18 +9,18 @@ import type { QuotaRequest } from "../quota.js";
 import { compareShares, type Share } from "./fair-share.js";
 import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
 
-/** Why a call was not made: nobody waited for it any more. */
+/** The reason if a call wasn't made because nobody waited for it any more. */
 export const GONE = new Error("nobody waits for this call any more");
 
-/** How somebody joins the queue. */
+/** How a request joins the queue. */
 export interface Entry {
   readonly kind: Kind;
   readonly share: Share;
-  /** Among those who had as much, smaller goes first. */
+  /** Among requests with the same share, the smallest rank goes first. */
   readonly rank: number;
-  /** When it first asked, before any refusal. */
+  /** When the visitor first made this request, before any refusal. */
   readonly askedAt: number;
-  /** Of the ticket that a refusal gives out. */
+  /** The key of the ticket that a refusal would issue. */
   readonly key: string;
 }
 
@@ -29,7 +29,7 @@ export interface Waiter extends Entry {
   readonly since: number;
   /** Leaves the queue with a slot. */
   start(taken: TakenSlot): void;
-  /** Leaves the queue without one; `fail` says why. */
+  /** Leaves the queue without a slot; `fail` also rejects the request. */
   leave(): void;
   fail(error: Error): void;
 }
@@ -37,16 +37,16 @@ export interface Waiter extends Entry {
 export interface QueueSettings {
   readonly clock: Clock;
   readonly most: number;
-  /** For one client, while others wait too. */
+  /** The limit for one client while other clients want calls too. */
   readonly mostPerClient: number;
   readonly onLate: (waiter: Waiter) => void;
   readonly onGone: (waiter: Waiter) => void;
 }
 
-/** Who waits longer than any visitor would: background work, mostly. */
+/** Background work; it isn't counted as visitors. */
 const BACKGROUND: ReadonlySet<Kind> = new Set(["refresh", "suggestion"]);
 
-/** Looking for requests that became more urgent costs time in proportion to the queue, so it is done every so many ms for each who waits. */
+/** Regrouping takes time in proportion to the queue, so its minimum interval is this many ms per waiting request. */
 const LOOK_EVERY_MS = 1 / 250;
 
 export class Queue {
@@ -70,7 +70,7 @@ export class Queue {
     return KINDS.reduce((sum, kind) => sum + this.#lines[kind].size, 0);
   }
 
-  /** People who wait; background work is not counted. */
+  /** The number of waiting requests of visitors. */
   get visitors(): number {
     return KINDS.reduce((sum, kind) => sum + (BACKGROUND.has(kind) ? 0 : this.#lines[kind].size), 0);
   }
@@ -91,7 +91,7 @@ export class Queue {
     return this.#lines[kind].last();
   }
 
-  /** Whether people wait who are not this client. */
+  /** Whether visitors other than this client wait. */
   hasOthers(client: string): boolean {
     return this.visitors > (this.#ofClient.get(client) ?? 0);
   }
@@ -101,7 +101,7 @@ export class Queue {
     return this.size < most && !(contested && (this.#ofClient.get(client) ?? 0) >= mostPerClient);
   }
 
-  /** The share of the first in line of each of these kinds. */
+  /** The share of the first request in line of each of these kinds. */
   heads(kinds: readonly Kind[]): Heads {
     const heads: Partial<Record<Kind, Share>> = {};
     for (const kind of kinds) {
@@ -111,7 +111,7 @@ export class Queue {
     return heads;
   }
 
-  /** What somebody new of this kind would wait behind, with those who are expected meanwhile. */
+  /** What a new request of this kind would wait behind, including requests expected in the meantime. */
   ahead(kind: "cart" | "newcomer" | "returner", share: Share, expected: Expected): Ahead {
     const own = this.#lines[kind].ahead(share);
     const others = this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(share);
@@ -132,7 +132,7 @@ export class Queue {
     return counts;
   }
 
-  /** Moves those whose request has become more or less urgent while they waited. */
+  /** Moves requests whose urgency has changed while they waited. */
   regroup(): void {
     const now = this.#settings.clock.monotonic();
     if (now - this.#lookedAt < this.size * LOOK_EVERY_MS) return;
@@ -146,7 +146,7 @@ export class Queue {
     }
   }
 
-  /** Resolves with a slot when it is the request's turn. */
+  /** Resolves with a slot when it's the request's turn. */
   join(request: QuotaRequest, entry: Entry): Promise<TakenSlot> {
     const { clock, onLate, onGone } = this.#settings;
     return new Promise((resolve, reject) => {
@@ -198,13 +198,13 @@ export class Queue {
   }
 }
 
-/** Who will probably come while somebody new waits. */
+/** Requests that will probably come while a new one waits. */
 export interface Expected {
   readonly carts: number;
   readonly reserved: number;
 }
 
-/** What a request waits as, given what it waits as now; who came back at a reservation keeps it. */
+/** The kind of a request in this lane. `visitor` is its current kind; a claimed reservation keeps its kind. */
 export function kindOf(lane: Lane, visitor: Kind): Kind {
   if (visitor === "reserved") return "reserved";
   if (lane === "checkout") return "cart";
@@ -212,21 +212,21 @@ export function kindOf(lane: Lane, visitor: Kind): Kind {
   return visitor === "returner" ? "returner" : "newcomer";
 }
 
-/** A waiter in the queue: it keeps counting for the client that joined first, even if others ask the same. */
+/** A waiter in the queue. It keeps counting for the client that joined first, even if other clients share the request. */
 interface Placed extends Omit<Waiter, "kind"> {
   kind: Kind;
   readonly client: string;
 }
 
-/** Those who had equally much, by rank. */
+/** Waiters with the same share, by rank. */
 interface Level {
   readonly share: Share;
   readonly waiters: Placed[];
 }
 
-/** Waiters in the order in which they go: who had less before who had more, then by rank. */
+/** Waiters in the order in which they are served: by share, then by rank. */
 class Line {
-  /** Those with somebody in them, by share. */
+  /** The levels that aren't empty, by share. */
   readonly #levels: Level[] = [];
   size = 0;
 
@@ -242,7 +242,7 @@ class Line {
     return this.#levels.at(-1)?.waiters.at(-1);
   }
 
-  /** How many had less, and how many as much. */
+  /** How many have a smaller share, and how many the same. */
   ahead(share: Share): { less: number; equal: number } {
     let less = 0;
     for (const level of this.#levels) {

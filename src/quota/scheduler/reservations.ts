@@ -1,7 +1,7 @@
 /**
- * Remembers what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in
- * each other's way. A reservation is a priority on return, not a slot set aside; only a part of the calls up to any second is reserved.
- * Replicas honour each other's reservations.
+ * Records what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in each
+ * other's way. A reservation is a priority on return, not a slot set aside; only a part of the calls up to any second is reserved. Replicas honour
+ * each other's reservations.
  */
 import { hash } from "node:crypto";
 import { graceMsOf } from "../ledger/slot-table.js";
@@ -210,7 +210,7 @@ export class Reservations {
     return false;
   }
 
-  /** The number of reservations that will be claimed within so many ms. */
+  /** The number of reservations that will be due within `ms`. */
   dueWithin(ms: number, now: number): number {
     this.#expire(now);
     if (this.#reserved.size === 0) return 0;
@@ -251,8 +251,8 @@ export class Reservations {
   }
 
   /**
-   * The first second from which on less than the reservable part of the calls is reserved, and at least one call is left after those that
-   * the waiting requests need.
+   * The first second that can be reserved: from it on, less than the reservable part of the calls is reserved, and at least one call is left
+   * besides those that the waiting requests need.
    */
   #secondFor(refused: Refused, outlook: Outlook, seconds: number): number | null {
     const { now, callsUntil, part, waiting, backAndWaiting, windowMs } = outlook;

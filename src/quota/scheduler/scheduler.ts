@@ -1,6 +1,6 @@
 /**
- * The queue in front of a ledger: a request that can be served in time waits, any other is refused at once, the queue is bounded, and
- * nobody who has gone spends anything. No call is idle while somebody waits for it.
+ * The queue in front of a ledger. A request that can be served in time waits, any other is refused immediately. The queue is bounded, and requests
+ * that nobody waits for spend nothing. No call stays unused while a request that may use it waits.
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
@@ -20,7 +20,7 @@ export interface SchedulerSettings {
   readonly clock: Clock;
   /** Called when the ledger fails; nothing is sent then. */
   readonly onFault: (what: string, error: unknown) => void;
-  /** Most requests that wait at a time, over all, and for one client while others wait too. */
+  /** The maximum number of waiting requests: in total, and for one client while others want calls too. */
   readonly maxQueued?: number;
   readonly maxQueuedPerClient?: number;
   /** Shares reservations with other replicas. */

@@ -1,6 +1,6 @@
 /**
- * The coming calls, as this replica can make them with its own slots, and as all replicas can together: requests that go before all others
- * may borrow slots, so they are planned, and reservations are made, with the calls of all.
+ * The coming calls: those that this replica can make with its own slots, and those of all replicas together. Urgent requests may borrow slots, so
+ * they are planned, and reservations made, with the calls of all.
  */
 import type { Forecast } from "../ledger/ledger.js";
 import { type Returns, returnsOf, withBorrowed } from "./forecast.js";
@@ -10,18 +10,18 @@ import { CHECKOUT_RESERVE, type Kind } from "./priority.js";
 export interface View {
   readonly plan: (urgency: Urgency) => Plan;
   readonly slots: number;
-  /** The part of what is expected of all replicas that these calls must serve. */
+  /** The part of all replicas' expected requests that these calls must serve. */
   readonly part: number;
 }
 
 export interface Views {
   readonly pausedUntil: number;
-  /** How long until it is known what other replicas have done meanwhile. */
+  /** The ms until the next update from other replicas. */
   readonly newsInMs: number;
   readonly own: View;
-  /** The same as `own` where nothing can be borrowed. */
+  /** The calls of all replicas; the same as `own` if nothing can be borrowed. */
   readonly fleet: View;
-  /** What goes before all others: carts only while they have not used up their reserve. */
+  /** The urgent kinds. Carts are urgent only until they have used up their reserve. */
   readonly urgent: readonly Kind[];
   /** The calls that a request of this kind may have. */
   of(kind: Kind): View;
@@ -31,10 +31,10 @@ export interface ViewsSettings {
   readonly now: number;
   readonly forecast: Forecast;
   readonly pacer: Pacer;
-  /** How long calls take, and how many slots are being taken. */
+  /** The likely duration of a call, and how many slots are being taken. */
   readonly callMs: number;
   readonly taking: number;
-  /** As far as known, this one included. */
+  /** The known number of replicas, this one included. */
   readonly replicas: number;
   /** Cart calls per window, here and elsewhere. */
   readonly carts: number;
@@ -60,7 +60,7 @@ export function viewsOf(settings: ViewsSettings): Views {
   };
 }
 
-/** Visitors' calls go as slots return: each replica paces only its own. */
+/** Visitors' calls aren't paced here, because each replica paces only its own. */
 function fleetView(returns: Returns, pacer: Pacer, now: number): View {
   const paced = pacer.plan(returns, now);
   const unpaced = asSlotsReturn(returns, now);

@@ -41,12 +41,12 @@ export const en: Texts = {
     findHeading: "1. Find",
     find: "Type a word. You see at once which names are available, for how much, and what they cost to renew.",
     holdHeading: "2. Hold the price",
-    hold: "Put names in your cart and confirm. We check them with the registry and hold the price for you for some minutes. A name is yours only once you have ordered it.",
+    hold: "Put names in your cart and confirm. We check them with the registry and hold the price for you for a few minutes. A name is yours only once you have ordered it.",
     orderHeading: "3. Order",
     order:
       "At the checkout you pay exactly that price. Then the name is registered for you, for the years that you chose.",
     renewHeading: "4. Keep it",
-    renew: "The name stays yours for as long as you renew it. The renewal price stands beside every name.",
+    renew: "The name stays yours for as long as you renew it. The renewal price is shown next to every name.",
     terms: "Terms",
     privacy: "Privacy",
     demo: "This is a demonstration. You cannot order anything here.",
@@ -66,7 +66,8 @@ export const en: Texts = {
   availableOf: (available, all) => `${available} of ${all} are available.`,
   notAll: "Many people are using the shop right now, so some names could not be checked.",
   again: (duration) => `We will try again in ${duration}.`,
-  slow: (duration) => `This takes longer than usual. We keep asking the registry for up to ${duration}.`,
+  slow: (duration) =>
+    `This is taking longer than usual. We will keep asking the registry for up to ${duration}.`,
   orElse: "Or search for",
 
   looking: "Checking…",
@@ -91,12 +92,12 @@ export const en: Texts = {
   total: (amount) => `Total: ${amount}`,
   notAsked: "Confirm the price to hold it for you.",
   checking: "Checking with the registry…",
-  partly: (priced, all) => `${priced} of ${all} names can be ordered. See what to do at the others.`,
+  partly: (priced, all) => `${priced} of ${all} names can be ordered. See what to do about the others.`,
   nonePriced: "None of these names can be ordered right now.",
   notHeld: "The price was checked just now.",
   heldUntil: (time) => `Price held for you until ${time}`,
   left: (clock) => `${clock}\u00A0left`,
-  runOut: "The time for this price is over. Confirm it again.",
+  runOut: "This price has expired. Confirm it again.",
   justTaken: "Someone else has just registered this name. Remove it.",
   priceLater: "Price shown when you confirm",
 
@@ -107,7 +108,7 @@ export const en: Texts = {
 
   years: (digits, count) => `${digits} ${count === 1 ? "year" : "years"}`,
   seconds: (digits, count) => `${digits} ${count === 1 ? "second" : "seconds"}`,
-  offline: "You are offline. We will go on as soon as the connection is back.",
+  offline: "You are offline. We will continue as soon as the connection is back.",
   problems: {
     rate_limited: "You have searched a lot in a short time. Please wait a moment.",
     quota_exhausted: "Many people are using the shop right now.",
@@ -116,7 +117,7 @@ export const en: Texts = {
     upstream_contract: "The registry is not answering properly. Try again in a few minutes.",
     upstream_timeout: "The registry is very slow right now. Try again in a minute.",
     unreachable: "The connection was lost. Check your connection and try again.",
-    internal: "Something broke on our side. Try again in a minute.",
+    internal: "Something went wrong on our side. Try again in a minute.",
     other: "Something went wrong. Reload the page and try again.",
   },
   reasons: {

@@ -1,12 +1,12 @@
-/** What the page has to say, in a file for each language; a number arrives written in the digits of the language. */
+/** The texts of the page, in one file per language. Numbers are passed in as digits of the language. */
 import type { ProblemCode, StorefrontProblem } from "../../../../client/src/client.js";
 
 export interface Texts {
   readonly language: Language;
   readonly direction: "ltr" | "rtl";
-  /** For numbers, amounts and dates; browsers without Pashto write them as in Dari, which has the same digits and calendar. */
+  /** For numbers, amounts and dates. Browsers without Pashto use Dari, which has the same digits and calendar. */
   readonly locale: string;
-  /** Words that stand in the page, by their `data-text`. */
+  /** Texts of the page itself, by their `data-text` or `data-label`. */
   readonly page: Readonly<Record<PageText, string>>;
   readonly description: string;
   readonly runBy: (name: string) => string;
@@ -67,16 +67,16 @@ export interface Texts {
   readonly years: (digits: string, count: number) => string;
   readonly seconds: (digits: string, count: number) => string;
   readonly offline: string;
-  /** The cause, and what to do. */
+  /** The cause and what to do about it. */
   readonly problems: Readonly<Partial<Record<ProblemCode, string>>> & { readonly other: string };
   readonly reasons: Reasons;
 }
 
 export type Language = "en" | "fa" | "ps";
 
-/** Why the service refuses a name, by how its message begins; some name a character, or the endings sold. */
+/** Why the service rejects a name, by the start of its message. Some contain a character or the TLDs sold. */
 export type Reasons = Readonly<Record<Reason, string | ((named: string) => string)>> & {
-  /** For a message that is not known here. */
+  /** For an unknown message. */
   readonly other: (message: string) => string;
 };
 export type Reason = (typeof REASONS)[number];
@@ -103,7 +103,7 @@ export function wordsFor(texts: Texts, problem: StorefrontProblem): string {
   return texts.problems[problem.code] ?? texts.problems.other;
 }
 
-/** Whether the language has words of its own for a code. */
+/** Whether the language has a text for this code. */
 export function isProblemCode(texts: Texts, code: string): code is ProblemCode {
   return code !== "other" && Object.hasOwn(texts.problems, code);
 }
