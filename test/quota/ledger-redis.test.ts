@@ -227,7 +227,7 @@ describeWithRedis("the shared ledger", () => {
       expect(again).toEqual([0, 0, 0, 0]);
     });
 
-    test("nobody knows what it used if it left no word", async ({ replica, opened }) => {
+    test("nobody knows what it used if it left no handover", async ({ replica, opened }) => {
       const place = { replicasMax: 1, place: "here", directory: "/dev/null/nowhere", onFault: () => {} };
       const killed = await replica(place);
       await opened();

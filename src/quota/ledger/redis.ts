@@ -24,7 +24,7 @@ import {
   timesOf,
 } from "./protocol.js";
 import { LEDGER_SCRIPT } from "./script.js";
-import { type Known, leaveWord, noWord, type Word } from "./word.js";
+import { type Known, openHandover, noHandover, type Handover } from "./handover.js";
 
 export interface RedisLedgerSettings extends BudgetSettings {
   readonly redis: RedisLink;
@@ -67,9 +67,9 @@ class RedisLedger implements Ledger {
   readonly #share: number;
   readonly #borrows: boolean;
   readonly #own: OwnSlots;
-  readonly #word: Word;
+  readonly #handover: Handover;
   /** The place with the fingerprint, because a process has a ledger for each of its credentials. */
-  readonly #wordPlace: string;
+  readonly #handoverPlace: string;
   readonly #calls = new Map<SlotId, Call>();
   /** Pending takes, and ended calls that Redis may not know of yet. */
   readonly #asked = new Set<string>();
@@ -122,14 +122,14 @@ class RedisLedger implements Ledger {
     this.#own = new OwnSlots(this.#share, this.#times);
     if (replicasMax === 1) this.#own.assumeShare();
     const { place, directory, onFault } = settings;
-    this.#wordPlace = `${fingerprint} ${place}`;
-    const onNoWord = (error: unknown): void => {
+    this.#handoverPlace = `${fingerprint} ${place}`;
+    const onHandoverFault = (error: unknown): void => {
       onFault("the handover file for the next process could not be written", error);
     };
-    this.#word =
+    this.#handover =
       place === undefined || directory === undefined
-        ? noWord
-        : leaveWord({ directory, me: this.#me, clock, onFault: onNoWord });
+        ? noHandover
+        : openHandover({ directory, me: this.#me, clock, onFault: onHandoverFault });
     this.#contactAt = clock.monotonic();
     this.#openedAt = this.#contactAt;
   }
@@ -192,7 +192,7 @@ class RedisLedger implements Ledger {
       if (reply !== null) return;
     }
     this.#own.report(id, { grant, at });
-    this.#leaveWord();
+    this.#writeHandover();
   }
 
   async pause(forMs: number): Promise<void> {
@@ -233,7 +233,7 @@ class RedisLedger implements Ledger {
     this.#closed = true;
     this.#cancelBeat();
     // Deleted first: even if Redis loses the leave request, no successor may repeat it.
-    this.#word.end();
+    this.#handover.end();
     await this.#request({ op: "leave" });
   }
 
@@ -253,14 +253,14 @@ class RedisLedger implements Ledger {
   #goOnAlone(): void {
     const { clock } = this.#settings;
     if (this.#epoch === "" && !this.#own.hasShare) {
-      const former = this.#word.takeOfPlace(this.#wordPlace, this.#times.deadMs / 2);
+      const former = this.#handover.takeOfPlace(this.#handoverPlace, this.#times.deadMs / 2);
       if (former !== null) {
         this.#predecessors.set(former.name, former.known);
         this.#contactAt = clock.monotonic();
         this.#own.assumeShare();
       }
     }
-    this.#leaveWord();
+    this.#writeHandover();
   }
 
   async #sync(): Promise<void> {
@@ -278,7 +278,7 @@ class RedisLedger implements Ledger {
    */
   async #replace({ name, silentMs }: Member): Promise<void> {
     const sentAt = this.#settings.clock.monotonic();
-    const known = this.#predecessors.get(name) ?? this.#word.take(name, silentMs);
+    const known = this.#predecessors.get(name) ?? this.#handover.take(name, silentMs);
     const isUsable =
       known?.epoch === this.#epoch && sentAt - known.monotonicMs <= this.#times.deadMs / 2 ? known : null;
     this.#predecessors.set(name, isUsable);
@@ -313,13 +313,13 @@ class RedisLedger implements Ledger {
   }
 
   /** Writes the handover; returns whether a successor would read it if this process were killed. */
-  #leaveWord(): boolean {
+  #writeHandover(): boolean {
     if (this.#closed) return false;
     const now = this.#settings.clock.monotonic();
     const lastOf = (at: number): number => (at === Infinity ? now + this.#times.longestMs : at);
-    return this.#word.write({
+    return this.#handover.write({
       monotonicMs: now,
-      place: this.#wordPlace,
+      place: this.#handoverPlace,
       hasShare: this.#own.hasShare,
       epoch: this.#epoch,
       generation: this.#generation,
@@ -339,7 +339,7 @@ class RedisLedger implements Ledger {
     if (!this.#alone(now)) return { retryInMs: this.#retryInMs() };
     if (this.#pausedUntil > now) return { retryInMs: this.#retryInMs() };
     if (this.#mayHaveLent()) this.#own.assumeLent(this.#contactAt);
-    const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#leaveWord());
+    const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#writeHandover());
     if (slot === null) return { retryInMs: this.#retryInMs() };
     this.#calls.set(call, { grant, slot, takenAt: now });
     return { slot: call, sendBefore: this.#sendBefore(now) };
@@ -395,7 +395,7 @@ class RedisLedger implements Ledger {
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
     // If so, others may have used its slots since.
-    const isReplaced = this.#alone(sentAt) && this.#word.isTaken();
+    const isReplaced = this.#alone(sentAt) && this.#handover.isTaken();
     if (lends) this.#agreedAt = sentAt;
     const reply = await this.#exchange({
       ...this.#nothing(sentAt),
@@ -516,7 +516,7 @@ class RedisLedger implements Ledger {
     this.#tableAheadMs = reply.aheadMs;
     this.#used = reply.used;
     this.#largest = reply.largest;
-    this.#leaveWord();
+    this.#writeHandover();
   }
 }
 

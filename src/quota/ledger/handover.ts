@@ -1,5 +1,5 @@
 /**
- * Handover files (`Word`): what a replica leaves on disk for the next process in its place. It has the contents of the leave request that the
+ * Handover files (`Handover`): what a replica leaves on disk for the next process in its place. It has the contents of the leave request that the
  * replica can't send once it is dead.
  *
  * The replica rewrites its file, and its successor deletes the file and then reads it. A call without Redis is first recorded in the file, and made
@@ -37,9 +37,9 @@ const knownSchema = z.strictObject({
 });
 /** The last known state of a replica. */
 export type Known = Readonly<z.infer<typeof knownSchema>>;
-const wordSchema = knownSchema.extend({ wallMs: z.number() });
+const fileSchema = knownSchema.extend({ wallMs: z.number() });
 
-export interface Word {
+export interface Handover {
   /** Returns whether a successor would read this; if so, a call may be made without Redis. */
   write(known: Known): boolean;
   /**
@@ -56,7 +56,7 @@ export interface Word {
 }
 
 /** Used without a disk: there are no handovers. */
-export const noWord: Word = {
+export const noHandover: Handover = {
   write: () => true,
   take: () => null,
   takeOfPlace: () => null,
@@ -64,7 +64,7 @@ export const noWord: Word = {
   end: () => {},
 };
 
-export interface WordSettings {
+export interface HandoverSettings {
   readonly directory: string;
   /** The replica's own name. */
   readonly me: string;
@@ -80,7 +80,7 @@ const STALE_AFTER_MS = 2000;
 const USELESS_AFTER_MS = 3_600_000;
 
 /** Creates the handover of a replica. If the folder can't be written, there is none. */
-export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word {
+export function openHandover({ directory, me, clock, onFault }: HandoverSettings): Handover {
   const pathOf = (name: string): string => pathIn(directory, name);
 
   function take(name: string, silentMs: number): Known | null {
@@ -88,7 +88,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
     try {
       file = openSync(pathOf(name), "r");
       unlinkSync(pathOf(name));
-      return parseWord(readFileSync(file, "utf8"), clock, silentMs);
+      return parseHandover(readFileSync(file, "utf8"), clock, silentMs);
     } catch {
       return null;
     } finally {
@@ -96,7 +96,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
     }
   }
 
-  function takeOfPlace(place: string, withinMs: number): ReturnType<Word["takeOfPlace"]> {
+  function takeOfPlace(place: string, withinMs: number): ReturnType<Handover["takeOfPlace"]> {
     try {
       const [last] = namesIn(directory)
         .map((name) => ({ name, known: peek(pathOf(name)) }))
@@ -112,7 +112,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
 
   function peek(path: string): Known | null {
     try {
-      return parseWord(readFileSync(path, "utf8"), clock, Infinity);
+      return parseHandover(readFileSync(path, "utf8"), clock, Infinity);
     } catch {
       return null;
     }
@@ -124,7 +124,7 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
     writeFileSync(mine, "", { flag: "wx", mode: 0o600 });
   } catch (error) {
     onFault(error);
-    return { ...noWord, take, takeOfPlace };
+    return { ...noHandover, take, takeOfPlace };
   }
   try {
     removeOld(directory, clock.now() - USELESS_AFTER_MS);
@@ -161,11 +161,11 @@ export function leaveWord({ directory, me, clock, onFault }: WordSettings): Word
   };
 }
 
-const pathIn = (directory: string, name: string): string => join(directory, `quota-${name}.word`);
+const pathIn = (directory: string, name: string): string => join(directory, `quota-${name}.handover`);
 
 /** The names of all replicas with a handover in the folder. */
 function namesIn(directory: string): string[] {
-  return readdirSync(directory).flatMap((file) => /^quota-([\w-]+)\.word$/.exec(file)?.[1] ?? []);
+  return readdirSync(directory).flatMap((file) => /^quota-([\w-]+)\.handover$/.exec(file)?.[1] ?? []);
 }
 
 /** Deletes handovers that are too old to be used. */
@@ -179,8 +179,8 @@ function removeOld(directory: string, before: number): void {
 /**
  * Throws if the text is incomplete. Null if it isn't the latest handover, or if the machine has rebooted since, which makes its times meaningless.
  */
-function parseWord(text: string, clock: Clock, silentMs: number): Known | null {
-  const { wallMs, ...known } = wordSchema.parse(JSON.parse(text));
+function parseHandover(text: string, clock: Clock, silentMs: number): Known | null {
+  const { wallMs, ...known } = fileSchema.parse(JSON.parse(text));
   const agoMs = clock.monotonic() - known.monotonicMs;
   const isOfThisTime = agoMs >= 0 && Math.abs(clock.now() - wallMs - agoMs) <= CLOCKS_AGREE_MS;
   return isOfThisTime && agoMs <= silentMs + STALE_AFTER_MS ? known : null;

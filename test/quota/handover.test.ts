@@ -3,7 +3,12 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { type Known, leaveWord, type Word, type WordSettings } from "../../src/quota/ledger/word.js";
+import {
+  type Known,
+  openHandover,
+  type Handover,
+  type HandoverSettings,
+} from "../../src/quota/ledger/handover.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 const KNOWN: Known = {
@@ -22,32 +27,32 @@ let directory: string;
 let faults: unknown[];
 beforeEach(async () => {
   clock = new FakeClock();
-  directory = await mkdtemp(join(tmpdir(), "word-"));
+  directory = await mkdtemp(join(tmpdir(), "handover-"));
   faults = [];
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-const word = (me: string, more: Partial<WordSettings> = {}): Word =>
-  leaveWord({ directory, me, clock, onFault: (error) => faults.push(error), ...more });
+const handover = (me: string, more: Partial<HandoverSettings> = {}): Handover =>
+  openHandover({ directory, me, clock, onFault: (error) => faults.push(error), ...more });
 
-function written(me: string): Word {
-  const one = word(me);
+function written(me: string): Handover {
+  const one = handover(me);
   expect(one.write(KNOWN)).toBe(true);
   return one;
 }
 
-describe("the word of a replica that ended", () => {
+describe("the handover of a replica that ended", () => {
   test("is what it wrote last, however long or short, and can be taken once", () => {
     const a = written("a");
     a.write({ ...KNOWN, extra: Array.from({ length: 50 }, (_, index) => index) });
     a.write(KNOWN);
-    const b = word("b");
+    const b = handover("b");
     expect([b.take("a", 0), b.take("a", 0)]).toEqual([KNOWN, null]);
   });
 
   test("is none if it never reached Redis, or if nobody knows it", () => {
-    word("a");
-    expect([word("b").take("a", 0), word("c").take("d", 0)]).toEqual([null, null]);
+    handover("a");
+    expect([handover("b").take("a", 0), handover("c").take("d", 0)]).toEqual([null, null]);
   });
 
   test("isn't believed if it is only part of one", async () => {
@@ -55,30 +60,30 @@ describe("the word of a replica that ended", () => {
     const [file = ""] = await readdir(directory);
     const text = await readFile(join(directory, file), "utf8");
     await writeFile(join(directory, file), text.slice(0, -5));
-    expect(word("b").take("a", 0)).toBeNull();
+    expect(handover("b").take("a", 0)).toBeNull();
   });
 
   test("isn't believed if it reached Redis later than it last wrote", async () => {
     for (const name of ["a", "b"]) written(name);
     await clock.advance(60_000);
-    expect(word("c").take("a", 55_000)).toBeNull();
-    expect(word("d").take("b", 59_500)).toEqual(KNOWN);
+    expect(handover("c").take("a", 55_000)).toBeNull();
+    expect(handover("d").take("b", 59_500)).toEqual(KNOWN);
   });
 
   test("isn't believed if the wall clock was set or the machine restarted since", async () => {
     for (const name of ["a", "b"]) written(name);
     clock.stepWall(-5000);
-    expect(word("c").take("a", 0)).toBeNull();
+    expect(handover("c").take("a", 0)).toBeNull();
     await clock.advance(60_000);
-    word("d").write({ ...KNOWN, monotonicMs: clock.monotonic() });
-    expect(word("e", { clock: new FakeClock(clock.now()) }).take("d", 60_000)).toBeNull();
+    handover("d").write({ ...KNOWN, monotonicMs: clock.monotonic() });
+    expect(handover("e", { clock: new FakeClock(clock.now()) }).take("d", 60_000)).toBeNull();
   });
 });
 
-describe("the word of the last replica in a place", () => {
+describe("the handover of the last replica in a place", () => {
   const later = async (me: string, known: Partial<Known>): Promise<void> => {
     await clock.advance(1000);
-    word(me).write({ ...KNOWN, monotonicMs: clock.monotonic(), ...known });
+    handover(me).write({ ...KNOWN, monotonicMs: clock.monotonic(), ...known });
   };
 
   test("is that of the last one there that had a share, and is taken once", async () => {
@@ -86,7 +91,7 @@ describe("the word of the last replica in a place", () => {
     await later("b", {});
     await later("c", { hasShare: false });
     await later("d", { place: "elsewhere" });
-    const own = word("e");
+    const own = handover("e");
     own.write({ ...KNOWN, monotonicMs: clock.monotonic() });
     expect(own.takeOfPlace("here", 60_000)).toMatchObject({ name: "b", known: { monotonicMs: 2000 } });
     expect(own.takeOfPlace("here", 60_000)).toMatchObject({ name: "a" });
@@ -96,21 +101,21 @@ describe("the word of the last replica in a place", () => {
   test("isn't that of one that wrote too long ago, or before the machine was restarted", async () => {
     await later("a", {});
     await clock.advance(60_001);
-    expect(word("b").takeOfPlace("here", 60_000)).toBeNull();
+    expect(handover("b").takeOfPlace("here", 60_000)).toBeNull();
     await later("c", {});
-    expect(word("d", { clock: new FakeClock(clock.now()) }).takeOfPlace("here", 60_000)).toBeNull();
+    expect(handover("d", { clock: new FakeClock(clock.now()) }).takeOfPlace("here", 60_000)).toBeNull();
   });
 });
 
-test("a replica whose word was taken can't write any more, so makes no calls without Redis, and says so once", () => {
+test("a replica whose handover was taken can't write any more, so makes no calls without Redis, and says so once", () => {
   const a = written("a");
-  expect(word("b").take("a", 0)).toEqual(KNOWN);
+  expect(handover("b").take("a", 0)).toEqual(KNOWN);
   expect([a.write(KNOWN), a.write(KNOWN)]).toEqual([false, false]);
-  expect(word("c").take("a", 0)).toBeNull();
+  expect(handover("c").take("a", 0)).toBeNull();
   expect(faults).toHaveLength(1);
 });
 
-test("nothing is left behind by a replica that left, nor of one whose word was taken", async () => {
+test("nothing is left behind by a replica that left, nor of one whose handover was taken", async () => {
   const [a, b] = [written("a"), written("b")];
   expect(b.take("a", 0)).toEqual(KNOWN);
   b.end();
@@ -120,11 +125,11 @@ test("nothing is left behind by a replica that left, nor of one whose word was t
 
 describe("where nothing can be written", () => {
   test("a replica continues without Redis, although no successor will know; it reports this once", () => {
-    const a = word("a", { directory: "/dev/null/var" });
+    const a = handover("a", { directory: "/dev/null/var" });
     expect(a.write(KNOWN)).toBe(true);
     a.end();
     expect(faults).toHaveLength(1);
-    expect(word("b", { directory: "/dev/null/var" }).take("a", 0)).toBeNull();
+    expect(handover("b", { directory: "/dev/null/var" }).take("a", 0)).toBeNull();
   });
 
   test("a folder that has gone takes the right to go on alone with it", async () => {
