@@ -114,11 +114,9 @@ export const quoteLineShape = z
     domain: z.string(),
     ...term,
     price: z.union([moneyShape, z.null()]),
-    status: z
-      .enum(["available", "taken", "not_checked"])
-      .meta({
-        description: "`not_checked` for every action but registration, and for a line with a problem.",
-      }),
+    status: z.enum(["available", "taken", "not_checked"]).meta({
+      description: "`not_checked` for every action but registration, and for a line with a problem.",
+    }),
     premium: z.boolean(),
     asOf: minute.meta({
       description:
