@@ -175,7 +175,7 @@ export function createClient(settings: ClientSettings = {}) {
             if (cause instanceof StorefrontProblem) throw cause;
           }
           losses += 1;
-          const lost = new StorefrontProblem("unreachable", "The event stream was interrupted.");
+          const lost = new StorefrontProblem("unreachable", "The stream was interrupted.");
           if (losses >= attempts) throw lost;
           const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
           options.onWait?.(lost, waitMs);

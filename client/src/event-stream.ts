@@ -72,7 +72,7 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silence = new Promise<never>((_done, failed) => {
     timer = setTimeout(() => {
-      failed(new Error("The event stream went silent."));
+      failed(new Error("The stream went silent."));
     }, ms);
   });
   try {

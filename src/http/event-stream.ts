@@ -7,6 +7,7 @@ import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { contextOf } from "./context.js";
+import { renderBody, type Rendered } from "./rendered.js";
 
 interface ServerEvent {
   /** What the client sends as `Last-Event-ID` when it reconnects; must not contain a line break. */
@@ -44,13 +45,12 @@ const MAX_PER_CLIENT = 10;
 /** A stream that waits for quota holds a socket and a few kB. */
 const MAX = 500;
 
-const HEADERS = {
-  "Content-Type": "text/event-stream; charset=utf-8",
-  // Compression would delay events until there is enough to compress.
-  "Cache-Control": "no-store, no-transform",
-  // Stops nginx and compatible proxies from buffering.
-  "X-Accel-Buffering": "no",
-};
+const TYPE = "text/event-stream; charset=utf-8";
+// Compression would delay events until there is enough to compress.
+const CACHE_CONTROL = "no-store, no-transform";
+// Stops nginx and compatible proxies from buffering.
+const UNBUFFERED = { "X-Accel-Buffering": "no" };
+const HEADERS = { "Content-Type": TYPE, "Cache-Control": CACHE_CONTROL, ...UNBUFFERED };
 
 interface Open {
   readonly client: string;
@@ -134,7 +134,12 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
   };
 }
 
-function frameOf({ id, event, data }: ServerEvent): string {
+/** A stream whose events are all there. */
+export function renderEvents(text: string): Rendered {
+  return renderBody(text, { type: TYPE, cacheControl: CACHE_CONTROL, headers: UNBUFFERED });
+}
+
+export function frameOf({ id, event, data }: ServerEvent): string {
   const lines = [
     ...(id === undefined ? [] : [`id: ${id}`]),
     `event: ${event}`,

@@ -16,6 +16,7 @@ import { parseQuery } from "./parse.js";
 import { renderProblem } from "./problems.js";
 import { isNotModified, type Rendered } from "./rendered.js";
 import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./questions.js";
+import { EVENT_STREAM } from "./routes.js";
 
 export interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
@@ -70,12 +71,13 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   ): Rendered | undefined {
     const familiar = spelling.question?.shop === parts.shop() ? spelling.question : null;
     const question = familiar ?? read(parseQuery(spelling.query));
-    const answer = question.known();
+    const asEvents = request.headers.accept === EVENT_STREAM;
+    const answer = asEvents ? question.events?.known(lastEventIdOf(request)) : question.known();
     if (answer !== undefined) {
       if (familiar === null) remember(request, { ...spelling, question });
       return answer;
     }
-    const refusal = question.refusal?.(address);
+    const refusal = asEvents ? null : question.refusal?.(address);
     if (refusal) throw refusal;
     handOn(request, question);
     return undefined;
@@ -103,7 +105,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     let refusal: ServiceError | null = null;
     // A client that has used up its limit gets this refusal before any other.
     if (!limit.isSpent(window)) {
-      if (kind === undefined || method !== "GET" || !isPlain(request) || limit.mustAsk(window)) return false;
+      if (kind === undefined || method !== "GET" || !isPlain(request, kind) || limit.mustAsk(window))
+        return false;
       try {
         answer = known(request, spelling, kind.read, address);
       } catch (error) {
@@ -169,7 +172,14 @@ function onceSettled(response: ServerResponse, settled: (isSent: boolean) => voi
     });
 }
 
-function isPlain(request: Arrived): boolean {
+function lastEventIdOf({ headers }: Arrived): string {
+  const id = headers["last-event-id"];
+  return typeof id === "string" ? id : "";
+}
+
+function isPlain(request: Arrived, { hasEvents }: QuestionKind): boolean {
   const { accept, expect } = request.headers;
-  return (accept === undefined || PLAIN_ACCEPT.test(accept)) && expect === undefined && hasRightHost(request);
+  const isAccepted =
+    accept === undefined || (accept === EVENT_STREAM ? hasEvents : PLAIN_ACCEPT.test(accept));
+  return isAccepted && expect === undefined && hasRightHost(request);
 }

@@ -29,7 +29,7 @@ import { presentAvailability, presentPrices, presentUnknown } from "./presenters
 import { render, type Rendered } from "./rendered.js";
 import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
-import type { SearchStream } from "./search-stream.js";
+import { knownEvents, type SearchStream } from "./search-stream.js";
 
 interface QuestionParts {
   readonly shop: () => Shop;
@@ -58,14 +58,21 @@ export interface Question {
   readonly confidential: boolean;
   /** Looks up the answer, with upstream calls if needed; absent if only memory may be used. */
   readonly find?: (request: Request) => Promise<Rendered>;
-  /** Answers as an event stream; absent if the path has none. */
-  readonly stream?: (request: Request, response: Response) => Promise<void>;
+  /** For a query that can be answered with events. */
+  readonly events?: {
+    /** All events after `lastEventId`, if no call is needed. */
+    known(lastEventId: string): Rendered | undefined;
+    /** Sends events as names become known, with upstream calls if needed; absent if only memory may be used. */
+    readonly stream?: (request: Request, response: Response) => Promise<void>;
+  };
 }
 
 /** Parses the query of a GET; throws `invalid_request`. */
 export type ReadQuestion = (query: ParsedQuery) => Question;
 
 export interface QuestionKind {
+  /** Whether the answer can also be events. */
+  readonly hasEvents: boolean;
   /** Rejects requests whose `Accept` excludes every type of the answer. */
   readonly accepts: RequestHandler;
   readonly read: ReadQuestion;
@@ -88,9 +95,9 @@ export function questionOf(request: Request, read: ReadQuestion, shop: Shop): Qu
 /** The visitor queries by path. */
 export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, QuestionKind> {
   return new Map([
-    ["/v1/availability", { accepts: answersJson, read: availabilityQuestions(parts) }],
-    ["/v1/search", { accepts: answersJsonOrEvents, read: searchQuestions(parts) }],
-    ["/v1/prices", { accepts: answersJson, read: priceQuestions(parts) }],
+    ["/v1/availability", { hasEvents: false, accepts: answersJson, read: availabilityQuestions(parts) }],
+    ["/v1/search", { hasEvents: true, accepts: answersJsonOrEvents, read: searchQuestions(parts) }],
+    ["/v1/prices", { hasEvents: false, accepts: answersJson, read: priceQuestions(parts) }],
   ]);
 }
 
@@ -158,15 +165,16 @@ function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): Read
       }
       return last.rendered;
     };
-    const stream = (request: Request, response: Response): Promise<void> =>
-      searchStream(request, response, { shop, exact, others, onlyKnown });
-    if (onlyKnown) return { shop, cacheControl: "no-store", confidential: true, known, stream };
+    const searched = { shop, exact, others };
+    const events = {
+      known: (lastEventId: string) => knownEvents(searched, { onlyKnown, lastEventId }),
+      stream: (request: Request, response: Response) => searchStream(request, response, searched),
+    };
+    const answer = { shop, cacheControl: "no-store", confidential: true, known };
+    if (onlyKnown) return { ...answer, events: { known: events.known } };
     return {
-      shop,
-      cacheControl: "no-store",
-      confidential: true,
-      known,
-      stream,
+      ...answer,
+      events,
       async find(request) {
         const { results, complete } = await search(names, availability, (position) =>
           ask(request, position === 0 ? "exact" : "search"),

@@ -11,8 +11,9 @@ import { type SearchedName, searchWithRetries, type Unknown } from "../storefron
 import type { Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { availabilityShape } from "../wire/visitors.js";
-import type { EventStreams } from "./event-stream.js";
+import { type EventStreams, frameOf, renderEvents } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
+import type { Rendered } from "./rendered.js";
 
 interface SearchStreamParts {
   readonly streams: EventStreams;
@@ -25,8 +26,6 @@ interface StreamedSearch {
   readonly shop: Shop;
   readonly exact: SearchedName;
   readonly others: readonly SearchedName[];
-  /** Answer from memory only. */
-  readonly onlyKnown: boolean;
 }
 
 /** Answers with the events of a search, the exact name first. */
@@ -38,12 +37,11 @@ export const SEARCH_PATIENCE_MS = 30_000;
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
   const { streams, clock } = parts;
 
-  return async (request, response, { shop, exact, others, onlyKnown }) => {
+  return async (request, response, { shop, exact, others }) => {
     const { availability, suggestions } = shop;
     const names = [exact, ...others];
     const variants = suggestions.variantsOf(exact);
-    const token = new ResumeToken([...names, ...variants]);
-    token.resume(request.get("Last-Event-ID") ?? "");
+    const token = new ResumeToken([...names, ...variants], request.get("Last-Event-ID") ?? "");
 
     const isPending = ({ name }: SearchedName): boolean => !token.hasSent(name.ascii);
 
@@ -61,17 +59,6 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
       await suggestions.suggest(variants.filter(isPending), askIn("suggestion"), (found) => {
         send(found, { suggested: true });
       });
-    }
-
-    if (onlyKnown) {
-      for (const { name, years } of names.filter(isPending)) {
-        const found = availability.known(name, years);
-        if (found === undefined) continue;
-        availability.countHits(1);
-        send(found);
-      }
-      stream.send({ event: "done", data: { complete: !names.some(isPending) } });
-      return stream.end();
     }
 
     let complete = true;
@@ -103,6 +90,35 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
 }
 
 /**
+ * All events of a search that needs no call: the known names, then `done`. Undefined if a name isn't known or others could be suggested, which
+ * doesn't matter with `onlyKnown`.
+ */
+export function knownEvents(
+  { shop, exact, others }: StreamedSearch,
+  { onlyKnown, lastEventId }: { readonly onlyKnown: boolean; readonly lastEventId: string },
+): Rendered | undefined {
+  const { availability, suggestions } = shop;
+  const names = [exact, ...others];
+  const variants = suggestions.variantsOf(exact);
+  const token = new ResumeToken([...names, ...variants], lastEventId);
+  const found = names
+    .filter(({ name }) => !token.hasSent(name.ascii))
+    .map(({ name, years }) => availability.known(name, years));
+  const complete = !found.includes(undefined);
+  token.exactIsTaken ||= found.some((one) => one?.status === "taken" && one.name.ascii === exact.name.ascii);
+  const suggests = token.exactIsTaken && variants.length > 0;
+  if (!onlyKnown && (!complete || suggests)) return undefined;
+  let text = "";
+  for (const one of found) {
+    if (one === undefined) continue;
+    availability.countHits(1);
+    token.markSent(one.name.ascii);
+    text += frameOf({ id: token.id(), event: "result", data: presentAvailability(one) });
+  }
+  return renderEvents(text + frameOf({ event: "done", data: { complete } }));
+}
+
+/**
  * The names of a search that a client has received, encoded in each event's id: a digest of the search and one bit per name. The server
  * stores nothing, so any replica can resume the stream.
  */
@@ -113,10 +129,12 @@ class ResumeToken {
   /** Whether the stream includes suggestions. */
   exactIsTaken = false;
 
-  constructor(names: readonly SearchedName[]) {
+  /** Restores the state from `lastEventId`, unless that belongs to another search. */
+  constructor(names: readonly SearchedName[], lastEventId: string) {
     this.#names = names.map(({ name }) => name.ascii);
     const search = names.map(({ name, years }) => `${name.ascii} ${years}`).join(" ");
     this.#digest = createHash("sha256").update(search).digest("base64url").slice(0, 16);
+    this.#resume(lastEventId);
   }
 
   hasSent(name: string): boolean {
@@ -132,8 +150,7 @@ class ResumeToken {
     return `${this.#digest}.${bits.map((bit) => (bit ? "1" : "0")).join("")}`;
   }
 
-  /** Restores the state from an event id; ignores an id of another search. */
-  resume(id: string): void {
+  #resume(id: string): void {
     const [digest, bits = "", ...rest] = id.split(".");
     const isOfThisSearch = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
     if (!isOfThisSearch || bits.length !== this.#names.length + 1) return;

@@ -23,12 +23,15 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
       before: [accepts],
       GET: async (request, response) => {
         const first = questionOf(request, read, shop());
-        const { cacheControl, confidential, stream } = first;
+        const { cacheControl, confidential } = first;
         response.set("Cache-Control", cacheControl);
-        const asEvents = stream !== undefined && prefersEvents(request);
+        const events = prefersEvents(request) ? first.events : undefined;
         // The length of the body would reveal whether somebody just searched for the name.
-        if (confidential && endedByHead(request, response, asEvents ? EVENT_STREAM : undefined)) return;
-        if (asEvents) return stream(request, response);
+        if (confidential && endedByHead(request, response, events && EVENT_STREAM)) return;
+        if (events !== undefined) {
+          const known = events.known(request.get("Last-Event-ID") ?? "");
+          return known === undefined ? events.stream?.(request, response) : sendRendered(response, known);
+        }
         const answer = await inOneShop(shop, async (now) => {
           const { known, find } = first.shop === now ? first : read(request.query);
           return known() ?? find?.(request);

@@ -118,6 +118,8 @@ const ACCEPTS = [
   "text/html",
   "text/html,*/*;q=0.8",
   "application/json;q=0",
+  "text/event-stream",
+  "text/event-stream, */*",
   "",
 ] as const;
 const ORIGINS = [undefined, WEBSITE, "https://elsewhere.example"] as const;
@@ -181,6 +183,19 @@ describe("an answer", () => {
       }
     }
     expect(atOnce).toBeGreaterThan(1_000);
+  });
+
+  test("as events is the same, whole and resumed", async () => {
+    atOnce = 0;
+    const clients = ["10.1.0.2", "10.2.0.2"] as const;
+    const path = "/v1/search?q=herat&tlds=.af,.com.af";
+    const asked = { path, headers: { Accept: "text/event-stream" } };
+    const { body } = await send(service, from("10.1.0.3", asked));
+    const ids = [...body.matchAll(/^id: (.+)$/gm)].map(([, id = ""]) => id);
+    expect(ids).toHaveLength(2);
+    for (const id of [...ids, "of.another", "", "x".repeat(300)])
+      await expectSame({ path, headers: { ...asked.headers, "Last-Event-ID": id } }, clients);
+    expect(atOnce).toBe(6);
   });
 
   test("comes in its turn when a connection asks several things at once", async () => {
