@@ -31,7 +31,7 @@ const seen = [
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
   "(?:errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts": words,
-  "redis(?:-address|-connection|-refusals)?\\.ts": words,
+  "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
@@ -47,12 +47,12 @@ const rooms = {
   "pools\\.ts": [...seen, "storefront/", "account/"],
   "engine\\.ts": [...seen, "pools.ts", "storefront/", "account/", "audit/"],
   "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "account/", "audit/"],
-  "probe/(?!main\\.ts)": [...seen, "sandbox/open-points.ts", "sandbox/presets.ts"],
+  "probe/(?!main\\.ts)": [...seen, "redis-link.ts", "sandbox/open-points.ts", "sandbox/presets.ts"],
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],
   "keys/": [...words, "auth/", "retail/promise.ts"],
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "start-failure\\.ts": ["config/"],
-  "service\\.ts": [...seen, "app.ts", "start-failure.ts", "sandbox/"],
+  "service\\.ts": [...seen, "redis-link.ts", "app.ts", "start-failure.ts", "sandbox/"],
   "main\\.ts": ["service.ts"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.

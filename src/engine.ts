@@ -12,7 +12,7 @@ import type { Log } from "./logger.js";
 import { createPools, type PoolFigures } from "./pools.js";
 import type { Quota } from "./quota/quota.js";
 import { createQuotas } from "./quota/quotas.js";
-import { connectRedis, type RedisLink } from "./redis.js";
+import type { RedisLink } from "./redis.js";
 import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
 import { createPriceEpochs, type PriceEpochs } from "./retail/price-epoch.js";
 import { createPriceFile, createSharedPriceFacts, noPriceFacts } from "./retail/price-facts.js";
@@ -37,6 +37,8 @@ export interface EngineSettings {
     readonly active: CredentialSource;
     readonly standby: CredentialSource | null;
   };
+  /** Shared by all replicas; null if there is none. The engine closes it. */
+  readonly redis: RedisLink | null;
   /** Called after each upstream call. */
   readonly onCall: (operation: string, outcome: string, durationMs: number) => void;
   readonly clock: Clock;
@@ -83,12 +85,11 @@ const HALF_OPEN_AFTER_MS = 30_000;
 /** How long startup waits for Redis. */
 const REDIS_AT_START_MS = 1_000;
 
-export function createEngine({ config, mode, clock, log, ...settings }: EngineSettings): Engine {
+export function createEngine({ config, mode, redis, clock, log, ...settings }: EngineSettings): Engine {
   const isSandbox = mode === "sandbox";
   const stamp = createStamps(clock);
   const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
-  const redis = config.redisUrl === null ? null : connectRedis({ url: config.redisUrl, clock, log });
 
   const quotas = createQuotas({
     ...config.quota,

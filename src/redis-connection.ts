@@ -1,21 +1,11 @@
 /** The only user of ioredis: opens connections to REDIS_URL. They queue and resend nothing and time out after a second. */
-import { createHash } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { z } from "zod";
+import type { RedisScript } from "./redis.js";
 import { parseRedisAddress, type RedisAddress } from "./redis-address.js";
 import type { Secret } from "./secret.js";
 
 export type RedisClient = Redis;
-
-/** A Lua script with the SHA-1 by which Redis caches it. */
-export interface RedisScript {
-  readonly text: string;
-  readonly sha1: string;
-}
-
-export function redisScript(text: string): RedisScript {
-  return { text, sha1: createHash("sha1").update(text).digest("hex") };
-}
 
 /** For connecting and the first commands of a connection. */
 const CONNECT_TIMEOUT_MS = 1000;

@@ -8,6 +8,7 @@ import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config/env.js";
 import { createLog, type Log } from "./logger.js";
+import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
 import type { Sandbox } from "./sandbox/sandbox.js";
 import { fixedSecret, type Secret } from "./secret.js";
@@ -48,7 +49,8 @@ async function run(config: Config, log: Log): Promise<void> {
   const mode = sandbox === null ? "upstream" : "sandbox";
   const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
   const upstream = config.upstream ?? sandboxUpstream(sandbox);
-  const app = createApp({ config, version, mode, upstream, staffTokens, clock: systemClock, log });
+  const redis = config.redisUrl === null ? null : await connectTo(config.redisUrl, log);
+  const app = createApp({ config, version, mode, upstream, staffTokens, redis, clock: systemClock, log });
   await app.start();
   const { port, address } = await listen(app.server, config.listen);
   log.info("server.listening", {
@@ -103,6 +105,12 @@ function listen(server: Server, { port, host }: { port: number; host: string }):
       else failed(new Error("The server has no port."));
     });
   });
+}
+
+/** Loaded only here: a service without REDIS_URL has no use for the client. */
+async function connectTo(url: Secret, log: Log): Promise<RedisLink> {
+  const { connectRedis } = await import("./redis-link.js");
+  return connectRedis({ url, clock: systemClock, log });
 }
 
 /** Loaded only here: a live service has no use for it. */

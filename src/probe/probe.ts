@@ -5,7 +5,7 @@ import type { Log } from "../logger.js";
 import { ServiceError } from "../errors.js";
 import { InUseError } from "../quota/ledger/lock.js";
 import { createQuotas } from "../quota/quotas.js";
-import { connectRedis } from "../redis.js";
+import { connectRedis } from "../redis-link.js";
 import { createRetailPolicy } from "../retail/policy.js";
 import { fixedSecret } from "../secret.js";
 import { createCredentials, type CredentialSource } from "../upstream/credentials.js";

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Channel, createInvalidation, type Invalidation } from "../../src/cache/invalidation.js";
 import { systemClock } from "../../src/clock.js";
-import { connectRedis, type RedisLink } from "../../src/redis.js";
+import type { RedisLink } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";

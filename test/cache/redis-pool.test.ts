@@ -10,7 +10,8 @@ import { type Channel, createInvalidation } from "../../src/cache/invalidation.j
 import { CLOCKS_DIFFER_MS, redisPool } from "../../src/cache/redis-pool.js";
 import type { Claim, SharedKey, SharedPool } from "../../src/cache/replicas.js";
 import { createStamps, systemClock } from "../../src/clock.js";
-import { connectRedis, type RedisLink } from "../../src/redis.js";
+import type { RedisLink } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";

@@ -7,7 +7,7 @@ import { type Config, readConfig } from "../../src/config/env.js";
 import { NotProbedError, probe } from "../../src/probe/probe.js";
 import type { Result } from "../../src/probe/result.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
-import { connectRedis } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { createCredentials } from "../../src/upstream/credentials.js";
 import { fixedSecret } from "../../src/secret.js";

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/clock.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { openRedisLedger } from "../../src/quota/ledger/redis.js";
 import type { Quota } from "../../src/quota/quota.js";
-import { connectRedis } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";

@@ -1,7 +1,8 @@
 /** The connection to a real Redis that stops, hangs and comes back. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { connectRedis, type RedisLink, RedisGoneError, redisScript } from "../../src/redis.js";
+import { type RedisLink, RedisGoneError, redisScript } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";

@@ -1,7 +1,8 @@
 /** Redis behind real Sentinels, through a failover; and what is no Redis that can be used. */
 import { afterEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { connectRedis, type RedisLink } from "../../src/redis.js";
+import type { RedisLink } from "../../src/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
 import { type Sentinel, startSentinel } from "../support/sentinel.js";

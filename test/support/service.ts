@@ -18,6 +18,7 @@ import { readConfig } from "../../src/config/env.js";
 import type { Log, LogFields } from "../../src/logger.js";
 import { PRESET_NAMES } from "../../src/sandbox/presets.js";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
+import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "./fake-clock.js";
 
@@ -177,6 +178,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   const { config } = result;
   const { key, secret } = sandbox.credential(options.reseller);
   const log: string[] = [];
+  const recorded = recordingLog(log);
   const app = createApp({
     config,
     version: "1.2.3",
@@ -187,8 +189,9 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       standby: null,
     },
     staffTokens: config.staffTokens,
+    redis: config.redisUrl && connectRedis({ url: config.redisUrl, clock, log: recorded }),
     clock,
-    log: recordingLog(log),
+    log: recorded,
   });
   await app.start();
   const port = await new Promise<number>((done) => {

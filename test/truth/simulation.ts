@@ -182,6 +182,7 @@ export class SimulatedService {
       mode: "upstream",
       upstream,
       staffTokens: this.#config.staffTokens,
+      redis: null,
       clock: this.clock,
       log: recordingLog(this.log),
     });

@@ -9,13 +9,9 @@ import type { Clock } from "../../../src/clock.js";
 import { systemClock } from "../../../src/clock.js";
 import { createQuotas } from "../../../src/quota/quotas.js";
 import type { Quota } from "../../../src/quota/quota.js";
-import { connectRedis, RedisGoneError, type RedisLink } from "../../../src/redis.js";
-import {
-  evaluate as evaluateScript,
-  openConnection,
-  redisScript,
-  type RedisScript,
-} from "../../../src/redis-connection.js";
+import { RedisGoneError, type RedisLink, redisScript, type RedisScript } from "../../../src/redis.js";
+import { connectRedis } from "../../../src/redis-link.js";
+import { evaluate as evaluateScript, openConnection } from "../../../src/redis-connection.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { FakeClock, settle } from "../../support/fake-clock.js";
 import { recordingLog, until } from "../../support/service.js";

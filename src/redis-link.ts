@@ -1,0 +1,227 @@
+/** The connection to Redis; the service loads it only if there is a REDIS_URL, because its client takes a tenth of a start. */
+import type { Clock } from "./clock.js";
+import type { Log } from "./logger.js";
+import { RedisGoneError, type RedisLink, redisScript } from "./redis.js";
+import { NO_CLUSTER } from "./redis-address.js";
+import {
+  evaluate,
+  isReply,
+  modeOf,
+  openConnection,
+  type RedisClient,
+  type RedisConnection,
+} from "./redis-connection.js";
+import { createRedisRefusals, refusalKind } from "./redis-refusals.js";
+import type { Secret } from "./secret.js";
+
+interface RedisSettings {
+  /** In the format of `parseRedisAddress`; a changed file takes effect without a restart. */
+  readonly url: Secret;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const COMMAND_TIMEOUT_MS = 100;
+/** The deadline of a command in round trips, if Redis is far away, and its maximum. */
+const ROUND_TRIPS = 3;
+const MAX_TIMEOUT_MS = 400;
+const PROBE_EVERY_MS = 250;
+/** How long after a refused command probes don't count, because the probe may be allowed while that command isn't. */
+const QUIET_MS = 1000;
+
+/** Does everything that the service needs, so it is refused whenever the service would be. */
+const PROBE = redisScript(`
+redis.call('SET', KEYS[1], redis.call('TIME')[1], 'PX', 10000)
+redis.call('GET', KEYS[1])
+redis.call('PTTL', KEYS[1])
+redis.call('PUBLISH', KEYS[1], '')
+redis.call('PEXPIRE', KEYS[1], 0)
+return 1`);
+const PROBE_KEY = "af-storefront:probe";
+
+/** Returns immediately; connects in the background and never gives up. */
+export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
+  const refusals = createRedisRefusals(log);
+  const listeners: (() => void)[] = [];
+  const waiting: { readonly done: () => void; readonly failed: (problem: Error) => void }[] = [];
+  const connections: RedisConnection[] = [];
+  /** The average time of recent commands. Real time even in tests, like the deadline. */
+  let roundTripMs = 0;
+  let connected = false;
+  /** Whether a probe has succeeded since the connection was opened and since the last refusal that concerns all commands. */
+  let serves = false;
+  let quietFromMs = -Infinity;
+  let closed = false;
+  let cancelPoll = (): void => {};
+
+  const main = connection((client) => {
+    client.on("ready", () => void arrived(client));
+    client.on("close", () => {
+      if (client === main.client()) lost();
+    });
+    client.on("error", (error: unknown) => {
+      if (isReply(error)) refused(error, true);
+      else if (!connected) refusals.clear();
+    });
+  });
+
+  function connection(attach: (client: RedisClient) => void): RedisConnection {
+    const made = openConnection(url, attach);
+    connections.push(made);
+    return made;
+  }
+
+  /** Checks the mode, because a cluster or a sentinel answers like a Redis but can't be used. */
+  async function arrived(client: RedisClient): Promise<void> {
+    const askedAtMs = performance.now();
+    const mode = await modeOf(client);
+    roundTripMs = performance.now() - askedAtMs;
+    if (closed || client !== main.client() || client.status !== "ready") return;
+    if (mode === "standalone") {
+      connected = true;
+      return probe();
+    }
+    const isCluster = mode === "cluster";
+    refusals.note(isCluster ? "MOVED" : "other");
+    const problem = isCluster ? NO_CLUSTER : "is a Sentinel; use redis+sentinel://host:port/name";
+    for (const { failed } of waiting.splice(0)) failed(new Error(`REDIS_URL: ${problem}`));
+  }
+
+  async function probe(): Promise<void> {
+    const done = await ask((client) => evaluate(client, PROBE, PROBE_KEY, []), { isProbe: true }).catch(
+      () => 0,
+    );
+    if (done !== 1 || closed || !connected || clock.monotonic() < quietFromMs) return;
+    const wasUnreachable = !serves;
+    serves = true;
+    refusals.recovered();
+    if (!wasUnreachable) return;
+    log.info("redis.reached");
+    for (const { done: resolve } of waiting.splice(0)) resolve();
+    for (const act of listeners) act();
+  }
+
+  function lost(): void {
+    if (closed || !connected) return;
+    connected = false;
+    refusals.clear();
+    if (serves) log.warn("redis.lost");
+    serves = false;
+  }
+
+  function refused(error: Error, isProbe: boolean): void {
+    if (closed) return;
+    const kind = refusalKind(error.message);
+    refusals.note(kind);
+    // Other kinds, such as a value of the wrong type, concern a single command.
+    if (isProbe || kind !== "other") serves = false;
+    quietFromMs = isProbe ? -Infinity : clock.monotonic() + QUIET_MS;
+    // After a failover another Redis accepts writes; a new connection finds it.
+    if (kind === "READONLY" && isProbe) main.client().disconnect(true);
+  }
+
+  async function ask<T>(
+    command: (client: RedisClient) => Promise<T>,
+    { isProbe } = { isProbe: false },
+  ): Promise<T> {
+    if (!connected || !(serves || isProbe)) throw new RedisGoneError("Redis is gone");
+    const client = main.client();
+    const askedAtMs = performance.now();
+    try {
+      const answer = await inTime(command(client), deadlineMs());
+      roundTripMs += (performance.now() - askedAtMs - roundTripMs) / 8;
+      return answer;
+    } catch (error) {
+      if (isReply(error)) {
+        refused(error, isProbe);
+        throw new RedisGoneError("Redis refused a command", { cause: error });
+      }
+      // After one late answer, the next ones on this connection would be late, too.
+      if (connected && client === main.client()) client.disconnect(true);
+      lost();
+      throw new RedisGoneError("Redis didn't answer");
+    }
+  }
+
+  const deadlineMs = (): number =>
+    Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
+
+  /** Notices changes even while no commands are sent. */
+  function poll(): void {
+    cancelPoll = clock.after(PROBE_EVERY_MS, poll);
+    if (main.renew()) lost();
+    for (const one of connections) one.renew();
+    if (connected) void probe();
+  }
+  poll();
+
+  return {
+    reachable: () => connected && serves,
+    state: () => (refusals.active() ? "refusing" : connected && serves ? "shared" : "gone"),
+    refusals: refusals.totals,
+    firstContact: (withinMs) =>
+      new Promise((done, failed) => {
+        if (serves) return done();
+        waiting.push({ done, failed });
+        clock.after(withinMs, done);
+      }),
+    run: (script, key, args) => ask((client) => evaluate(client, script, key, args)),
+    get: (key) => ask((client) => client.get(key)),
+    set: (key, value, ttlMs) =>
+      ask(async (client) => {
+        await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)));
+      }),
+    claim: (key, value, ttlMs) =>
+      ask(
+        async (client) => (await client.set(key, value, "PX", Math.max(1, Math.ceil(ttlMs)), "NX")) === "OK",
+      ),
+    publish: (channel, message) =>
+      ask(async (client) => {
+        await client.publish(channel, message);
+      }),
+    subscribe(channel, onMessage, onGap) {
+      connection((client) => {
+        client.on("message", (_channel: string, message: string) => {
+          onMessage(message);
+        });
+        client.on("ready", () => {
+          client.subscribe(channel).then(onGap, (error: unknown) => {
+            if (isReply(error)) refused(error, false);
+            client.disconnect(true);
+          });
+        });
+      });
+    },
+    onReachable(act) {
+      listeners.push(act);
+      if (connected && serves) act();
+    },
+    close() {
+      closed = true;
+      connected = false;
+      cancelPoll();
+      for (const one of connections) one.close();
+    },
+  };
+}
+
+/**
+ * Rejects if there is no answer within the deadline. After a busy period, Node runs due timers before it reads the socket, so the socket
+ * gets one more turn first. Uses real time even in tests, because it waits for the network.
+ */
+function inTime<T>(answer: Promise<T>, withinMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      setImmediate(() => {
+        setImmediate(() => {
+          reject(new Error("no answer in time"));
+        });
+      });
+    }, withinMs);
+    answer
+      .finally(() => {
+        clearTimeout(timer);
+      })
+      .then(resolve, reject);
+  });
+}
