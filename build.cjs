@@ -49,6 +49,8 @@ const builtinsAsNeeded = {
 const service = build({
   ...bundled,
   plugins: [withoutFetch, builtinsAsNeeded],
+  // winston's own debugging output, with all colours that a terminal knows.
+  alias: { "@dabh/diagnostics": "@dabh/diagnostics/node/production.js" },
   entryPoints: [
     "src/main.ts",
     "src/sandbox/main.ts",
