@@ -82,16 +82,16 @@ async function run(config: Config, log: Log): Promise<void> {
     }, CLOSE_IDLE_EVERY_MS);
     const { shutdownGraceMs: graceMs, upstreamTimeoutMs } = config;
     const graceIsOver = sleep(graceMs);
-    const isAnswered = new Promise((closed) => app.server.close(closed));
+    const allServed = new Promise((closed) => app.server.close(closed));
     // A call that began later might not end in time, so those who still wait for one are refused.
-    await Promise.race([isAnswered, sleep(Math.max(0, graceMs - upstreamTimeoutMs))]);
-    await Promise.race([Promise.all([app.close(), isAnswered]), graceIsOver]);
+    await Promise.race([allServed, sleep(Math.max(0, graceMs - upstreamTimeoutMs))]);
+    await Promise.race([Promise.all([app.close(), allServed]), graceIsOver]);
     clearInterval(idle);
     app.server.closeAllConnections();
     await sandbox?.close();
     log.info("server.stopped");
     // The log may have no reader.
-    await Promise.race([log.flush(), new Promise((late) => setTimeout(late, MAX_FLUSH_MS))]);
+    await Promise.race([log.flush(), sleep(MAX_FLUSH_MS)]);
     process.exit(0);
   }
 }
