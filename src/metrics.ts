@@ -83,10 +83,14 @@ const WAIT_METRICS: readonly {
 }[] = [
   {
     Kind: Gauge,
-    name: "quota_told_wait_seconds",
+    name: "quota_retry_after_seconds",
     help: "Recent Retry-After values of refused visitors, by percentile.",
     label: "percentile",
-    of: ({ told }) => ({ 0.5: told.p50Seconds, 0.99: told.p99Seconds, 1: told.maxSeconds }),
+    of: ({ retryAfter }) => ({
+      0.5: retryAfter.p50Seconds,
+      0.99: retryAfter.p99Seconds,
+      1: retryAfter.maxSeconds,
+    }),
   },
   {
     Kind: Counter,

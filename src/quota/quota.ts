@@ -32,7 +32,7 @@ export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 /** The retry times given to refused visitors, and whether they were accurate. */
 export interface WaitFigures {
   /** Recent retry times, in whole seconds. */
-  readonly told: {
+  readonly retryAfter: {
     readonly count: number;
     readonly p50Seconds: number;
     readonly p99Seconds: number;

@@ -139,7 +139,7 @@ export const laneShape = z
 
 const waitsShape = z
   .strictObject({
-    told: z.strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count }).meta({
+    retryAfter: z.strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count }).meta({
       description: "The `Retry-After` values of refused visitors over the last ten to twenty windows.",
     }),
     reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({

@@ -146,7 +146,7 @@ describe("figures", () => {
           suggestion: idle,
         },
         waits: {
-          told: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
+          retryAfter: { count: 0, p50Seconds: 0, p99Seconds: 0, maxSeconds: 0 },
           reservations: { made: 0, claimed: 0, honoured: 0, unclaimed: 0 },
           refused: { reserved: 0, busy: 0, early: 0, late: 0, fault: 0 },
           idleCalls: 0,

@@ -23,13 +23,13 @@ const open = (): Promise<SharedLedger> =>
   });
 
 /** Takes until there is nothing, settling each call as soon as it is taken unless told otherwise. */
-async function drain(ledger: Ledger, ending: "answered" | "open" = "answered"): Promise<SlotId[]> {
+async function drain(ledger: Ledger, outcome: "answered" | "open" = "answered"): Promise<SlotId[]> {
   const slots: SlotId[] = [];
   for (;;) {
     const taken = await ledger.take();
     if ("retryInMs" in taken) return slots;
     slots.push(taken.slot);
-    if (ending !== "open") await ledger.settle(taken.slot, ending);
+    if (outcome !== "open") await ledger.settle(taken.slot, outcome);
   }
 }
 

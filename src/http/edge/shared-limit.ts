@@ -32,7 +32,7 @@ const MAX_WAIT_MS = 50;
 const POLL_EVERY_MS = 5;
 
 /**
- * The first call for a client notifies all replicas (`heard`: how many received it), which then add what they admitted without Redis. Until they
+ * The first call for a client notifies all replicas (`notified`: how many received it), which then add what they admitted without Redis. Until they
  * have, their shares count as admitted. Arguments: replica, admitted there, 1 to admit one more, limit, share, ms to the end of the minute,
  * channel, client.
  */
@@ -41,11 +41,11 @@ local me, limit, share = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
 local raw = redis.call('GET', KEYS[1])
 local minute = raw and cjson.decode(raw)
 local leftMs = raw and redis.call('PTTL', KEYS[1]) or tonumber(ARGV[6])
-if not minute then minute = { heard = redis.call('PUBLISH', ARGV[7], me .. ' ' .. ARGV[8]), admitted = {} } end
+if not minute then minute = { notified = redis.call('PUBLISH', ARGV[7], me .. ' ' .. ARGV[8]), admitted = {} } end
 if not minute.admitted[me] then minute.admitted[me] = tonumber(ARGV[2]) end
 local total, members = 0, 0
 for _, count in pairs(minute.admitted) do total = total + count; members = members + 1 end
-local missing = math.max(0, minute.heard - members)
+local missing = math.max(0, minute.notified - members)
 local granted = 0
 if ARGV[3] == '1' and total + missing * share < limit then
   granted = 1

@@ -86,7 +86,7 @@ const OVERVIEW = {
       suggestion: LANE,
     },
     waits: {
-      told: { count: 14, p50Seconds: 21, p99Seconds: 60, maxSeconds: 60 },
+      retryAfter: { count: 14, p50Seconds: 21, p99Seconds: 60, maxSeconds: 60 },
       reservations: { made: 9, claimed: 7, honoured: 7, unclaimed: 1 },
       refused: { reserved: 9, busy: 3, early: 2, late: 0, fault: 0 },
       idleCalls: 0,

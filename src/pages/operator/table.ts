@@ -34,7 +34,7 @@ export function table(
     element(
       "table",
       {},
-      element("caption", { class: "heard" }, caption),
+      element("caption", { class: "visually-hidden" }, caption),
       element(
         "thead",
         {},

@@ -112,14 +112,19 @@ export class Prices {
         "td",
         { class: "absent" },
         element("span", { "aria-hidden": "true" }, "–"),
-        element("span", { class: "heard" }, texts.notOffered),
+        element("span", { class: "visually-hidden" }, texts.notOffered),
       );
     }
     const cell = element("td", {}, amount(texts, found.price));
     if (found.promotion) {
       const { regular, until } = found.promotion;
       cell.append(
-        element("s", {}, element("span", { class: "heard" }, texts.regular("")), amount(texts, regular)),
+        element(
+          "s",
+          {},
+          element("span", { class: "visually-hidden" }, texts.regular("")),
+          amount(texts, regular),
+        ),
         element("small", {}, texts.until(day(texts, until))),
       );
     }

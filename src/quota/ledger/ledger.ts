@@ -2,7 +2,7 @@
 export type SlotId = number;
 
 /** How a call ended: answered, abandoned although it may still arrive, or never sent. */
-export type Ending = "answered" | "abandoned" | "unsent";
+export type Outcome = "answered" | "abandoned" | "unsent";
 
 export interface TakenSlot {
   readonly slot: SlotId;
@@ -22,7 +22,7 @@ export interface Forecast {
   /** The same for each slot that urgent requests can borrow from other replicas. */
   readonly borrowableInMs: readonly number[];
   /** The ms until the next update from other replicas; Infinity without others. */
-  readonly newsInMs: number;
+  readonly updateInMs: number;
   /** For each slot in flight, how long ago it was taken, in ms. */
   readonly inFlightForMs: readonly number[];
   readonly pausedForMs: number;
@@ -44,7 +44,7 @@ export interface Ledger {
   /** Sets how many urgent requests wait. They may get slots of other replicas. */
   urgent(count: number): void;
   /** Ends the call of a taken slot; repeating it for the same slot has no effect. */
-  settle(slot: SlotId, ending: Ending): Promise<void>;
+  settle(slot: SlotId, outcome: Outcome): Promise<void>;
   pause(forMs: number): Promise<void>;
   forecast(): Forecast;
   usage(): Usage;

@@ -1,7 +1,7 @@
 /** A ledger on a slot table. With a journal, every call is written before it is sent; without one, the ledger is lost with the process. */
 import type { Clock } from "../../clock.js";
 import { graceMsOf, SlotTable } from "./slot-table.js";
-import type { Ending, Ledger, SlotId, Taken } from "./ledger.js";
+import type { Outcome, Ledger, SlotId, Taken } from "./ledger.js";
 
 /** The longest pause: if the upstream asks for more, it is tried again after this. */
 export const LONGEST_PAUSE_MS = 300_000;
@@ -71,13 +71,13 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
     return { slot };
   }
 
-  async function settle(slot: SlotId, ending: Ending): Promise<void> {
+  async function settle(slot: SlotId, outcome: Outcome): Promise<void> {
     if (!table.inFlight(slot)) return;
     const now = clock.monotonic();
     const lastArrivalAt =
-      ending === "unsent"
+      outcome === "unsent"
         ? table.putBack(slot)
-        : table.settle(slot, ending === "abandoned" ? now + graceMs : now);
+        : table.settle(slot, outcome === "abandoned" ? now + graceMs : now);
     if (closed) return;
     // If the write fails, the call stays recorded as in flight, which only costs some quota after a restart.
     write("a settled call could not be written to the quota ledger", () => {
@@ -108,7 +108,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
         resting: table.resting,
         usableInMs: (n) => table.usableInMs(n, now),
         borrowableInMs: [],
-        newsInMs: Infinity,
+        updateInMs: Infinity,
         inFlightForMs: table.inFlightForMs(now),
         pausedForMs: Math.max(0, pausedUntilMs - now),
         occupiedMs,

@@ -1,6 +1,6 @@
 /** The messages between a replica and the script of the shared ledger, and the times that all replicas agree on. */
 import { z } from "zod";
-import type { Ending } from "./ledger.js";
+import type { Outcome } from "./ledger.js";
 import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 
 /** A command that Redis runs later than this is ignored. */
@@ -42,7 +42,7 @@ export interface Action {
   readonly grant?: string;
   /** The slot that is settled. */
   readonly id?: number;
-  readonly ending?: Ending;
+  readonly outcome?: Outcome;
   readonly graceMs?: number;
 }
 

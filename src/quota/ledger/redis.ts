@@ -9,7 +9,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
-import type { Ending, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
+import type { Outcome, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
 import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
 import { OwnSlots, type Slot } from "./own-slots.js";
 import {
@@ -175,19 +175,19 @@ class RedisLedger implements Ledger {
     return { retryInMs: this.#retryInMs() };
   }
 
-  async settle(slot: SlotId, ending: Ending): Promise<void> {
+  async settle(slot: SlotId, outcome: Outcome): Promise<void> {
     const call = this.#calls.get(slot);
     if (call === undefined) return;
     this.#calls.delete(slot);
     const { grant, slot: id } = call;
-    const graceMs = ending === "abandoned" ? this.#times.graceMs : 0;
+    const graceMs = outcome === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;
     this.#own.settle(id, at);
     // Redis knows only the slots that it has assigned.
     if (id > 0 && this.#settings.redis.reachable()) {
       // Otherwise a request that overtakes this one would report that the call was never made.
       this.#asked.add(grant);
-      const reply = await this.#request({ op: "settle", grant, id, ending, graceMs });
+      const reply = await this.#request({ op: "settle", grant, id, outcome, graceMs });
       this.#asked.delete(grant);
       if (reply !== null) return;
     }
@@ -216,7 +216,7 @@ class RedisLedger implements Ledger {
       resting: usableInMs.length,
       usableInMs: (n) => usableInMs[n] ?? Infinity,
       borrowableInMs: this.#alone(now) ? [] : this.#others.map((at) => Math.max(0, at + occupiedMs - now)),
-      newsInMs: this.#members.length === 0 ? Infinity : this.#times.beatMs,
+      updateInMs: this.#members.length === 0 ? Infinity : this.#times.beatMs,
       inFlightForMs: calls.map(({ takenAt }) => now - takenAt),
       pausedForMs: Math.max(0, this.#pausedUntil - now),
       occupiedMs,

@@ -9,7 +9,7 @@
  * One exception: an urgent request may borrow a rested slot of another replica through Redis. A replica that has agreed to lend lends one slot, and
  * no other until it has seen the loan. If it is cut off in the meantime, it uses one slot less.
  *
- * Table. `generation`: the time of its creation, later than that of every table known before. `unheard`: the replicas that may have seen writes
+ * Table. `generation`: the time of its creation, later than that of every table known before. `unconfirmed`: the replicas that may have seen writes
  * that the table has lost, until `poolFrom`. `settledFrom`: from when newcomers can get a share.
  *
  * Slot. `at`: the latest time at which its last call can have arrived. `grant`: the call in flight. `owner`: the replica that makes it. `before`:
@@ -147,17 +147,17 @@ end
 const TRUST = `
 -- If no replica sent a request for a while, Redis itself was unreachable, and the table may have lost its last writes. Until every replica that may
 -- have seen one has reported, or its calls have rested, no slot of the pool is given out.
-if now - (s.heardAt or s.now) > q.evictMs / 2 then
+if now - (s.requestedAt or s.now) > q.evictMs / 2 then
   s.trustedFrom = now + q.localAfterMs
   s.poolFrom = now + q.longestMs + q.occupiedMs
-  s.unheard = s.unheard or {}
-  for name, member in pairs(s.members) do if s.now - member.seen <= q.localAfterMs then s.unheard[name] = true end end
+  s.unconfirmed = s.unconfirmed or {}
+  for name, member in pairs(s.members) do if s.now - member.seen <= q.localAfterMs then s.unconfirmed[name] = true end end
 end
-if s.unheard then
-  s.unheard[q.me] = nil
-  if not next(s.unheard) or now >= s.poolFrom then s.unheard = nil end
+if s.unconfirmed then
+  s.unconfirmed[q.me] = nil
+  if not next(s.unconfirmed) or now >= s.poolFrom then s.unconfirmed = nil end
 end
-s.heardAt = now
+s.requestedAt = now
 -- A process that has just started can't detect a step of Redis's clock. While others can, it doesn't advance the time by which slots have rested.
 -- And it gets a seat only once the others know of it; otherwise it would be forgotten if the table were lost.
 if self.newUntil and q.at >= self.newUntil then self.newUntil = nil end
@@ -196,7 +196,7 @@ end
 local function rested(slot) return slot.at + q.occupiedMs <= s.now end
 -- The slot that this member can lend now, or nil.
 local function lendable(name, member)
-  if s.unheard or member.lent or not member.lends or now - member.seen > q.evictMs then return nil end
+  if s.unconfirmed or member.lent or not member.lends or now - member.seen > q.evictMs then return nil end
   local slot = longestRested(ownSlotsOf(name))
   return slot and rested(slot) and slot or nil
 end
@@ -312,8 +312,8 @@ for name, member in pairs(s.members) do
   end
 end
 -- Usually all report within a beat, so forecasts don't change until that takes too long.
-local forecast = s.unheard and now >= s.trustedFrom and s.budget or withheld
-if s.unheard then withheld = s.budget end
+local forecast = s.unconfirmed and now >= s.trustedFrom and s.budget or withheld
+if s.unconfirmed then withheld = s.budget end
 -- In a new table, replicas that had a share in the former one come first.
 local isTurn = q.seated or isKnown and now >= (s.settledFrom or 0)
 if not self.seat and seats < q.replicasMax and isTurn then self.seat = true end
@@ -354,7 +354,7 @@ if q.op == 'take' and s.pausedUntil <= now then
   local own = {}
   for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
   -- If the table has lost its last writes, one of its own slots may be lent.
-  local keeps = s.unheard and q.mayHaveLent and 1 or 0
+  local keeps = s.unconfirmed and q.mayHaveLent and 1 or 0
   if q.urgent == 0 and wanted > 0 then
     poolFree = poolFree - wanted
     if poolFree < 0 and lendable(q.me, self) then keeps = 1 end
@@ -379,7 +379,7 @@ if q.op == 'take' then
 elseif q.op == 'settle' then
   local slot = s.slots[q.id]
   if slot.grant == q.grant then
-    slot.at = q.ending == 'unsent' and slot.before or now + 1 + q.graceMs
+    slot.at = q.outcome == 'unsent' and slot.before or now + 1 + q.graceMs
     slot.grant = ''
   end
 end

@@ -111,7 +111,7 @@ export class LaneStats {
       );
     };
     return {
-      told: {
+      retryAfter: {
         count,
         p50Seconds: count === 0 ? 0 : quantile(0.5),
         p99Seconds: count === 0 ? 0 : quantile(0.99),

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { Ending, Ledger, SlotId, Taken, TakenSlot } from "../ledger/ledger.js";
+import type { Outcome, Ledger, SlotId, Taken, TakenSlot } from "../ledger/ledger.js";
 import type { Permit, Quota, QuotaRequest, QuotaSnapshot } from "../quota.js";
 import { Admission, NOW_MS, urgencyOf } from "./admission.js";
 import { CallTimes, returnsOf } from "./forecast.js";
@@ -170,11 +170,11 @@ class Scheduler implements Quota {
     const { slot, sendBefore = Infinity } = await this.#slotFor(request);
     const startedAt = this.#clock.monotonic();
     let ended = false;
-    const end = (ending: Ending): void => {
+    const end = (outcome: Outcome): void => {
       if (ended) return;
       ended = true;
-      if (ending !== "unsent") this.#callTimes.add(this.#clock.monotonic() - startedAt);
-      void this.#track(this.#settle(slot, ending));
+      if (outcome !== "unsent") this.#callTimes.add(this.#clock.monotonic() - startedAt);
+      void this.#track(this.#settle(slot, outcome));
     };
     if (request.signal.aborted) {
       end("unsent");
@@ -256,9 +256,9 @@ class Scheduler implements Quota {
     return work;
   }
 
-  async #settle(slot: SlotId, ending: Ending): Promise<void> {
+  async #settle(slot: SlotId, outcome: Outcome): Promise<void> {
     try {
-      await this.#ledger.settle(slot, ending);
+      await this.#ledger.settle(slot, outcome);
     } catch (error) {
       this.#onFault("a call could not be settled in the quota ledger", error);
     }
@@ -305,7 +305,7 @@ class Scheduler implements Quota {
     while (this.#queue.size > 0) {
       this.#queue.regroup();
       const planned = this.#planned(0);
-      const { fleet, of, newsInMs } = planned;
+      const { fleet, of, updateInMs } = planned;
       const now = this.#clock.monotonic();
       const { callsUntil } = fleet.plan("visitor");
       const heldUntil = this.#reservations.heldUntil(now, { callsUntil, part: fleet.part });
@@ -314,7 +314,7 @@ class Scheduler implements Quota {
       const waiting = KINDS.filter((kind) => this.#queue.waiting(kind) > 0);
       const may = waiting.filter((kind) => goesAt(kind) <= now + NOW_MS);
       if (may.length === 0) {
-        this.#comeBack(Math.min(newsInMs, Math.min(...waiting.map(goesAt)) - now));
+        this.#comeBack(Math.min(updateInMs, Math.min(...waiting.map(goesAt)) - now));
         return;
       }
       const taken = await this.#take();

@@ -17,7 +17,7 @@ export interface View {
 export interface Views {
   readonly pausedUntil: number;
   /** The ms until the next update from other replicas. */
-  readonly newsInMs: number;
+  readonly updateInMs: number;
   readonly own: View;
   /** The calls of all replicas; the same as `own` if nothing can be borrowed. */
   readonly fleet: View;
@@ -52,7 +52,7 @@ export function viewsOf(settings: ViewsSettings): Views {
   const urgent: readonly Kind[] = hasReserve ? ["cart", "reserved"] : ["reserved"];
   return {
     pausedUntil: now + forecast.pausedForMs,
-    newsInMs: forecast.newsInMs,
+    updateInMs: forecast.updateInMs,
     own,
     fleet,
     urgent,
