@@ -170,10 +170,10 @@ function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): Read
       known: (lastEventId: string) => knownEvents(searched, { onlyKnown, lastEventId }),
       stream: (request: Request, response: Response) => searchStream(request, response, searched),
     };
-    const answer = { shop, cacheControl: "no-store", confidential: true, known };
-    if (onlyKnown) return { ...answer, events: { known: events.known } };
+    const fromMemory = { shop, cacheControl: "no-store", confidential: true, known };
+    if (onlyKnown) return { ...fromMemory, events: { known: events.known } };
     return {
-      ...answer,
+      ...fromMemory,
       events,
       async find(request) {
         const { results, complete } = await search(names, availability, (position) =>

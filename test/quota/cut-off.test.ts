@@ -201,6 +201,22 @@ describeWithRedis("replicas of one budget", () => {
     60_000,
   );
 
+  test.concurrent(
+    "are never over it while the round trip changes all the time",
+    () =>
+      staged(async ({ proxy, arrivals, link, replica }) => {
+        const [limit, windowMs] = [60, 3000];
+        for (let count = 0; count < 2; count += 1) await replica(link(proxy.url), { limit, windowMs });
+        for (let n = 0; n < 120; n += 1) {
+          proxy.roundTrip((n % 2) * 100);
+          await pass(20 + Math.random() * 130);
+        }
+        expect(largestWindow(arrivals, windowMs)).toBeLessThanOrEqual(limit);
+        expect(arrivals.length).toBeGreaterThan(limit);
+      }),
+    60_000,
+  );
+
   test.concurrent.each([
     ["a round trip of 100 ms", (proxy: LinkProxy): void => proxy.roundTrip(100)],
     ["connections that are reset every 150 ms", (proxy: LinkProxy): void => proxy.resetAfter(150)],

@@ -1,5 +1,6 @@
 /** The network between a replica and Redis: slow, cut off in silence, or reset, as a test says. */
 import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisServer } from "./redis-server.js";
 
 export interface LinkProxy {
@@ -36,10 +37,20 @@ export async function startLinkProxy({ url }: Pick<RedisServer, "url">): Promise
       sockets.delete(from);
       if (!isCut) to.destroy();
     });
+    let underWay = 0;
+    let before: Promise<unknown> = Promise.resolve();
+    const deliver = (bytes: Buffer): void => {
+      if (!isCut && !to.destroyed) to.write(bytes);
+    };
     from.on("data", (bytes) => {
       if (isCut) return;
-      if (halfTripMs === 0) to.write(bytes);
-      else setTimeout(() => isCut || to.destroyed || to.write(bytes), halfTripMs);
+      if (halfTripMs === 0 && underWay === 0) return deliver(bytes);
+      underWay += 1;
+      // Never before what was sent earlier, also when the network becomes faster.
+      before = Promise.all([before, sleep(halfTripMs)]).then(() => {
+        underWay -= 1;
+        deliver(bytes);
+      });
     });
   }
 
