@@ -92,6 +92,27 @@ describeWithRedis("a slot of another replica", () => {
   });
 });
 
+describeWithRedis("a replica that hears nothing of Redis, though Redis executes what it sends", () => {
+  const test = sideBySide(open);
+
+  test("lends no slot that it may soon use alone", async ({ replica, opened }) => {
+    const [deaf, other] = [await replica(), await replica()];
+    await opened();
+    const stop = keepBusy(deaf);
+    other.ledger.urgent(1);
+    await beats();
+    await Promise.all([drain(deaf.ledger), drain(other.ledger)]);
+    // Its slots have rested shortly after it goes on alone.
+    await pass(WINDOW_MS - ALONE_AFTER_MS - 50);
+    stop();
+    deaf.deafen();
+    await pass(ALONE_AFTER_MS + 150);
+    const taken = await drain(other.ledger);
+    await pass(100);
+    expect(taken.own + taken.borrowed + (await drain(deaf.ledger)).own).toBeLessThanOrEqual(BUDGET);
+  });
+});
+
 describeWithRedis("when Redis has lost the table", () => {
   const test = sideBySide(open);
 

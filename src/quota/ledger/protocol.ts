@@ -20,11 +20,13 @@ export function timesOf(windowMs: number, longestCallMs: number) {
     /** How long after its last contact a replica starts to use its own slots without Redis. */
     localAfterMs,
     beatMs: localAfterMs / 6,
+    /** A replica that has received no reply for this long lends nothing: a loan must be made before it can continue alone. */
+    lendMs: localAfterMs * 0.6,
     /** A replica silent for this long can be replaced by another one in its place. */
     evictMs: localAfterMs / 2,
     /** For this long after its start, a process can't detect a step of Redis's clock. */
     newMs: NEW_MS,
-    /** A replica silent for less than this can't have used anything that isn't recorded. */
+    /** A replica that has received a reply less than this ago can't have used anything that isn't recorded. */
     exactMs: localAfterMs * 0.8,
     /** A replica silent for longer is considered gone. */
     deadMs: Math.max(60_000, 10 * windowMs),
@@ -59,10 +61,12 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   readonly generation: number;
   readonly revision: number;
   /**
-   * `at`: when the request was sent. `ahead`: the maximum lead of the table's time over that. `openForMs`: how long the replica has been running.
+   * `at`: when the request was sent. `ahead`: the maximum lead of the table's time over that. `contactAgoMs`: how long before it the last request
+   * was sent whose reply has been received. `openForMs`: how long the replica has been running.
    */
   readonly at: number;
   readonly ahead?: number;
+  readonly contactAgoMs: number;
   readonly openForMs: number;
   /** By Redis's clock. From then on the request must not be executed. */
   readonly notAfter: number;

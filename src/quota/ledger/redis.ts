@@ -445,6 +445,7 @@ class RedisLedger implements Ledger {
       revision: 0,
       at: Math.floor(sentAt),
       ...this.#aheadAt(sentAt),
+      contactAgoMs: Math.ceil(sentAt - this.#contactAt),
       openForMs: Math.ceil(sentAt - this.#openedAt),
       // After a silence, the estimate of Redis's clock is too old to set a deadline, so this request only reads the clock.
       notAfter: fresh || this.#clockRead ? Math.ceil(sentAt + this.#redisAheadMs) + COMMAND_VALID_MS : 0,

@@ -16,9 +16,10 @@
  * the value of `at` before that call. `holder`: see above. `leaving`: the revision whose reply asks the holder to give up the slot. `assumed`:
  * counts as spent because nothing is known. `unclaimed`: counts as free because no replica has reported otherwise.
  *
- * Member. `seen`, `sent`: the time and the number of its last request. `revision`, `listedAt`: the revisions of the last and the first reply to it.
- * `seat`: whether it has its own share. `place`: where it runs; another replica there proves it dead. `isExpected`: it belonged to a lost table and
- * hasn't sent a request since.
+ * Member. `seen`, `sent`: the time and the number of its last request. `contactAt`: when it sent the last request whose reply it has received;
+ * some time after that it continues alone, even if its requests still arrive. `revision`, `listedAt`: the revisions of the last and the first reply
+ * to it. `seat`: whether it has its own share. `place`: where it runs; another replica there proves it dead. `isExpected`: it belonged to a lost
+ * table and hasn't sent a request since.
  *
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
@@ -129,7 +130,7 @@ local function expect(name, place, seen)
   for _, slot in ipairs(s.slots) do
     if held < q.share and slot.holder == '' and slot.assumed then slot.holder = name; held = held + 1 end
   end
-  s.members[name] = { seen = seen, place = place, seat = true, isExpected = true }
+  s.members[name] = { seen = seen, contactAt = seen, place = place, seat = true, isExpected = true }
 end
 if q.epoch ~= '' and s.epoch ~= q.epoch then
   -- This replica belonged to an earlier table, so slots that look unused may have been used.
@@ -193,10 +194,12 @@ local function longestRested(list)
   for _, slot in ipairs(list) do if not first or slot.at < first.at then first = slot end end
   return first
 end
+-- Replicas of a former release don't tell.
+local function contactOf(member) return member.contactAt or member.seen end
 local function rested(slot) return slot.at + q.occupiedMs <= s.now end
 -- The slot that this member can lend now, or nil.
 local function lendable(name, member)
-  if s.unconfirmed or member.lent or not member.lends or now - member.seen > q.evictMs then return nil end
+  if s.unconfirmed or member.lent or not member.lends or now - contactOf(member) > q.lendMs then return nil end
   local slot = longestRested(ownSlotsOf(name))
   return slot and rested(slot) and slot or nil
 end
@@ -225,6 +228,7 @@ end
 
 self.ahead = self.ahead or now - q.at
 self.seen = now
+self.contactAt = now - q.contactAgoMs
 self.place = q.place
 self.lends = q.lends
 s.members[q.me] = self
@@ -281,7 +285,7 @@ end
 const MEMBERS = `
 -- Frees the slots of a dead replica: as recorded, unless it was silent for long enough to have used them alone.
 local function retire(name, aliveUntil)
-  local exact = aliveUntil - s.members[name].seen <= q.exactMs
+  local exact = aliveUntil - contactOf(s.members[name]) <= q.exactMs
   for _, slot in ipairs(slotsOf(name)) do
     slot.holder = ''; slot.leaving = nil
     if not exact then slot.at = math.max(slot.at, aliveUntil + q.longestMs); slot.assumed = true end
@@ -308,7 +312,7 @@ for name, member in pairs(s.members) do
   if member.seat then
     seats = seats + 1
     -- A silent member may soon use its whole share alone.
-    if now - member.seen > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
+    if now - contactOf(member) > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
   end
 end
 -- Usually all report within a beat, so forecasts don't change until that takes too long.
@@ -414,7 +418,7 @@ local ids, ats, poolIds, poolAts, otherAts = {}, {}, {}, {}, {}
 for id, slot in ipairs(s.slots) do
   if slot.holder == q.me and not slot.leaving then ids[#ids + 1] = id; ats[#ats + 1] = slot.at
   elseif slot.holder == '' then poolIds[#poolIds + 1] = id; poolAts[#poolAts + 1] = slot.at
-  elseif q.borrows and s.members[slot.holder] and now - s.members[slot.holder].seen <= q.evictMs then otherAts[#otherAts + 1] = slot.at end
+  elseif q.borrows and s.members[slot.holder] and now - contactOf(s.members[slot.holder]) <= q.lendMs then otherAts[#otherAts + 1] = slot.at end
 end
 return cjson.encode({
   now = now, epoch = s.epoch, generation = s.generation or 0, revision = s.revision,

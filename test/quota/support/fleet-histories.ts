@@ -38,10 +38,15 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     if (one === undefined) throw new Error("there is nothing to choose from");
     return one;
   };
+  /** How much longer each way to Redis takes at the moment, and at most once in a while. */
+  let slow = { usuallyMs: 0, atMostMs: 0 };
+  const late = (): number | null => (random() < 0.5 ? null : upTo(1000));
   const fleet = await openTimedFleet({
     ...settings,
     replicasMax: count + oneOf([0, 0, 1]),
-    latencyMs: () => 0.2 + upTo(oneOf([1, 1, 1, 20])),
+    latencyMs: () =>
+      0.2 + upTo(oneOf([1, 1, 1, 20])) + slow.usuallyMs + upTo(oneOf([0, 0, 0, 0, 1])) * slow.atMostMs,
+    arrivesLate: () => (random() < 0.5 ? 0 : late()),
   });
   const { clock, replicas } = fleet;
   const beganAt = clock.monotonic();
@@ -54,7 +59,6 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
   /** What each replica suffers from at the moment. */
   const ails = replicas.map(() => "");
   const kept: string[] = [];
-  const late = (): number | null => (random() < 0.5 ? null : upTo(1000));
 
   function keep(): void {
     kept.unshift(`kept ${kept.length % 200}`);
@@ -178,6 +182,15 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     },
     failover,
     addOne,
+    () => {
+      const forMs = upTo(oneOf([1000, 10_000, 90_000]));
+      slow = { usuallyMs: oneOf([0, 50, 100]), atMostMs: oneOf([0, 100, 500]) };
+      note(`each way takes ${slow.usuallyMs} and up to ${slow.atMostMs} ms more for ${Math.round(forMs)} ms`);
+      after(forMs, () => {
+        note("the network is fast again");
+        slow = { usuallyMs: 0, atMostMs: 0 };
+      });
+    },
     () => {
       const byMs = Math.round(upTo(4000) - 2000);
       note(`the clock of Redis steps by ${byMs} ms`);

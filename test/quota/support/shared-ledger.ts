@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../../../src/clock.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
 import { timesOf } from "../../../src/quota/ledger/protocol.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
-import type { RedisLink } from "../../../src/redis.js";
+import { RedisGoneError, type RedisLink } from "../../../src/redis.js";
 import { connectRedis } from "../../../src/redis-link.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { type RedisServer, startRedis } from "../../support/redis.js";
@@ -17,6 +17,8 @@ export interface Replica {
   readonly ledger: Ledger;
   /** Like kill -9: nobody hears anything more. */
   kill(): void;
+  /** From now on every answer of Redis comes too late, though Redis executes what it is sent. */
+  deafen(): void;
 }
 
 export interface SharedLedger extends World {
@@ -60,8 +62,16 @@ export async function openSharedLedger(
       const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
       links.push(redis);
       const { clock, end } = clockOfLife();
+      let isDeaf = false;
       const ledger = await openRedisLedger({
-        redis,
+        redis: {
+          ...redis,
+          async run(...command) {
+            const reply = await redis.run(...command);
+            if (isDeaf) throw new RedisGoneError("the answer came too late");
+            return reply;
+          },
+        },
         fingerprint: "abc",
         coldStart: "assume-free",
         directory,
@@ -76,6 +86,9 @@ export async function openSharedLedger(
         kill() {
           end();
           redis.close();
+        },
+        deafen() {
+          isDeaf = true;
         },
       };
     },

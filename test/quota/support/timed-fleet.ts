@@ -25,8 +25,10 @@ export interface TimedFleetSettings {
   readonly budget: number;
   /** Of a command, each way. */
   readonly latencyMs: () => number;
-  /** How long a command waits for its answer; default: as long as with a Redis nearby. */
+  /** How long a command waits for its answer; default: as the service's connection decides, by the round trips of late. */
   readonly commandTimeoutMs?: number;
+  /** Which commands Redis still carries out when their connection is given up, because one wasn't answered in time, and after how many ms. */
+  readonly arrivesLate?: () => number | null;
 }
 
 export interface TimedReplica {
@@ -58,7 +60,11 @@ export interface TimedFleet {
 
 const REDIS_TIME = "redis.call('TIME')";
 const TEST_TIME = "{ math.floor(ARGV[2] / 1000), ARGV[2] % 1000 * 1000 }";
+/** As in src/redis-link.ts. */
 const COMMAND_TIMEOUT_MS = 100;
+const ROUND_TRIPS = 3;
+const MAX_TIMEOUT_MS = 400;
+const RECONNECT_MS = 10;
 const TABLE = "af-storefront:quota:abc";
 const COPY = redisScript(`redis.call('COPY', KEYS[1], ARGV[1], 'REPLACE')`);
 const DELETE = redisScript(`redis.call('DEL', KEYS[1])`);
@@ -109,7 +115,7 @@ class Process implements Clock {
 }
 
 export async function openTimedFleet(settings: TimedFleetSettings): Promise<TimedFleet> {
-  const { redisUrl, latencyMs, commandTimeoutMs = COMMAND_TIMEOUT_MS } = settings;
+  const { redisUrl, latencyMs, commandTimeoutMs, arrivesLate = () => 0 } = settings;
   const directory = mkdtempSync(join(tmpdir(), "timed-fleet-"));
   const underWay = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
@@ -143,12 +149,14 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     { budget = settings.budget, isCutOff = false } = {},
   ): Promise<TimedReplica> {
     const process = new Process(clock);
-    let isConnected = !isCutOff;
+    let isMended = !isCutOff;
+    let isConnected = isMended;
     let isDead = false;
     let connections = 0;
     let arrives = (): number | null => null;
     let sentAt = 0;
     let answeredAt = 0;
+    let roundTripMs = 0;
     const listeners: (() => void)[] = [];
 
     /** Nothing overtakes what was sent before it on the same connection. */
@@ -156,11 +164,14 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       const on = connections;
       const isCut = (): boolean => on !== connections;
       return new Promise((done, failed) => {
-        const cancelTimeout = process.after(commandTimeoutMs, () => {
+        const askedAt = clock.monotonic();
+        const deadlineMs = Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
+        const cancelTimeout = process.after(commandTimeoutMs ?? deadlineMs, () => {
+          if (isConnected && !isCut()) reconnect();
           failed(new RedisGoneError("not answered in time"));
         });
         if (!isConnected) return;
-        sentAt = Math.max(sentAt, clock.monotonic() + latencyMs());
+        sentAt = Math.max(sentAt, askedAt + latencyMs());
         const carryOut = async (): Promise<void> => {
           const now = Math.floor(clock.now() + redisAheadMs);
           const reply = await evaluate(onTestTime(script), key, [...args, now]);
@@ -169,6 +180,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
             if (isCut()) return;
             process.after(0, () => {
               cancelTimeout();
+              roundTripMs += (clock.monotonic() - askedAt - roundTripMs) / 8;
               done(reply);
             });
           });
@@ -178,6 +190,23 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
           if (inMs === 0) void carryOut();
           else if (inMs !== null) clock.after(inMs, () => void carryOut());
         });
+      });
+    }
+
+    function connect(): void {
+      isConnected = true;
+      for (const act of listeners) process.after(0, act);
+    }
+
+    /** After one late answer, as the service does: its connection is ready again after two round trips. */
+    function reconnect(): void {
+      connections += 1;
+      const mine = connections;
+      arrives = arrivesLate;
+      isConnected = false;
+      roundTripMs = latencyMs() + latencyMs();
+      process.after(RECONNECT_MS + 2 * roundTripMs, () => {
+        if (isMended && mine === connections) connect();
       });
     }
 
@@ -210,13 +239,14 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       quota: await opened.of("abc"),
       cutOff(which) {
         // A dead one doesn't go on without Redis.
+        isMended = isDead;
         isConnected = isDead;
         connections += 1;
         arrives = which;
       },
       mend() {
-        isConnected = true;
-        for (const act of listeners) process.after(0, act);
+        isMended = true;
+        connect();
       },
       stop: () => {
         process.become("stopped");
@@ -227,6 +257,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       kill() {
         process.become("dead");
         isDead = true;
+        isMended = true;
         isConnected = true;
         connections += 1;
       },
