@@ -123,24 +123,28 @@ if not s then
   end
 end
 
+-- Replicas of a former release don't tell.
+local function contactOf(member) return member.contactAt or member.seen end
 -- Members of a lost table may be cut off and continue alone: each keeps a share until it sends a request or is known to be dead.
-local function expect(name, place, seen)
+local function expect(name, place, seen, contactAt)
   if name == q.me or s.members[name] then return end
   local held = 0
   for _, slot in ipairs(s.slots) do
     if held < q.share and slot.holder == '' and slot.assumed then slot.holder = name; held = held + 1 end
   end
-  s.members[name] = { seen = seen, contactAt = seen, place = place, seat = true, isExpected = true }
+  s.members[name] = { seen = seen, contactAt = contactAt, place = place, seat = true, isExpected = true }
 end
 if q.epoch ~= '' and s.epoch ~= q.epoch then
   -- This replica belonged to an earlier table, so slots that look unused may have been used.
   for _, slot in ipairs(s.slots) do
     if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
   end
-  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs) end
+  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs, now - other.silentMs) end
 end
 if lost then
-  for name, member in pairs(lost.members) do if member.seat then expect(name, member.place, math.min(now, member.seen)) end end
+  for name, member in pairs(lost.members) do
+    if member.seat then expect(name, member.place, math.min(now, member.seen), math.min(now, contactOf(member))) end
+  end
 end
 `;
 
@@ -194,8 +198,6 @@ local function longestRested(list)
   for _, slot in ipairs(list) do if not first or slot.at < first.at then first = slot end end
   return first
 end
--- Replicas of a former release don't tell.
-local function contactOf(member) return member.contactAt or member.seen end
 local function rested(slot) return slot.at + q.occupiedMs <= s.now end
 -- The slot that this member can lend now, or nil.
 local function lendable(name, member)
