@@ -25,7 +25,7 @@ export interface TimedFleetSettings {
   readonly budget: number;
   /** Of a command, each way. */
   readonly latencyMs: () => number;
-  /** How long a command waits for its answer; default: as the service's connection decides, by the round trips of late. */
+  /** How long a command waits for its answer; default: as the service's connection decides, by recent round trips. */
   readonly commandTimeoutMs?: number;
   /** Which commands Redis still carries out when their connection is given up, because one wasn't answered in time, and after how many ms. */
   readonly arrivesLate?: () => number | null;
@@ -149,8 +149,8 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     { budget = settings.budget, isCutOff = false } = {},
   ): Promise<TimedReplica> {
     const process = new Process(clock);
-    let isMended = !isCutOff;
-    let isConnected = isMended;
+    let isNetworkUp = !isCutOff;
+    let isConnected = isNetworkUp;
     let isDead = false;
     let connections = 0;
     let arrives = (): number | null => null;
@@ -206,7 +206,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       isConnected = false;
       roundTripMs = latencyMs() + latencyMs();
       process.after(RECONNECT_MS + 2 * roundTripMs, () => {
-        if (isMended && mine === connections) connect();
+        if (isNetworkUp && mine === connections) connect();
       });
     }
 
@@ -239,13 +239,13 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       quota: await opened.of("abc"),
       cutOff(which) {
         // A dead one doesn't go on without Redis.
-        isMended = isDead;
+        isNetworkUp = isDead;
         isConnected = isDead;
         connections += 1;
         arrives = which;
       },
       mend() {
-        isMended = true;
+        isNetworkUp = true;
         connect();
       },
       stop: () => {
@@ -257,7 +257,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       kill() {
         process.become("dead");
         isDead = true;
-        isMended = true;
+        isNetworkUp = true;
         isConnected = true;
         connections += 1;
       },
