@@ -4,6 +4,7 @@ import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
+import { largestWindow } from "./support/rolling.js";
 import { openSharedLedger, type Replica, type SharedLedger } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
@@ -16,8 +17,8 @@ const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(don
 /** Three beats, in which everybody hears of everybody. */
 const beats = (): Promise<void> => pass(ALONE_AFTER_MS / 2);
 
-const open = async (): Promise<SharedLedger> =>
-  openSharedLedger({ limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 });
+const SETTINGS = { limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 };
+const open = async (): Promise<SharedLedger> => openSharedLedger(SETTINGS);
 
 /** Takes until there is nothing; how many slots were its own or of the pool, and how many borrowed. */
 async function drain(ledger: Ledger): Promise<{ own: number; borrowed: number }> {
@@ -110,6 +111,88 @@ describeWithRedis("a replica that hears nothing of Redis, though Redis executes 
     const taken = await drain(other.ledger);
     await pass(100);
     expect(taken.own + taken.borrowed + (await drain(deaf.ledger)).own).toBeLessThanOrEqual(BUDGET);
+  });
+});
+
+describeWithRedis("a replica whose last answer came late", () => {
+  const test = sideBySide(open);
+
+  test("counts a slot as lent though it seems not to have rested by then", async ({ replica, opened }) => {
+    const [late, other] = [await replica(), await replica()];
+    await opened();
+    const stop = keepBusy(late);
+    other.ledger.urgent(1);
+    await beats();
+    await Promise.all([drain(late.ledger), drain(other.ledger)]);
+    const [askedAfterMs, lateMs] = [1400, 900];
+    await pass(askedAfterMs);
+    stop();
+    late.delay(lateMs);
+    void late.ledger.pause(0);
+    await pass(20);
+    late.cutOff();
+    // The slots have rested now.
+    await pass(WINDOW_MS - askedAfterMs + 50);
+    const taken = await drain(other.ledger);
+    expect(taken.borrowed).toBe(1);
+    await pass(ALONE_AFTER_MS);
+    expect(taken.own + taken.borrowed + (await drain(late.ledger)).own).toBeLessThanOrEqual(BUDGET);
+  });
+});
+
+describeWithRedis("what a replica that is cut off has lent", () => {
+  const windowMs = 2 * WINDOW_MS;
+  const test = sideBySide(() => openSharedLedger({ ...SETTINGS, windowMs, replicasMax: 3 }));
+  /** From when on it may use that again, after it was cut off. */
+  const USABLE_MS = 6300;
+
+  /** Takes all that replicas get, and when it did. */
+  function taker() {
+    const calls: number[] = [];
+    async function take({ ledger }: Replica): Promise<void> {
+      const { own } = await drain(ledger);
+      for (let call = 0; call < own; call += 1) calls.push(performance.now());
+    }
+    async function takeFor(ms: number, replica: Replica): Promise<void> {
+      for (const end = performance.now() + ms; performance.now() < end; await pass(20)) await take(replica);
+    }
+    return { calls, take, takeFor };
+  }
+
+  test("is kept for it, and given to no other as a share", async ({ replica, opened }) => {
+    const [lender, idle, busy] = [await replica(), await replica(), await replica()];
+    await opened();
+    const { calls, take, takeFor } = taker();
+    await takeFor(ALONE_AFTER_MS, busy);
+    lender.cutOff();
+    await takeFor(USABLE_MS, busy);
+    await take(idle);
+    await take(lender);
+    expect(largestWindow(calls, windowMs)).toBe(BUDGET);
+  });
+
+  test("counts as used once for each call that it has made, also for one in flight", async ({
+    replica,
+    opened,
+  }) => {
+    const [lender, busy] = [await replica(), await replica()];
+    await opened();
+    const { calls, take, takeFor } = taker();
+    await takeFor(ALONE_AFTER_MS, busy);
+    lender.cutOff();
+    await pass(USABLE_MS - (2 / 3) * windowMs);
+    await take(lender);
+    expect(calls.length).toBeGreaterThan(1);
+    await pass((2 / 3) * windowMs);
+    const inFlight = await lender.ledger.take();
+    calls.push(performance.now());
+    await take(lender);
+    lender.mend();
+    await beats();
+    await take(busy);
+    await take(lender);
+    expect(largestWindow(calls, windowMs)).toBe(BUDGET);
+    if ("slot" in inFlight) await lender.ledger.settle(inFlight.slot, "answered");
   });
 });
 

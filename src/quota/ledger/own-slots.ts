@@ -29,6 +29,8 @@ export class OwnSlots {
   readonly #slots = new Map<number, Slot>();
   readonly #reports = new Map<number, Report>();
   #hasShare = false;
+  /** By how much the times of the slots may be later than they were. */
+  #lateMs = 0;
   /** The last contact after which a slot was counted as lent. */
   #lentSince = -Infinity;
 
@@ -38,9 +40,13 @@ export class OwnSlots {
     this.#times = times;
   }
 
-  /** Replaces the slots with those that Redis has assigned. `hasShare`: whether this replica has a share at all. */
-  assign(slots: readonly Slot[], hasShare: boolean): void {
+  /**
+   * Replaces the slots with those that Redis has assigned; their times may be later than they were by `lateMs`. `hasShare`: whether this replica has
+   * a share at all.
+   */
+  assign(slots: readonly Slot[], hasShare: boolean, lateMs = 0): void {
     this.#hasShare = hasShare;
+    this.#lateMs = lateMs;
     this.#slots.clear();
     for (const slot of slots) this.#slots.set(slot.id, slot);
   }
@@ -97,8 +103,7 @@ export class OwnSlots {
     if (this.#lentSince === contactAt) return;
     this.#lentSince = contactAt;
     const [first] = this.all().sort(byRest);
-    if (first === undefined || first.at + this.#times.occupiedMs > contactAt + this.#times.localAfterMs)
-      return;
+    if (first === undefined || !this.#mayHaveRested(first.at, contactAt + this.#times.localAfterMs)) return;
     const at = this.#finishedAt(contactAt);
     this.#slots.set(first.id, { id: first.id, at });
     this.report(first.id, { grant: "", at });
@@ -131,8 +136,12 @@ export class OwnSlots {
       .map(({ at }) => at)
       .sort((a, b) => a - b);
     if (first === undefined) return [];
-    const isLent = mayHaveLent && first + this.#times.occupiedMs <= now;
+    const isLent = mayHaveLent && this.#mayHaveRested(first, now);
     return [isLent ? Infinity : first, ...rest];
+  }
+
+  #mayHaveRested(at: number, now: number): boolean {
+    return at - this.#lateMs + this.#times.occupiedMs <= now;
   }
 
   #hasRested({ at }: Slot, now: number): boolean {

@@ -507,7 +507,8 @@ class RedisLedger implements Ledger {
     // Converts Redis's times to ours. They come out as late as they can be, because its clock was read before the reply arrived.
     const ours = (at: number): number => at - this.#redisAheadMs;
     const oursOf = ({ id, at }: Slot): Slot => ({ id, at: ours(at) });
-    this.#own.assign(reply.own.map(oursOf), reply.isSeated);
+    const lateMs = this.#settings.clock.monotonic() - sentAt;
+    this.#own.assign(reply.own.map(oursOf), reply.isSeated, lateMs);
     const pool = reply.pool.map(oursOf).sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
     this.#others = reply.others.map(ours);

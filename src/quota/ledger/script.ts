@@ -216,14 +216,14 @@ local chargeable = {
   function(slot) local member = otherMember(slot); return member and member.place == q.place and now - member.seen > q.evictMs end,
   function(slot) local member = otherMember(slot); return member and now - member.seen <= q.evictMs end,
 }
--- Records a call that this replica made alone, on a slot that had rested by then: its own, one of the pool, one of a silent member in the same
--- place, or one of a replica that currently takes slots through Redis and so learns of it. If none had rested, on the one used longest ago.
+-- Records a call that this replica made alone, on a slot that nobody uses now: its own, one of the pool, one of a silent member in the same place,
+-- or one of a replica that currently takes slots through Redis and so learns of it. If there is none, on the one used longest ago.
 local function charge(agoMs)
   local at = now - agoMs
   local last = nil
   for _, isChargeable in ipairs(chargeable) do
     for _, slot in ipairs(s.slots) do if isChargeable(slot) and (not last or slot.at < last.at) then last = slot end end
-    if last and last.at + q.occupiedMs <= at then break end
+    if last and rested(last) then break end
   end
   if last and last.at < at then last.at = at; last.grant = ''; last.unclaimed = false; last.assumed = false end
 end
@@ -334,9 +334,10 @@ local aim = lends and math.min(1, share) or share
 if q.op == 'leave' then aim = 0 end
 if #mine > aim then sorted(mine) end
 for n = aim + 1, #mine do mine[n].leaving = s.revision + 1 end
-if not lends and q.op ~= 'leave' and #mine < share then
+-- The slots of the pool that have rested longest are those that silent members may soon use, this replica perhaps among them.
+if not lends and q.op ~= 'leave' and #mine < share and now - contactOf(self) <= q.localAfterMs then
   local pool = sorted(ownSlotsOf(''))
-  for n = 1, math.min(share - #slotsOf(q.me), #pool - withheld) do pool[n].holder = q.me end
+  for n = 1, math.min(share - #slotsOf(q.me), #pool - withheld) do pool[withheld + n].holder = q.me end
 end
 if q.op == 'leave' then
   for _, slot in ipairs(slotsOf(q.me)) do slot.holder = ''; slot.leaving = nil end

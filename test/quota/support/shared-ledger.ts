@@ -19,6 +19,11 @@ export interface Replica {
   kill(): void;
   /** From now on every answer of Redis comes too late, though Redis executes what it is sent. */
   deafen(): void;
+  /** From now on answers of Redis take so much longer. */
+  delay(ms: number): void;
+  /** Nothing reaches Redis until `mend`. */
+  cutOff(): void;
+  mend(): void;
 }
 
 export interface SharedLedger extends World {
@@ -63,11 +68,16 @@ export async function openSharedLedger(
       links.push(redis);
       const { clock, end } = clockOfLife();
       let isDeaf = false;
+      let isCutOff = false;
+      let delayMs = 0;
       const ledger = await openRedisLedger({
         redis: {
           ...redis,
+          reachable: () => !isCutOff && redis.reachable(),
           async run(...command) {
+            if (isCutOff) throw new RedisGoneError("Redis is gone");
             const reply = await redis.run(...command);
+            if (delayMs > 0) await new Promise((done) => setTimeout(done, delayMs));
             if (isDeaf) throw new RedisGoneError("the answer came too late");
             return reply;
           },
@@ -89,6 +99,15 @@ export async function openSharedLedger(
         },
         deafen() {
           isDeaf = true;
+        },
+        delay(ms) {
+          delayMs = ms;
+        },
+        cutOff() {
+          isCutOff = true;
+        },
+        mend() {
+          isCutOff = false;
         },
       };
     },
