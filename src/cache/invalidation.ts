@@ -14,8 +14,8 @@ export interface Channel {
   offer(mark: string): void;
   /** Sets a new mark (without spaces; random by default), here immediately and on the others as soon as they are reachable. */
   publish(mark?: string): void;
-  /** Calls `act` for every mark set by another replica. */
-  subscribe(act: () => void): void;
+  /** Calls `act` for every mark set by another replica. `wasPublished`: not the initial mark of a fleet that has published nothing. */
+  subscribe(act: (wasPublished: boolean) => void): void;
 }
 
 export interface Invalidation {
@@ -62,7 +62,7 @@ return stored`);
 const storedSchema = z.string();
 
 interface Mark {
-  /** One more than that of the previous mark known to its replica. */
+  /** 0 before anything has been published; then one more than that of the previous mark known to its replica. */
   readonly count: number;
   readonly id: string;
 }
@@ -74,7 +74,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
 
   function lineOf(name: string): Line {
     const key = `af-storefront:mark:${name}`;
-    const acts: (() => void)[] = [];
+    const acts: ((wasPublished: boolean) => void)[] = [];
     let mark: Mark | null = null;
     let isUnpublished = false;
     let offered: Mark = { count: 0, id: randomUUID() };
@@ -101,7 +101,7 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
       if (mark !== null && isUnpublished) publish(after(mark, next));
       else if (mark === null || isLater(next, mark)) set(next);
       else return;
-      for (const act of acts) act();
+      for (const act of acts) act(next.count > 0);
     }
 
     async function settle(standing: Mark, isFirst: boolean): Promise<void> {

@@ -141,7 +141,9 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       purges?.publish();
     },
     onPurged(forget) {
-      purges?.subscribe(forget);
+      purges?.subscribe((wasPublished) => {
+        if (wasPublished) forget();
+      });
     },
   };
 }

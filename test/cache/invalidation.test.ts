@@ -15,6 +15,8 @@ describeWithRedis("what one replica publishes", () => {
   let clock: FakeClock;
   /** The mark in force at each call of the subscriber. */
   let received: (string | null)[];
+  /** Whether a replica has published it, as the subscriber was told. */
+  let published: boolean[];
   let opened: Invalidation[];
 
   beforeEach(async () => {
@@ -22,6 +24,7 @@ describeWithRedis("what one replica publishes", () => {
     links = [];
     clock = new FakeClock();
     received = [];
+    published = [];
     opened = [];
   });
   afterEach(async () => {
@@ -52,7 +55,10 @@ describeWithRedis("what one replica publishes", () => {
 
   async function subscriber(): Promise<Channel> {
     const channel = await publisher();
-    channel.subscribe(() => received.push(channel.mark()));
+    channel.subscribe((wasPublished) => {
+      received.push(channel.mark());
+      published.push(wasPublished);
+    });
     return channel;
   }
 
@@ -211,6 +217,24 @@ describeWithRedis("what one replica publishes", () => {
     await Promise.all(opened.map((one) => one.published()));
     expect(received.at(-1)).toBe(here.mark());
     expect(await server.command("GET", "af-storefront:mark:words")).toContain(here.mark());
+  });
+
+  test("is told from the mark of a fleet that has published nothing, which another may have begun", async () => {
+    const here = await subscriber();
+    await server.command("SET", "af-storefront:mark:words", "0 ~begun");
+    await until(async () => {
+      await clock.advance(5_000);
+      return here.mark() === "~begun";
+    }, "the mark");
+    await server.command("SET", "af-storefront:mark:words", "1 news");
+    await until(async () => {
+      await clock.advance(5_000);
+      return here.mark() === "news";
+    }, "the news");
+    expect([received, published]).toEqual([
+      ["~begun", "news"],
+      [false, true],
+    ]);
   });
 
   test("before a replica has reached Redis is the first that it receives", async () => {

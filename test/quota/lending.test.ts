@@ -114,6 +114,21 @@ describeWithRedis("a replica that hears nothing of Redis, though Redis executes 
   });
 });
 
+describeWithRedis("a replica that was told of more replicas than the others", () => {
+  const test = sideBySide(open);
+
+  test("has no share while theirs are the whole budget", async ({ replica, opened }) => {
+    const [one, two, third] = [await replica(), await replica(), await replica({ replicasMax: 4 })];
+    await opened();
+    await beats();
+    third.cutOff();
+    // By then it may use alone whatever it has.
+    await pass(4600);
+    const all = [await drain(one.ledger), await drain(two.ledger), await drain(third.ledger)];
+    expect(all.map(({ own }) => own)).toEqual([SHARE, SHARE, 0]);
+  });
+});
+
 describeWithRedis("a replica whose last answer came late", () => {
   const test = sideBySide(open);
 

@@ -28,11 +28,11 @@ const PURGE: PriceEvidence = { kind: "purge" };
 
 /** Connects replicas; a message is on its way until it is delivered. */
 class Wire {
-  readonly #lines: { mark: string | null; readonly acts: (() => void)[] }[] = [];
+  readonly #lines: { mark: string | null; readonly acts: ((wasPublished: boolean) => void)[] }[] = [];
   #onTheWay: (() => void)[] = [];
 
   channel(mark: string | null = "first"): Channel & { find(stored: string | null): void } {
-    const line = { mark, acts: [] as (() => void)[] };
+    const line = { mark, acts: [] as ((wasPublished: boolean) => void)[] };
     let offered = "";
     this.#lines.push(line);
     return {
@@ -44,7 +44,7 @@ class Wire {
             this.#onTheWay.push(() => {
               if (other.mark === next) return;
               other.mark = next;
-              for (const act of other.acts) act();
+              for (const act of other.acts) act(true);
             });
       },
       subscribe: (act) => {
@@ -56,7 +56,7 @@ class Wire {
       // Redis is found, with the mark that it has, if any.
       find: (stored) => {
         line.mark = stored ?? offered;
-        if (stored !== null) for (const act of line.acts) act();
+        if (stored !== null) for (const act of line.acts) act(true);
       },
     };
   }

@@ -357,6 +357,22 @@ describeWithRedis("replicas that share a Redis", () => {
     );
 
     tell(
+      "isn't what the first process at an emptied Redis begins with: the others keep what they know",
+      async ({ redis, pair, inTouch }) => {
+        const both = await pair();
+        for (const { ask } of both) await ask(pathOf("kabul.af"));
+        // Later than every other mark of a fleet that has never purged, so it stands.
+        await redis.command("SET", "af-storefront:mark:availability", "0 ~newcomer");
+        // The replicas look at it every five seconds.
+        await new Promise((done) => setTimeout(done, 5500));
+        await inTouch(...both);
+        for (const { ask } of both)
+          expect((await ask(`${pathOf("kabul.af")}&only=known`)).body).toMatchObject({ status: "available" });
+        expect(await redis.command("GET", "af-storefront:mark:availability")).toContain("0 ~newcomer");
+      },
+    );
+
+    tell(
       "works without Redis for that one, and reaches the others when Redis is back",
       async ({ redis, pair }) => {
         const [one, two] = await pair();

@@ -18,8 +18,8 @@
  *
  * Member. `seen`, `sent`: the time and the number of its last request. `contactAt`: when it sent the last request whose reply it has received;
  * some time after that it continues alone, even if its requests still arrive. `revision`, `listedAt`: the revisions of the last and the first reply
- * to it. `seat`: whether it has its own share. `place`: where it runs; another replica there proves it dead. `isExpected`: it belonged to a lost
- * table and hasn't sent a request since.
+ * to it. `seat`: whether it has its own share, of `share` slots. `place`: where it runs; another replica there proves it dead. `isExpected`: it
+ * belonged to a lost table and hasn't sent a request since.
  *
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
@@ -125,25 +125,26 @@ end
 
 -- Replicas of a former release don't tell.
 local function contactOf(member) return member.contactAt or member.seen end
+local function shareOf(member) return member.share or q.share end
 -- Members of a lost table may be cut off and continue alone: each keeps a share until it sends a request or is known to be dead.
-local function expect(name, place, seen, contactAt)
+local function expect(name, place, seen, contactAt, share)
   if name == q.me or s.members[name] then return end
   local held = 0
   for _, slot in ipairs(s.slots) do
-    if held < q.share and slot.holder == '' and slot.assumed then slot.holder = name; held = held + 1 end
+    if held < share and slot.holder == '' and slot.assumed then slot.holder = name; held = held + 1 end
   end
-  s.members[name] = { seen = seen, contactAt = contactAt, place = place, seat = true, isExpected = true }
+  s.members[name] = { seen = seen, contactAt = contactAt, share = share, place = place, seat = true, isExpected = true }
 end
 if q.epoch ~= '' and s.epoch ~= q.epoch then
   -- This replica belonged to an earlier table, so slots that look unused may have been used.
   for _, slot in ipairs(s.slots) do
     if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
   end
-  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs, now - other.silentMs) end
+  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs, now - other.silentMs, q.share) end
 end
 if lost then
   for name, member in pairs(lost.members) do
-    if member.seat then expect(name, member.place, math.min(now, member.seen), math.min(now, contactOf(member))) end
+    if member.seat then expect(name, member.place, math.min(now, member.seen), math.min(now, contactOf(member)), shareOf(member)) end
   end
 end
 `;
@@ -232,6 +233,7 @@ self.ahead = self.ahead or now - q.at
 self.seen = now
 self.contactAt = now - q.contactAgoMs
 self.place = q.place
+self.share = q.share
 self.lends = q.lends
 s.members[q.me] = self
 if s.epoch == q.epoch then
@@ -308,13 +310,15 @@ if now > (s.trustedFrom or 0) then
   end
   for _, name in ipairs(dead) do retire(name, now) end
 end
--- At most replicasMax members have a seat, and with it their own share. The others use what the pool has left, only through Redis.
-local seats, withheld = 0, 0
+-- At most replicasMax members have a seat, and with it their own share, if the budget has one left: replicas may have been told of more replicas than
+-- others, and so have smaller shares. Those without a seat use what the pool has left, only through Redis.
+local seats, shares, withheld = 0, 0, 0
 for name, member in pairs(s.members) do
   if member.seat then
     seats = seats + 1
+    shares = shares + shareOf(member)
     -- A silent member may soon use its whole share alone.
-    if now - contactOf(member) > q.localAfterMs then withheld = withheld + math.max(0, q.share - #slotsOf(name)) end
+    if now - contactOf(member) > q.localAfterMs then withheld = withheld + math.max(0, shareOf(member) - #slotsOf(name)) end
   end
 end
 -- Usually all report within a beat, so forecasts don't change until that takes too long.
@@ -322,7 +326,8 @@ local forecast = s.unconfirmed and now >= s.trustedFrom and s.budget or withheld
 if s.unconfirmed then withheld = s.budget end
 -- In a new table, replicas that had a share in the former one come first.
 local isTurn = q.seated or isKnown and now >= (s.settledFrom or 0)
-if not self.seat and seats < q.replicasMax and isTurn then self.seat = true end
+local isFree = seats < q.replicasMax and shares + q.share <= s.budget
+if not self.seat and isFree and isTurn then self.seat = true end
 `;
 
 /** Gives this replica its share or takes it back: all of it when it leaves, all but one slot while others wait and it has no requests waiting. */
