@@ -400,11 +400,13 @@ describeWithRedis("the shared ledger", () => {
     await pass(30);
     server.hang();
     await pass(ALONE_AFTER_MS + 200);
-    expect(await drain(ledger)).toHaveLength(BUDGET);
+    const alone = (await drain(ledger)).length;
+    // One less if it has heard of the grant before Redis hung again.
+    expect(alone).toBeGreaterThanOrEqual(BUDGET - 1);
     server.wake();
     await untilBack();
     await pass(400);
-    expect(await drain(ledger)).toHaveLength(0);
+    expect(alone + (await drain(ledger)).length).toBe(BUDGET);
   });
 
   test("a table that lost its last writes in a failover is noticed, though another replica writes first", async ({
