@@ -16,7 +16,7 @@ if (status !== 0) process.exit(status ?? 1);
 
 const bundled = { absWorkingDir: __dirname, bundle: true, format: "esm", logLevel: "warning" };
 
-/** Parts of packages that the service never uses, and what takes their place. Together they were a third of the start. */
+/** Parts of packages that the service never uses, and what takes their place. */
 const UNUSED = [
   // Node's own fetch: only the http adapter is used.
   [/[\\/]axios[\\/]lib[\\/]adapters[\\/]fetch\.js$/, "export const getFetch = () => null;"],

@@ -128,7 +128,7 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
     const client = main.client();
     const askedAtMs = performance.now();
     try {
-      const answer = await inTime(command(client), deadlineMs());
+      const answer = await inTime(command(client), deadlineMs(roundTripMs));
       roundTripMs += (performance.now() - askedAtMs - roundTripMs) / 8;
       return answer;
     } catch (error) {
@@ -142,9 +142,6 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       throw new RedisGoneError("Redis didn't answer");
     }
   }
-
-  const deadlineMs = (): number =>
-    Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
 
   /** Notices changes even while no commands are sent. */
   function poll(): void {
@@ -203,6 +200,11 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
       for (const one of connections) one.close();
     },
   };
+}
+
+/** How long a command waits for its answer. */
+export function deadlineMs(roundTripMs: number): number {
+  return Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
 }
 
 /**

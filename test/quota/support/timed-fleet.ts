@@ -10,7 +10,7 @@ import { systemClock } from "../../../src/clock.js";
 import { createQuotas } from "../../../src/quota/quotas.js";
 import type { Quota } from "../../../src/quota/quota.js";
 import { RedisGoneError, type RedisLink, redisScript, type RedisScript } from "../../../src/redis.js";
-import { connectRedis } from "../../../src/redis-link.js";
+import { connectRedis, deadlineMs } from "../../../src/redis-link.js";
 import { evaluate as evaluateScript, openConnection } from "../../../src/redis-connection.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { FakeClock, settle } from "../../support/fake-clock.js";
@@ -60,10 +60,6 @@ export interface TimedFleet {
 
 const REDIS_TIME = "redis.call('TIME')";
 const TEST_TIME = "{ math.floor(ARGV[2] / 1000), ARGV[2] % 1000 * 1000 }";
-/** As in src/redis-link.ts. */
-const COMMAND_TIMEOUT_MS = 100;
-const ROUND_TRIPS = 3;
-const MAX_TIMEOUT_MS = 400;
 const RECONNECT_MS = 10;
 const TABLE = "af-storefront:quota:abc";
 const COPY = redisScript(`redis.call('COPY', KEYS[1], ARGV[1], 'REPLACE')`);
@@ -165,8 +161,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       const isCut = (): boolean => on !== connections;
       return new Promise((done, failed) => {
         const askedAt = clock.monotonic();
-        const deadlineMs = Math.min(Math.max(COMMAND_TIMEOUT_MS, ROUND_TRIPS * roundTripMs), MAX_TIMEOUT_MS);
-        const cancelTimeout = process.after(commandTimeoutMs ?? deadlineMs, () => {
+        const cancelTimeout = process.after(commandTimeoutMs ?? deadlineMs(roundTripMs), () => {
           if (isConnected && !isCut()) reconnect();
           failed(new RedisGoneError("not answered in time"));
         });
