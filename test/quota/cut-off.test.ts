@@ -3,14 +3,14 @@ import { expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
-import { type RedisLink, redisScript } from "../../src/redis.js";
+import type { RedisLink } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog } from "../support/service.js";
 import { largestWindow } from "./support/rolling.js";
-import { unexpected } from "./support/shared-ledger.js";
+import { stepping, unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 2000;
@@ -101,20 +101,6 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
     await proxy.close();
     await server.close();
   }
-}
-
-/** Redis as one whose clock is `test:ahead` ms ahead. */
-function stepping(redis: RedisLink): RedisLink {
-  const time = `(function()
-    local time = redis.call('TIME')
-    local ms = time[1] * 1000 + time[2] / 1000 + tonumber(redis.call('GET', 'test:ahead') or '0')
-    return { math.floor(ms / 1000), ms % 1000 * 1000 }
-  end)()`;
-  return {
-    ...redis,
-    run: (script, key, args) =>
-      redis.run(redisScript(script.text.replace("redis.call('TIME')", time)), key, args),
-  };
 }
 
 // The stories mostly wait, so they are told side by side.

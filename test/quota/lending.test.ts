@@ -186,6 +186,24 @@ describeWithRedis("what a replica that is cut off has lent", () => {
     expect(largestWindow(calls, windowMs)).toBe(BUDGET);
   });
 
+  test("is kept for it by its own time, though Redis's clock has stood still", async ({
+    replica,
+    opened,
+    stopClock,
+  }) => {
+    const [lender, busy] = [await replica(), await replica()];
+    await opened();
+    const { calls, take, takeFor } = taker();
+    // Its first calls have rested before the others can know that the lender is cut off.
+    await takeFor(windowMs - 100, busy);
+    lender.cutOff();
+    await stopClock(USABLE_MS + 100);
+    await pass(USABLE_MS);
+    await take(lender);
+    await takeFor(ALONE_AFTER_MS, busy);
+    expect(largestWindow(calls, windowMs)).toBeLessThanOrEqual(BUDGET);
+  });
+
   test("counts as used once for each call that it has made, also for one in flight", async ({
     replica,
     opened,
@@ -229,6 +247,46 @@ describeWithRedis("when Redis has lost the table", () => {
       await beats();
       await server.command("COPY", "copied", TABLE, "REPLACE");
       expect(before + (await drained())).toBeLessThanOrEqual(BUDGET);
+    });
+
+    test("though a replica has lent a slot and hears neither of that nor of the new table", async ({
+      server,
+      replica,
+      opened,
+    }) => {
+      const [deaf, other] = [await replica(), await replica()];
+      await opened();
+      const stop = keepBusy(deaf);
+      other.ledger.urgent(1);
+      await beats();
+      stop();
+      deaf.deafen();
+      const before = await drain(other.ledger);
+      expect(before.borrowed).toBe(1);
+      await server.command("DEL", TABLE);
+      await pass(ALONE_AFTER_MS / 3);
+      const after = await drain(other.ledger);
+      await pass(ALONE_AFTER_MS);
+      const alone = await drain(deaf.ledger);
+      expect(alone.own).toBeGreaterThan(0);
+      expect(before.own + before.borrowed + after.own + after.borrowed + alone.own).toBeLessThanOrEqual(
+        BUDGET,
+      );
+    });
+
+    test("though replies of the lost table are still to come", async ({ server, replica, opened }) => {
+      const [late, other] = [await replica(), await replica()];
+      await opened();
+      late.delay(ALONE_AFTER_MS / 4);
+      const asked = Array.from({ length: SHARE }, () => late.ledger.take());
+      await pass(20);
+      await server.command("DEL", TABLE);
+      const taken = (await Promise.all(asked)).filter((one) => "slot" in one);
+      expect(taken).toHaveLength(SHARE);
+      late.delay(0);
+      await beats();
+      const more = [await drain(late.ledger), await drain(other.ledger)];
+      expect(taken.length + more.reduce((sum, { own }) => sum + own, 0)).toBeLessThanOrEqual(BUDGET);
     });
 
     test("though a replica is cut off then, and goes on with its share", async ({

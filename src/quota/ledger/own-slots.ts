@@ -130,14 +130,15 @@ export class OwnSlots {
       .map(({ at }) => at);
   }
 
-  /** The last use of each slot, for a table that has lost its last writes. If a slot may be lent, one that has rested counts as in flight. */
-  ofLostTable(now: number, mayHaveLent: boolean): number[] {
-    const [first, ...rest] = this.all()
+  /**
+   * The last use of each slot, for a table that has lost its last writes. Of those that have rested, as many count as in flight as the lost table may
+   * have given away since.
+   */
+  ofLostTable(now: number, givenAway: number): number[] {
+    return this.all()
       .map(({ at }) => at)
-      .sort((a, b) => a - b);
-    if (first === undefined) return [];
-    const isLent = mayHaveLent && this.#mayHaveRested(first, now);
-    return [isLent ? Infinity : first, ...rest];
+      .sort((a, b) => a - b)
+      .map((at, n) => (n < givenAway && this.#mayHaveRested(at, now) ? Infinity : at));
   }
 
   #mayHaveRested(at: number, now: number): boolean {

@@ -394,6 +394,7 @@ class RedisLedger implements Ledger {
     const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
+    const othersAsked = this.#asked.size - (what.grant === undefined ? 0 : 1);
     // If so, others may have used its slots since.
     const isReplaced = this.#alone(sentAt) && this.#handover.isTaken();
     if (lends) this.#agreedAt = sentAt;
@@ -419,7 +420,7 @@ class RedisLedger implements Ledger {
       })),
       extra: this.#own.extra().map((at) => this.#agoMs(at, sentAt)),
       own: this.#own
-        .ofLostTable(sentAt, mayHaveLent)
+        .ofLostTable(sentAt, othersAsked + (mayHaveLent ? 1 : 0))
         .map((at) => this.#agoMs(isReplaced ? Infinity : at, sentAt)),
     });
     if (reply === null) return null;

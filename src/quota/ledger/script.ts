@@ -86,6 +86,9 @@ self.sent = q.sent
 
 /** Determines the time: tells steps of Redis's clock from delay. */
 const CLOCK = `
+-- Replicas of a former release don't tell.
+local function contactOf(member) return member.contactAt or member.seen end
+local function shareOf(member) return member.share or q.share end
 -- The time of a request is when it was sent, by the replica's own clock. If every request within a second was late by at least some amount, that
 -- amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
@@ -103,6 +106,11 @@ if s then
     if q.at - self.excessAt > 1000 then s.skew = s.skew - self.excess; self.excess = nil end
   end
   now = math.max(now, s.now)
+  -- If Redis's clock stood still, the others have been silent for so much longer than the table's time says.
+  local stoodMs = self.ahead - (now - q.at)
+  for name, member in pairs(s.members) do
+    if name ~= q.me and stoodMs > 0 then member.contactAt = contactOf(member) - stoodMs end
+  end
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
 self.at = q.at
@@ -123,9 +131,6 @@ if not s then
   end
 end
 
--- Replicas of a former release don't tell.
-local function contactOf(member) return member.contactAt or member.seen end
-local function shareOf(member) return member.share or q.share end
 -- Members of a lost table may be cut off and continue alone: each keeps a share until it sends a request or is known to be dead.
 local function expect(name, place, seen, contactAt, share)
   if name == q.me or s.members[name] then return end
@@ -253,6 +258,8 @@ if s.epoch == q.epoch then
   end
   for _, agoMs in ipairs(q.extra) do charge(agoMs) end
 else
+  -- It hasn't seen a loan of the lost table.
+  if q.mayHaveLent then self.lent = s.revision + 1 end
   if isExpected then
     for _, slot in ipairs(slotsOf(q.me)) do slot.holder = '' end
   end
@@ -292,7 +299,7 @@ local function retire(name, aliveUntil)
   local exact = aliveUntil - contactOf(s.members[name]) <= q.exactMs
   for _, slot in ipairs(slotsOf(name)) do
     slot.holder = ''; slot.leaving = nil
-    if not exact then slot.at = math.max(slot.at, aliveUntil + q.longestMs); slot.assumed = true end
+    if not exact then slot.at = math.max(slot.at, aliveUntil + q.longestMs); slot.grant = ''; slot.assumed = true end
   end
   s.members[name] = nil
 end

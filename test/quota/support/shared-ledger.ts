@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../../../src/clock.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
 import { timesOf } from "../../../src/quota/ledger/protocol.js";
 import { openRedisLedger, type RedisLedgerSettings } from "../../../src/quota/ledger/redis.js";
-import { RedisGoneError, type RedisLink } from "../../../src/redis.js";
+import { RedisGoneError, type RedisLink, redisScript } from "../../../src/redis.js";
 import { connectRedis } from "../../../src/redis-link.js";
 import { fixedSecret } from "../../../src/secret.js";
 import { type RedisServer, startRedis } from "../../support/redis.js";
@@ -28,6 +28,8 @@ export interface Replica {
 
 export interface SharedLedger extends World {
   readonly server: RedisServer;
+  /** From now on Redis's clock stands still for so long, as that of a machine which is paused; afterwards it is so much late. */
+  stopClock(forMs: number): Promise<void>;
   replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
   /** Resolves when a new table may be used and each replica has the share that it is due. */
   opened(): Promise<void>;
@@ -54,6 +56,22 @@ export function clockOfLife(): { readonly clock: Clock; end(): void } {
   };
 }
 
+/** Redis as one whose clock is `test:ahead` ms ahead, and stands still from `test:from` to `test:until`. */
+export function stepping(redis: RedisLink): RedisLink {
+  const time = `(function()
+    local time = redis.call('TIME')
+    local function set(name) return tonumber(redis.call('GET', 'test:' .. name) or '0') end
+    local ms = time[1] * 1000 + time[2] / 1000 + set('ahead')
+    ms = ms - math.max(0, math.min(ms, set('until')) - set('from'))
+    return { math.floor(ms / 1000), ms % 1000 * 1000 }
+  end)()`;
+  return {
+    ...redis,
+    run: (script, key, args) =>
+      redis.run(redisScript(script.text.replace("redis.call('TIME')", time)), key, args),
+  };
+}
+
 export async function openSharedLedger(
   settings: Pick<RedisLedgerSettings, "limit" | "headroom" | "windowMs" | "replicasMax" | "longestCallMs">,
 ): Promise<SharedLedger> {
@@ -63,8 +81,13 @@ export async function openSharedLedger(
   const ledgers: Ledger[] = [];
   return {
     server,
+    async stopClock(forMs) {
+      const now = Date.now();
+      await server.command("MSET", "test:from", String(now), "test:until", String(now + forMs));
+    },
     async replica(more = {}) {
-      const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+      const url = fixedSecret(server.url);
+      const redis = stepping(connectRedis({ url, clock: systemClock, log: recordingLog([]) }));
       links.push(redis);
       const { clock, end } = clockOfLife();
       let isDeaf = false;
