@@ -172,7 +172,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
 
   const faults = [
     () => {
-      cutOff(Math.floor(upTo(count)), upTo(oneOf([500, 5000, 90_000])));
+      cutOff(Math.floor(upTo(count)), upTo(oneOf([500, 5000, 90_000, 200_000])));
     },
     () => {
       stop(Math.floor(upTo(count)));
@@ -195,6 +195,11 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
       const byMs = Math.round(upTo(4000) - 2000);
       note(`the clock of Redis steps by ${byMs} ms`);
       fleet.stepRedisClock(byMs);
+    },
+    () => {
+      const forMs = upTo(oneOf([1000, 10_000]));
+      note(`Redis's machine stands still for ${Math.round(forMs)} ms`);
+      fleet.stopRedis(forMs);
     },
   ];
   function trouble(): void {

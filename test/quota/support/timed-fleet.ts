@@ -52,6 +52,8 @@ export interface TimedFleet {
     more?: { readonly budget?: number; readonly isCutOff?: boolean },
   ): Promise<TimedReplica>;
   stepRedisClock(byMs: number): void;
+  /** For so long, Redis's machine stands still, and so does its clock. */
+  stopRedis(forMs: number): void;
   /** Remembers what Redis knows of the quota, or lets it know that again; without a name, it forgets. */
   keep(name: string): Promise<unknown>;
   lose(name?: string): Promise<unknown>;
@@ -81,6 +83,7 @@ class Process implements Clock {
   readonly #clock: FakeClock;
   #state: "running" | "stopped" | "dead" = "running";
   #missed: (() => void)[] = [];
+  #received: (() => void)[] = [];
 
   constructor(clock: FakeClock) {
     this.#clock = clock;
@@ -103,10 +106,17 @@ class Process implements Clock {
     };
   }
 
+  /** Once it runs again, a process reads what it was sent before its timers run. */
+  receive(act: () => void): void {
+    if (this.#state === "running") act();
+    else if (this.#state === "stopped") this.#received.push(act);
+  }
+
   become(state: "running" | "stopped" | "dead"): void {
     if (this.#state === "dead") return;
     this.#state = state;
-    if (state === "running") for (const act of this.#missed.splice(0)) act();
+    if (state === "running")
+      for (const act of [...this.#received.splice(0), ...this.#missed.splice(0)]) act();
   }
 }
 
@@ -115,6 +125,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
   const directory = mkdtempSync(join(tmpdir(), "timed-fleet-"));
   const underWay = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
+  let redisRunsFrom = 0;
   const clock = new FakeClock(undefined, async () => {
     await settle();
     while (underWay.size > 0) {
@@ -173,17 +184,22 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
           answeredAt = Math.max(answeredAt, clock.monotonic() + latencyMs());
           clock.after(answeredAt - clock.monotonic(), () => {
             if (isCut()) return;
-            process.after(0, () => {
+            process.receive(() => {
               cancelTimeout();
               roundTripMs += (clock.monotonic() - askedAt - roundTripMs) / 8;
               done(reply);
             });
           });
         };
+        const arrive = (): void => {
+          const standsStillMs = redisRunsFrom - clock.monotonic();
+          if (standsStillMs > 0) clock.after(standsStillMs, arrive);
+          else void carryOut();
+        };
         clock.after(sentAt - clock.monotonic(), () => {
           const inMs = isCut() ? arrives() : 0;
-          if (inMs === 0) void carryOut();
-          else if (inMs !== null) clock.after(inMs, () => void carryOut());
+          if (inMs === 0) arrive();
+          else if (inMs !== null) clock.after(inMs, arrive);
         });
       });
     }
@@ -268,6 +284,10 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     start,
     stepRedisClock(byMs) {
       redisAheadMs += byMs;
+    },
+    stopRedis(forMs) {
+      redisAheadMs -= forMs;
+      redisRunsFrom = Math.max(redisRunsFrom, clock.monotonic()) + forMs;
     },
     keep: (name) => evaluate(COPY, TABLE, [name]),
     lose: (name) => (name === undefined ? evaluate(DELETE, TABLE) : evaluate(COPY, name, [TABLE])),
