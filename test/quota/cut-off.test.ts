@@ -1,4 +1,7 @@
 /** Replicas that Redis does not hear of, and clocks and networks that are not what they should be: never over the budget, and in use. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
@@ -10,7 +13,7 @@ import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog } from "../support/service.js";
 import { largestWindow } from "./support/rolling.js";
-import { stepping, unexpected } from "./support/shared-ledger.js";
+import { clockOfLife, stepping, TABLE, unexpected } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 2000;
@@ -22,6 +25,8 @@ const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(don
 interface Stage {
   readonly server: RedisServer;
   readonly proxy: LinkProxy;
+  /** Removed at the end. */
+  readonly directory: string;
   /** When calls were made, ms. */
   readonly arrivals: readonly number[];
   link(url: string): RedisLink;
@@ -34,6 +39,7 @@ interface Stage {
 async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
   const server = await startRedis();
   const proxy = await startLinkProxy(server);
+  const directory = await mkdtemp(join(tmpdir(), "cut-off-"));
   const over = new AbortController();
   const arrivals: number[] = [];
   const links: RedisLink[] = [];
@@ -58,6 +64,7 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
     await play({
       server,
       proxy,
+      directory,
       arrivals,
       link(url) {
         const redis = connectRedis({ url: fixedSecret(url), clock: systemClock, log: recordingLog([]) });
@@ -66,6 +73,8 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
       },
       async replica(redis, more = {}) {
         const death = new AbortController();
+        const { clock, end } = clockOfLife();
+        for (const { signal } of [over, death]) signal.addEventListener("abort", end);
         const ledger = await openRedisLedger({
           redis,
           fingerprint: "abc",
@@ -75,7 +84,7 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
           coldStart: "assume-free",
           replicasMax: 2,
           longestCallMs: 100,
-          clock: systemClock,
+          clock,
           onFault: unexpected,
           ...more,
         });
@@ -100,6 +109,7 @@ async function staged(play: (stage: Stage) => Promise<void>): Promise<void> {
     for (const link of links) link.close();
     await proxy.close();
     await server.close();
+    await rm(directory, { recursive: true });
   }
 }
 
@@ -183,6 +193,64 @@ describeWithRedis("replicas of one budget", () => {
         await pass(2 * WINDOW_MS);
         expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
         await isUsedAgain(0.7);
+      }),
+    60_000,
+  );
+
+  test.concurrent(
+    "are never over it though another process starts just after Redis's clock has stepped",
+    () =>
+      staged(async ({ server, arrivals, link, replica }) => {
+        for (let count = 0; count < 2; count += 1) await replica(stepping(link(server.url)));
+        await pass(1.2 * WINDOW_MS);
+        const redis = stepping(link(server.url));
+        await server.command("SET", "test:ahead", "60000");
+        await replica(redis);
+        await pass(WINDOW_MS);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      }),
+    60_000,
+  );
+
+  test.concurrent.each([
+    ["comes back", (_kill: () => void, { proxy }: Stage): void => proxy.cut()],
+    ["is killed, and replaced by another in its place", (kill: () => void): void => kill()],
+  ] as const)(
+    "are never over it when the only one %s, though Redis's clock has stepped while nobody could tell",
+    (name, end) =>
+      staged(async (stage) => {
+        const { server, proxy, directory, arrivals, link, replica } = stage;
+        const settings = { windowMs: 4 * WINDOW_MS, place: "here", directory };
+        const kill = await replica(stepping(link(proxy.url)), settings);
+        await pass(ALONE_AFTER_MS);
+        end(kill, stage);
+        await server.command("SET", "test:ahead", "60000");
+        await pass(ALONE_AFTER_MS);
+        await replica(stepping(link(server.url)), {
+          ...settings,
+          place: name === "comes back" ? "there" : "here",
+        });
+        // After that it can tell of steps itself.
+        await pass(2 * ALONE_AFTER_MS);
+        proxy.heal();
+        await pass(ALONE_AFTER_MS);
+        expect(largestWindow(arrivals, settings.windowMs)).toBeLessThanOrEqual(BUDGET);
+      }),
+    60_000,
+  );
+
+  test.concurrent(
+    "use it again when Redis has lost everything, though its clock had stepped before",
+    () =>
+      staged(async ({ server, arrivals, link, replica, isUsedAgain }) => {
+        for (let count = 0; count < 2; count += 1) await replica(stepping(link(server.url)));
+        await pass(WINDOW_MS);
+        await server.command("SET", "test:ahead", "60000");
+        await pass(WINDOW_MS);
+        await server.command("DEL", TABLE);
+        await pass(2 * WINDOW_MS);
+        await isUsedAgain(0.7);
+        expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
       }),
     60_000,
   );

@@ -5,13 +5,12 @@ import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
 import { largestWindow } from "./support/rolling.js";
-import { openSharedLedger, type Replica, type SharedLedger } from "./support/shared-ledger.js";
+import { openSharedLedger, type Replica, type SharedLedger, TABLE } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const SHARE = 6;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
-const TABLE = "af-storefront:quota:abc";
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 /** Three beats, in which everybody hears of everybody. */

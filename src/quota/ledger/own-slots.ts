@@ -132,13 +132,13 @@ export class OwnSlots {
 
   /**
    * The last use of each slot, for a table that has lost its last writes. Of those that have rested, as many count as in flight as the lost table may
-   * have given away since.
+   * have given away by `until`.
    */
-  ofLostTable(now: number, givenAway: number): number[] {
+  ofLostTable(until: number, givenAway: number): number[] {
     return this.all()
       .map(({ at }) => at)
       .sort((a, b) => a - b)
-      .map((at, n) => (n < givenAway && this.#mayHaveRested(at, now) ? Infinity : at));
+      .map((at, n) => (n < givenAway && this.#mayHaveRested(at, until) ? Infinity : at));
   }
 
   #mayHaveRested(at: number, now: number): boolean {

@@ -7,8 +7,6 @@ import { graceMsOf, occupiedMsOf } from "./slot-table.js";
 export const COMMAND_VALID_MS = 300;
 /** A slot that was requested longer ago than this isn't used: the process may have been suspended in the meantime. */
 export const GRANT_VALID_MS = 500;
-/** Longer than it takes to correct a step of Redis's clock, which is a second. */
-const NEW_MS = 1500;
 
 /** Times of the protocol; the same on every replica, because they follow from the window. */
 export function timesOf(windowMs: number, longestCallMs: number) {
@@ -24,8 +22,11 @@ export function timesOf(windowMs: number, longestCallMs: number) {
     lendMs: localAfterMs * 0.6,
     /** A replica silent for this long can be replaced by another one in its place. */
     evictMs: localAfterMs / 2,
-    /** For this long after its start, a process can't detect a step of Redis's clock. */
-    newMs: NEW_MS,
+    /**
+     * For this long after its start, a process can't detect a step of Redis's clock. Longer than it takes the others to correct one: a second and
+     * two beats.
+     */
+    newMs: 1000 + localAfterMs / 2,
     /** A replica that has received a reply less than this ago can't have used anything that isn't recorded. */
     exactMs: localAfterMs * 0.8,
     /** A replica silent for longer is considered gone. */

@@ -420,7 +420,7 @@ class RedisLedger implements Ledger {
       })),
       extra: this.#own.extra().map((at) => this.#agoMs(at, sentAt)),
       own: this.#own
-        .ofLostTable(sentAt, othersAsked + (mayHaveLent ? 1 : 0))
+        .ofLostTable(sentAt + COMMAND_VALID_MS, othersAsked + (mayHaveLent ? 1 : 0))
         .map((at) => this.#agoMs(isReplaced ? Infinity : at, sentAt)),
     });
     if (reply === null) return null;

@@ -75,7 +75,9 @@ local listed = s and s.members[q.me]
 local isExpected = listed and listed.isExpected
 local self = listed
 if not listed or isExpected then
-  self = { ahead = q.ahead, at = q.at, newUntil = not q.ahead and q.at + q.newMs or nil, seat = isExpected or nil }
+  -- The lead of a lost table says nothing about that of another.
+  local ahead = s and s.epoch == q.epoch and q.ahead or nil
+  self = { ahead = ahead, at = q.at, newUntil = not ahead and q.at + q.newMs or nil, seat = isExpected or nil }
 end
 -- A handover applies only to the table that the dead replica knew: in a later one, its slots may belong to others.
 if q.isGoodbye and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
@@ -93,11 +95,17 @@ local function shareOf(member) return member.share or q.share end
 -- amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
   self.ahead = self.ahead or now - q.at
-  local excess = now - q.at - self.ahead - q.unevenMs
-  if q.isGoodbye then
-    -- Perhaps nobody could detect a step since its last request. By the clock of its machine, its slots have rested for less.
-    for _, slot in ipairs(s.slots) do if slot.holder == q.me then slot.at = slot.at + math.max(0, excess) end end
+  -- If nobody could detect a step while it was away, its slots and those of the pool have rested for less than they seem to.
+  local stepped = (q.isGoodbye and now or s.now) - q.at - self.ahead - q.unevenMs
+  if stepped > 0 and (q.isGoodbye or self.seen and s.now - self.seen > q.evictMs) then
+    for _, slot in ipairs(s.slots) do
+      if (slot.holder == q.me or slot.holder == '') and slot.at <= q.at + self.ahead + q.longestMs then
+        slot.at = slot.at + stepped; slot.before = slot.before + stepped
+      end
+    end
+    self.ahead = self.ahead + stepped
   end
+  local excess = now - q.at - self.ahead - q.unevenMs
   if excess <= 0 then self.excess = nil
   else
     if not self.excess then self.excess = excess; self.excessAt = q.at end
@@ -109,7 +117,7 @@ if s then
   -- If Redis's clock stood still, the others have been silent for so much longer than the table's time says.
   local stoodMs = self.ahead - (now - q.at)
   for name, member in pairs(s.members) do
-    if name ~= q.me and stoodMs > 0 then member.contactAt = contactOf(member) - stoodMs end
+    if name ~= q.me and stoodMs > 0 and member.contactAt then member.contactAt = member.contactAt - stoodMs end
   end
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
@@ -175,7 +183,8 @@ if self.newUntil and q.at >= self.newUntil then self.newUntil = nil end
 self.listedAt = self.listedAt or s.revision + 1
 local isChecked, isKnown = true, true
 for name, member in pairs(s.members) do
-  if name ~= q.me and now - member.seen <= q.evictMs then
+  -- By the confirmed time: by any other, all would seem to have been silent since a step.
+  if name ~= q.me and s.now - member.seen <= q.evictMs then
     if self.newUntil and not member.newUntil then isChecked = false end
     if (member.revision or 0) < self.listedAt then isKnown = false end
   end

@@ -120,6 +120,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
       replica.kill();
       after(upTo(oneOf([100, 5000, 30_000])), () => {
         const isCutOff = random() < 0.3;
+        maybeOddClock();
         note(`start ${index}${isCutOff ? ", cut off" : ""}`);
         void fleet.start(`place ${index}`, { isCutOff }).then((started) => {
           replicas[index] = started;
@@ -137,6 +138,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     if (ails.length > count) return;
     const isCutOff = random() < 0.5;
     ails[count] = "starts";
+    maybeOddClock();
     note(`one more starts${isCutOff ? ", cut off" : ""}`);
     void fleet.start(`surplus ${(surplus += 1)}`, { isCutOff }).then((started) => {
       replicas[count] = started;
@@ -156,6 +158,23 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     });
   }
 
+  function stepClock(): void {
+    const byMs = Math.round((upTo(2) - 1) * oneOf([2000, 60_000]));
+    note(`the clock of Redis steps by ${byMs} ms`);
+    fleet.stepRedisClock(byMs);
+  }
+
+  function stopRedis(): void {
+    const forMs = upTo(oneOf([1000, 10_000, 90_000]));
+    note(`Redis's machine stands still for ${Math.round(forMs)} ms`);
+    fleet.stopRedis(forMs);
+  }
+
+  /** A new process can't tell of that. */
+  function maybeOddClock(): void {
+    oneOf([stepClock, stopRedis, null, null, null])?.();
+  }
+
   /** Redis is away for everybody, and has lost something when it is back. */
   function failover(): void {
     const forMs = SHORTEST_FAILOVER_MS + upTo(oneOf([1000, 20_000]));
@@ -164,6 +183,7 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
     const back = lost === "writes" ? 1 + Math.floor(upTo(5)) : Math.floor(upTo(Math.min(150, kept.length)));
     const name = kept[back];
     note(`failover, loses ${lost} of ${back}`);
+    if (random() < 0.2) stepClock();
     if (lost === "nothing" || name === undefined) return;
     after(upTo(forMs), () => {
       void fleet.lose(lost === "everything" ? undefined : name);
@@ -191,16 +211,8 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistorySe
         slow = { usuallyMs: 0, atMostMs: 0 };
       });
     },
-    () => {
-      const byMs = Math.round(upTo(4000) - 2000);
-      note(`the clock of Redis steps by ${byMs} ms`);
-      fleet.stepRedisClock(byMs);
-    },
-    () => {
-      const forMs = upTo(oneOf([1000, 10_000]));
-      note(`Redis's machine stands still for ${Math.round(forMs)} ms`);
-      fleet.stopRedis(forMs);
-    },
+    stepClock,
+    stopRedis,
   ];
   function trouble(): void {
     clock.after(upTo(oneOf([2000, 20_000, 60_000])), () => {
