@@ -240,6 +240,25 @@ describeWithRedis("replicas of one budget", () => {
   );
 
   test.concurrent(
+    "are never over it though another process replaces one just after Redis's clock has stepped",
+    () =>
+      staged(async ({ server, directory, arrivals, link, replica }) => {
+        const settings = { windowMs: 4 * WINDOW_MS, replicasMax: 3, directory };
+        for (const place of ["one", "two"]) await replica(stepping(link(server.url)), { ...settings, place });
+        const kill = await replica(stepping(link(server.url)), { ...settings, place: "three" });
+        const redis = stepping(link(server.url));
+        await pass(settings.windowMs - 1.15 * ALONE_AFTER_MS);
+        kill();
+        await pass(1.2 * ALONE_AFTER_MS);
+        await server.command("SET", "test:ahead", "450");
+        await replica(redis, { ...settings, place: "three" });
+        await pass(settings.windowMs / 2);
+        expect(largestWindow(arrivals, settings.windowMs)).toBeLessThanOrEqual(BUDGET);
+      }),
+    60_000,
+  );
+
+  test.concurrent(
     "use it again when Redis has lost everything, though its clock had stepped before",
     () =>
       staged(async ({ server, arrivals, link, replica, isUsedAgain }) => {

@@ -96,8 +96,16 @@ local function shareOf(member) return member.share or q.share end
 if s then
   self.ahead = self.ahead or now - q.at
   -- If nobody could detect a step while it was away, its slots and those of the pool have rested for less than they seem to.
-  local stepped = (q.isGoodbye and now or s.now) - q.at - self.ahead - q.unevenMs
-  if stepped > 0 and (q.isGoodbye or self.seen and s.now - self.seen > q.evictMs) then
+  -- A goodbye confirms a step unless another member is there to correct it.
+  local confirmed = s.now
+  if q.isGoodbye then
+    confirmed = now
+    for name, member in pairs(s.members) do
+      if name ~= q.me and not member.newUntil and s.now - member.seen <= q.evictMs then confirmed = s.now end
+    end
+  end
+  local stepped = confirmed - q.at - self.ahead - q.unevenMs
+  if stepped > 0 and (q.isGoodbye or s.now - (self.seen or 0) > q.evictMs) then
     for _, slot in ipairs(s.slots) do
       if (slot.holder == q.me or slot.holder == '') and slot.at <= q.at + self.ahead + q.longestMs then
         slot.at = slot.at + stepped; slot.before = slot.before + stepped
