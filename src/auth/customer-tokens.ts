@@ -1,11 +1,12 @@
 /**
  * Customer tokens: JWTs from the reseller's own login that list the customer's domains. A token is accepted only with a pinned algorithm, a
  * valid signature, an expiry, and the configured issuer and audience. Requests for the login's keys contain nothing of ours.
+ *
+ * What verifies them is loaded with the first token, because a start doesn't need it.
  */
 import type { JWTPayload } from "jose";
 import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
-import { createLocalJWKSet } from "jose/jwks/local";
-import { jwtVerify } from "jose/jwt/verify";
+import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
 import { type Asker, createPool } from "../cache/cache.js";
 import type { Fact } from "../cache/facts.js";
@@ -70,6 +71,7 @@ export function createCustomerTokens(
     return async (token: string): Promise<JWTPayload> => {
       const text = current();
       if (Buffer.byteLength(text) >= LEAST_CUSTOMER_SECRET_BYTES) good = text;
+      const { jwtVerify } = await import("jose/jwt/verify");
       return (await jwtVerify(token, new TextEncoder().encode(good), options(["HS256"]))).payload;
     };
   }
@@ -85,14 +87,17 @@ export function createCustomerTokens(
     const load = async (): Promise<Fact<Keys>> => {
       const askedMs = clock.monotonic();
       try {
+        const { createLocalJWKSet } = await import("jose/jwks/local");
         const value = createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
         return { value, askedMs, answeredMs: clock.monotonic() };
       } catch {
         throw keysFailed("unreachable");
       }
     };
-    const verify = async (token: string, by: Keys): Promise<JWTPayload> =>
-      (await jwtVerify(token, by, options(PUBLIC_KEY_ALGORITHMS))).payload;
+    const verify = async (token: string, by: Keys): Promise<JWTPayload> => {
+      const { jwtVerify } = await import("jose/jwt/verify");
+      return (await jwtVerify(token, by, options(PUBLIC_KEY_ALGORITHMS))).payload;
+    };
 
     return async (token: string, asker: Asker): Promise<JWTPayload> => {
       const { value } = await known.get("keys", asker, load, { whileRevalidating: true });

@@ -36,7 +36,8 @@ export function readCache(settings: Settings): CacheConfig | null {
     settings.fault("CACHE_CONFIG", "is not valid YAML");
     return null;
   }
-  const result = cacheSchema.safeParse(raw);
+  // It is read once, so a compiled parser wouldn't pay.
+  const result = cacheSchema.safeParse(raw, { jitless: true });
   if (result.success) return result.data;
   for (const { path, message } of result.error.issues)
     settings.fault("CACHE_CONFIG", path.length === 0 ? message : `${path.join(".")}: ${message}`);

@@ -2,7 +2,6 @@
  * The demo checkout, which receives signed carts from the storefront in sandbox mode. It shows how a reseller's own checkout verifies a
  * promise, and orders nothing.
  */
-import { checkPromise } from "../retail/promise-check.js";
 import type { Promises } from "../retail/promise.js";
 
 export const CHECKOUT_PATH = "/checkout";
@@ -19,6 +18,7 @@ export function createDemoCheckout(promises: Pick<Promises, "publicKeys">, now: 
   return async (form) => {
     const promise = typeof form === "object" && form !== null && "promise" in form ? form.promise : "";
     if (typeof promise !== "string" || promise === "") return { kind: "nothing" };
+    const { checkPromise } = await import("../retail/promise-check.js");
     // A real checkout fetches these keys from /.well-known/jwks.json.
     const checked = await checkPromise(promise, { keys: [...promises.publicKeys().keys] }, now());
     if (!checked.ok) return { kind: checked.reason };

@@ -58,16 +58,16 @@ SwaggerUIBundle({
 });
 `;
 
-/** `describe` returns the document. It, the page and its files are prepared on first request, because that takes longer than the rest of startup. */
-export function docsRouter(describe: () => object): Router {
+/** `describe` resolves with the document. It, the page and its files are prepared on first request, because that takes longer than the rest of startup. */
+export function docsRouter(describe: () => Promise<object>): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
   let page: StaticFile | null = null;
   let document: StaticFile | null = null;
 
   route(router, "/openapi.json", {
-    GET: (request, response) => {
-      document ??= staticFile(JSON.stringify(describe()), {
+    GET: async (request, response) => {
+      document ??= staticFile(JSON.stringify(await describe()), {
         type: "application/json; charset=utf-8",
         cacheControl: "no-store",
       });

@@ -6,7 +6,7 @@ import type { Log } from "../logger.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { problemShape } from "../wire/service.js";
 import { contextOf } from "./context.js";
-import { problemKind } from "./openapi/problems.js";
+import { problemKind } from "./problem-kinds.js";
 import { render, type Rendered, sendRendered } from "./rendered.js";
 import type { StaticFile } from "./static-files.js";
 

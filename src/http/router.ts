@@ -18,7 +18,6 @@ import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./
 import type { TokenGuesses } from "./edge/token-guesses.js";
 import { HEALTH_PATHS, healthRoutes } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
-import { openApiDocument } from "./openapi.js";
 import { createPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
 import { explainProblem, problemHandler } from "./problems.js";
@@ -117,7 +116,7 @@ export function createRouter(parts: RouterParts): Express {
     shop: () => policies.config().shop,
   });
   app.use(pages.routes);
-  app.use(docsRouter(() => openApiDocument({ version })));
+  app.use(docsRouter(async () => (await import("./openapi.js")).openApiDocument({ version })));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing at this address.");
   });

@@ -10,7 +10,6 @@ import {
   type KeyObject,
   randomUUID,
 } from "node:crypto";
-import { SignJWT } from "jose/jwt/sign";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
@@ -140,6 +139,8 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
       const issuedAtMs = clock.now();
       const validUntil = Math.floor((issuedAtMs + forMs) / 1000);
       lastValidUntilMs = Math.max(lastValidUntilMs, validUntil * 1000);
+      // Loaded with the first promise, because a start doesn't need it.
+      const { SignJWT } = await import("jose/jwt/sign");
       const jws = await new SignJWT({ currency: first.price.currency, items: lines.map(presentLine) })
         .setProtectedHeader({ alg: "EdDSA", kid: signing.public.kid, typ: "price-promise+jwt" })
         .setJti(id)

@@ -218,7 +218,8 @@ class Reader {
 
   /** The parsed value; undefined if invalid, after reporting all of its faults. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: string): T | undefined {
-    const result = schema.safeParse(value, { error: plainWords });
+    // A file is read too rarely for a compiled parser to pay.
+    const result = schema.safeParse(value, { error: plainWords, jitless: true });
     if (result.success) return result.data;
     for (const issue of result.error.issues) {
       const at = issue.path.reduce<string>(

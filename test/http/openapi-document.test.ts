@@ -10,7 +10,7 @@ import { problemHandler } from "../../src/http/problems.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import { PROBLEM_MEANINGS } from "../../src/http/openapi/problems.js";
+import { PROBLEM_MEANINGS } from "../../src/http/problem-kinds.js";
 import {
   faultsOf,
   isObject,
@@ -227,7 +227,7 @@ describe("the page", () => {
   const log = createLog("error");
   const app = express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    docsRouter(() => document),
+    docsRouter(() => Promise.resolve(document)),
     problemHandler(log, () => undefined),
   );
 

@@ -1,9 +1,9 @@
 /** Paths for operators and tools: metrics, health, keys, error codes, this document (contract sections 3, 6 and 7). */
 import { ETAG } from "./headers.js";
 import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
-import { problemKind } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../wire/service.js";
+import { problemKind } from "../problem-kinds.js";
 
 const HEALTH = {
   status: "pass",
