@@ -14,7 +14,7 @@ export interface Sentinel {
   close(): Promise<void>;
 }
 
-/** Finds a master gone after 300 ms, and decides alone. */
+/** Resolves when it names its master. It finds one gone after 300 ms, and decides alone. */
 export async function startSentinel(masterPort: number, password: string | null = null): Promise<Sentinel> {
   const folder = mkdtempSync(join(tmpdir(), "sentinel-"));
   const port = await freePort();
@@ -42,9 +42,14 @@ export async function startSentinel(masterPort: number, password: string | null 
     return spawnSync("redis-cli", command, { encoding: "utf8" }).stdout;
   }
 
+  const master = (): number => Number(says("GET-MASTER-ADDR-BY-NAME", "main").split("\n")[1]);
+  while (Number.isNaN(master())) {
+    if (child.exitCode !== null) throw new Error("Sentinel has ended by itself");
+    await new Promise((later) => setTimeout(later, 20));
+  }
   return {
     port,
-    master: () => Number(says("GET-MASTER-ADDR-BY-NAME", "main").split("\n")[1]),
+    master,
     hasReplica: () => /runid\n[0-9a-f]{40}/.test(says("REPLICAS", "main")),
     async close() {
       child.kill("SIGKILL");
