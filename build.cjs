@@ -16,7 +16,7 @@ if (status !== 0) process.exit(status ?? 1);
 
 const bundled = { absWorkingDir: __dirname, bundle: true, format: "esm", logLevel: "warning" };
 
-/** Parts of packages that the service never uses, and what takes their place. Reading them takes a fifth of a start. */
+/** Parts of packages that the service never uses, and what takes their place: what isn't there needn't be read at every start. */
 const UNUSED = [
   // Node's own fetch: only the http adapter is used.
   [/[\\/]axios[\\/]lib[\\/]adapters[\\/]fetch\.js$/, "export const getFetch = () => null;"],
@@ -24,7 +24,7 @@ const UNUSED = [
   [/[\\/]form-data[\\/]lib[\\/]form_data\.js$/, "module.exports = class {};"],
   // Messages in other languages: visitors never see those of zod.
   [/[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/, "export {};"],
-  // Encodings other than Unicode: Express refuses such a JSON body.
+  // Encodings other than Unicode: a body in one of them, JSON or a form, is refused with 415.
   [
     /[\\/]iconv-lite[\\/]encodings[\\/](dbcs-data|sbcs-data|sbcs-data-generated)\.js$/,
     "module.exports = {};",

@@ -85,9 +85,9 @@ export function createCustomerTokens(
       clock,
     });
     const load = async (): Promise<Fact<Keys>> => {
+      const { createLocalJWKSet } = await import("jose/jwks/local");
       const askedMs = clock.monotonic();
       try {
-        const { createLocalJWKSet } = await import("jose/jwks/local");
         const value = createLocalJWKSet(keySet.parse(JSON.parse(await textAt(url))));
         return { value, askedMs, answeredMs: clock.monotonic() };
       } catch {

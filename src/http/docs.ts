@@ -58,7 +58,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** `describe` resolves with the document. It, the page and its files are prepared on first request, because that takes longer than the rest of startup. */
+/** `describe` resolves with the document. Everything is prepared on first request, because that takes longer than the rest of startup. */
 export function docsRouter(describe: () => Promise<object>): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });

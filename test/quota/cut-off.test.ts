@@ -13,7 +13,8 @@ import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog } from "../support/service.js";
 import { largestWindow } from "./support/rolling.js";
-import { clockOfLife, stepping, TABLE, unexpected } from "./support/shared-ledger.js";
+import { clockOfLife, stepping, unexpected } from "./support/shared-ledger.js";
+import { TABLE } from "./support/timed-fleet.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 2000;

@@ -7,11 +7,11 @@ import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
 import { openSharedLedger, type SharedLedger, unexpected } from "./support/shared-ledger.js";
+import { TABLE } from "./support/timed-fleet.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
-const TABLE = "af-storefront:quota:abc";
 
 const open = (): Promise<SharedLedger> =>
   openSharedLedger({
@@ -416,11 +416,10 @@ describeWithRedis("the shared ledger", () => {
   }) => {
     const [a, b] = [await replica(), await replica()];
     await opened();
-    const table = "af-storefront:quota:abc";
-    await server.command("COPY", table, "copied");
+    await server.command("COPY", TABLE, "copied");
     const before = (await drain(b.ledger)).length;
     expect(before).toBeGreaterThan(0);
-    await server.command("COPY", "copied", table, "REPLACE");
+    await server.command("COPY", "copied", TABLE, "REPLACE");
     // As many writes as were lost, and more.
     for (let writes = 0; writes < 3 * BUDGET; writes += 1) await a.ledger.pause(0);
     const after = [...(await drain(b.ledger)), ...(await drain(a.ledger))].length;
@@ -461,7 +460,7 @@ describeWithRedis("the shared ledger", () => {
   }) => {
     const { ledger } = await replica({ replicasMax: 1 });
     await opened();
-    await server.command("SET", "af-storefront:quota:abc", "nonsense");
+    await server.command("SET", TABLE, "nonsense");
     await pass(300);
     // Its own slots it knows of; everything else it does not.
     expect((await drain(ledger)).length).toBeLessThanOrEqual(BUDGET);

@@ -5,7 +5,8 @@ import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
 import { largestWindow } from "./support/rolling.js";
-import { openSharedLedger, type Replica, type SharedLedger, TABLE } from "./support/shared-ledger.js";
+import { openSharedLedger, type Replica, type SharedLedger } from "./support/shared-ledger.js";
+import { TABLE } from "./support/timed-fleet.js";
 
 const BUDGET = 12;
 const SHARE = 6;

@@ -91,6 +91,8 @@ const CLOCK = `
 -- Replicas of a former release don't tell.
 local function contactOf(member) return member.contactAt or member.seen end
 local function shareOf(member) return member.share or q.share end
+-- By the confirmed time: by any other, all would seem to have been silent since a step.
+local function isPresent(name, member) return name ~= q.me and s.now - member.seen <= q.evictMs end
 -- The time of a request is when it was sent, by the replica's own clock. If every request within a second was late by at least some amount, that
 -- amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
 if s then
@@ -101,7 +103,7 @@ if s then
   if q.isGoodbye then
     confirmed = now
     for name, member in pairs(s.members) do
-      if name ~= q.me and not member.newUntil and s.now - member.seen <= q.evictMs then confirmed = s.now end
+      if isPresent(name, member) and not member.newUntil then confirmed = s.now end
     end
   end
   local stepped = confirmed - q.at - self.ahead - q.unevenMs
@@ -124,8 +126,10 @@ if s then
   now = math.max(now, s.now)
   -- If Redis's clock stood still, the others have been silent for so much longer than the table's time says.
   local stoodMs = self.ahead - (now - q.at)
-  for name, member in pairs(s.members) do
-    if name ~= q.me and stoodMs > 0 and member.contactAt then member.contactAt = member.contactAt - stoodMs end
+  if stoodMs > 0 then
+    for name, member in pairs(s.members) do
+      if name ~= q.me and member.contactAt then member.contactAt = member.contactAt - stoodMs end
+    end
   end
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
@@ -191,8 +195,7 @@ if self.newUntil and q.at >= self.newUntil then self.newUntil = nil end
 self.listedAt = self.listedAt or s.revision + 1
 local isChecked, isKnown = true, true
 for name, member in pairs(s.members) do
-  -- By the confirmed time: by any other, all would seem to have been silent since a step.
-  if name ~= q.me and s.now - member.seen <= q.evictMs then
+  if isPresent(name, member) then
     if self.newUntil and not member.newUntil then isChecked = false end
     if (member.revision or 0) < self.listedAt then isKnown = false end
   end

@@ -13,9 +13,6 @@ import { type RedisServer, startRedis } from "../../support/redis.js";
 import { recordingLog, until } from "../../support/service.js";
 import type { World } from "../../support/stories.js";
 
-/** Its key in Redis. */
-export const TABLE = "af-storefront:quota:abc";
-
 export interface Replica {
   readonly ledger: Ledger;
   /** Like kill -9: nobody hears anything more. */

@@ -63,7 +63,8 @@ export interface TimedFleet {
 const REDIS_TIME = "redis.call('TIME')";
 const TEST_TIME = "{ math.floor(ARGV[2] / 1000), ARGV[2] % 1000 * 1000 }";
 const RECONNECT_MS = 10;
-const TABLE = "af-storefront:quota:abc";
+/** Where the ledgers of tests keep their table in Redis: their fingerprint is abc. */
+export const TABLE = "af-storefront:quota:abc";
 const COPY = redisScript(`redis.call('COPY', KEYS[1], ARGV[1], 'REPLACE')`);
 const DELETE = redisScript(`redis.call('DEL', KEYS[1])`);
 
