@@ -14,7 +14,30 @@ export interface SharedRedis {
   /** The way of one more replica to it: REDIS_URL, and how to end it when the replica has gone for good. */
   connect(): Promise<{ readonly url: string; close(): Promise<void> }>;
   faults(some: Some, random: () => number): Faults;
+  /** The shared table of slots, each of which rests for `occupiedMs`, in a line; empty if it can't be read. */
+  slots(occupiedMs: number): Promise<string>;
   close(): Promise<void>;
+}
+
+const SLOTS = `
+local key = redis.call('KEYS', 'af-storefront:quota:*')[1]
+local s = cmsgpack.unpack(redis.call('GET', key))
+local rested, inFlight, assumed, of = 0, 0, 0, { ['the pool'] = { 0, 0 } }
+for name in pairs(s.members) do of[name] = { 0, 0 } end
+for _, slot in ipairs(s.slots) do
+  local count = of[slot.holder] or of['the pool']
+  count[2] = count[2] + 1
+  if slot.at + ARGV[1] <= s.now then rested = rested + 1; count[1] = count[1] + 1 end
+  if slot.grant ~= '' then inFlight = inFlight + 1 end
+  if slot.assumed then assumed = assumed + 1 end
+end
+local parts = {}
+for name, count in pairs(of) do parts[#parts + 1] = string.sub(name, 1, 8) .. ' ' .. count[1] .. ' of ' .. count[2] end
+return rested .. ' rested (' .. table.concat(parts, ', ') .. '), ' .. inFlight .. ' in flight, ' .. assumed .. ' assumed'
+`;
+
+async function slotsIn(redis: RedisServer, occupiedMs: number): Promise<string> {
+  return (await redis.command("EVAL", SLOTS, "0", String(occupiedMs)).catch(() => "")).trim();
 }
 
 /** One server; each replica reaches it over a network of its own. */
@@ -78,6 +101,7 @@ export async function oneRedis(): Promise<SharedRedis> {
         await redis.start();
       },
     }),
+    slots: (occupiedMs) => slotsIn(redis, occupiedMs),
     async close() {
       await Promise.all([...links].map((link) => link.close()));
       await redis.close();
@@ -142,6 +166,7 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
         await until(allFollow);
       },
     }),
+    slots: (occupiedMs) => slotsIn(master(), occupiedMs),
     async close() {
       await sentinel.close();
       await Promise.all([...servers.values()].map((server) => server.close()));

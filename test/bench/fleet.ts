@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
+import { timesOf } from "../../src/quota/ledger/protocol.js";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
 import { ask, Replica } from "./fleet-replica.js";
@@ -23,10 +24,14 @@ const REPLICAS = 4;
 const FAULTS = 300;
 /** From the end of a fault until the window that is measured: what nobody knows has come to rest. */
 const SETTLE_WINDOWS = 1.8;
+/** What is done with the budget is printed for a fault after which less of it was used. */
+const LEAST_USE = 0.85;
+const SAMPLE_EVERY_MS = 250;
 /** Visitors of each replica, as a multiple of the whole budget. */
 const LOAD = 0.5;
 /** Visitors who follow what they are told give up after so many times. */
 const MOST_TRIES = 3;
+const CALL_TIMEOUT_MS = 500;
 const KNOWN_NAME = "google.af";
 
 /** A fault as it was seen. */
@@ -35,6 +40,8 @@ export interface FaultSeen {
   /** Of the budget: while it lasted, and in a window after it. */
   readonly useDuring: number;
   readonly useAfter: number;
+  /** Several times a second from the end of the fault on: calls, refused visitors, and the table of slots. */
+  readonly samples: readonly string[];
 }
 
 export interface FleetSeen {
@@ -79,13 +86,14 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     latency: { jitterMs: 0.01 * windowMs },
   });
   const redis = await startRedis();
+  const { occupiedMs } = timesOf(windowMs, CALL_TIMEOUT_MS);
   const stateDir = mkdtempSync(join(tmpdir(), "bench-state-"));
   const startReplica = (redisUrl: string): Promise<Replica> =>
     Replica.start({
       ...upstreamAt(sandbox),
       UPSTREAM_RATE_LIMIT: String(LIMIT),
       UPSTREAM_RATE_WINDOW_MS: String(windowMs),
-      UPSTREAM_TIMEOUT_MS: "500",
+      UPSTREAM_TIMEOUT_MS: String(CALL_TIMEOUT_MS),
       QUOTA_MAX_WAIT_MS: "1000",
       REDIS_URL: redisUrl,
       REPLICAS_MAX: String(REPLICAS),
@@ -119,6 +127,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const hits = { ms: [] as number[], failed: [] as string[] };
   let playing = "no fault";
   let asked = 0;
+  let refused = 0;
   /** Asks for a name, and again when it was told to. */
   async function visit(replica: Replica): Promise<void> {
     asked += 1;
@@ -129,6 +138,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
         ? replica.ask(path, from)
         : ask(front, path, from));
       if (status !== 503 || Number.isNaN(retryAfterMs)) return;
+      refused += 1;
       await sleep(retryAfterMs);
     }
   }
@@ -158,6 +168,19 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
   const accepted = (): number => sandbox.stats().credentials.reduce((sum, one) => sum + one.accepted, 0);
+  let samples: string[] = [];
+  let sampledFrom = performance.now();
+  async function sample(): Promise<void> {
+    while (!over.signal.aborted) {
+      const before = accepted();
+      refused = 0;
+      await sleep(SAMPLE_EVERY_MS);
+      const seconds = ((performance.now() - sampledFrom) / 1000).toFixed(2);
+      const calls = `${accepted() - before} calls, ${refused} refused`;
+      const slots = await Promise.race([redis.slots(occupiedMs), sleep(SAMPLE_EVERY_MS).then(() => "")]);
+      samples.push(`  ${seconds} s: ${calls}; ${slots}`);
+    }
+  }
   async function use(act: () => Promise<void>): Promise<number> {
     const [before, began] = [accepted(), performance.now()];
     await act();
@@ -205,7 +228,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   while ((await anyReplica().ask(`/v1/availability?domain=${KNOWN_NAME}`)).status !== 200) await sleep(50);
   for (const replica of replicas)
     while ((await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`)).status !== 200) await sleep(50);
-  floods.push(hit());
+  floods.push(hit(), sample());
   await windows(4);
   hits.ms.length = 0;
   const calmUse = await use(() => windows(3));
@@ -216,9 +239,11 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   for (const { name } of queue) {
     playing = name;
     const useDuring = await use(() => play(name));
+    samples = [];
+    sampledFrom = performance.now();
     await windows(SETTLE_WINDOWS);
     const useAfter = await use(() => windows(1));
-    const one = { fault: name, useDuring, useAfter };
+    const one = { fault: name, useDuring, useAfter, samples };
     faults.push(one);
     onFault(one);
     const { largestWindow = 0 } = record() ?? {};
@@ -281,9 +306,10 @@ export async function benchFleet({
     fleets.map(async ({ name, settings }) => {
       const windowMs = 1000 * seconds;
       let played = 0;
-      const onFault = ({ fault, useDuring, useAfter }: FaultSeen): void => {
+      const onFault = ({ fault, useDuring, useAfter, samples }: FaultSeen): void => {
         const use = `${useDuring.toFixed(2)}, after it ${useAfter.toFixed(2)}`;
         console.error(`${name}: ${(played += 1)}. ${fault}: ${use}`);
+        if (useAfter < LEAST_USE) console.error(samples.join("\n"));
       };
       const faults = Math.ceil(rounds / fleets.length);
       print(name, windowMs, await fleetThroughFaults({ faults, windowMs, onFault, ...settings }));

@@ -94,3 +94,24 @@ test("a steady overload ends in even calls that use the whole budget", async () 
   const gaps = steady.slice(1).map((at, index) => at - (steady[index] ?? at));
   expect(Math.max(...gaps)).toBeLessThan((2 * WINDOW_MS) / BUDGET);
 });
+
+test("slots that return together are used evenly if visitors were refused until then", async () => {
+  const { quota, clock } = memoryQuota(BUDGET);
+  const calls: number[] = [];
+  const visitors = async (forMs: number): Promise<void> => {
+    for (let n = 0; n < 4 * BUDGET; n += 1) {
+      void outcome(
+        quota.run(ask({ client: `${clock.monotonic()}` }), async () => calls.push(clock.monotonic())),
+      );
+      await clock.advance(forMs / (4 * BUDGET));
+    }
+  };
+  await quota.pause(WINDOW_MS);
+  await visitors(WINDOW_MS);
+  const from = clock.monotonic();
+  await visitors(WINDOW_MS);
+  expect(calls.filter((at) => at < from)).toEqual([]);
+  expect(largestWindow(calls, WINDOW_MS / 10)).toBeLessThanOrEqual(0.15 * BUDGET);
+  await visitors(WINDOW_MS);
+  expect(calls.filter((at) => at >= from + WINDOW_MS).length).toBeGreaterThanOrEqual(0.94 * BUDGET);
+});

@@ -21,6 +21,8 @@ export interface AdmissionSettings {
   readonly stats: LaneStats;
   /** The plan of the next calls; refusals in quick succession share one. */
   readonly planned: () => Views;
+  /** Called for each visitor who is refused because no call at all is possible in time. */
+  readonly onNoCallInTime: () => void;
 }
 
 /** A refusal counts as this part of a call until its client returns on time. So clients that make many requests rank behind those that make few. */
@@ -148,10 +150,11 @@ export class Admission {
   }
 
   #refuse(request: QuotaRequest, { key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
-    const { reservations, windowMs } = this.#settings;
+    const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
     if (lane === "suggestion")
       return this.#refusal(request, { cause: "busy", inMs: windowMs, kept: false }, now);
+    if (planned().own.plan("visitor").timeAt(0) > now + maxWaitMs) onNoCallInTime();
     const othersAsk = this.#asked.atOfOthers(client) > now - windowMs;
     const openPart = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
     const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, openPart }, this.#outlook(now));

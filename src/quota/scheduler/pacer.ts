@@ -50,7 +50,7 @@ export class Pacer {
   readonly spreads: boolean;
   readonly #windowMs: number;
   #wentAt = -Infinity;
-  /** Unused idle time, at most one window. Each call in a burst spends the time between two even calls. */
+  /** Unused idle time, at most one window. Each call that is wanted spends the time between two even calls. */
   #creditMs: number;
   #creditAt = 0;
   #awaitedUntilAt = 0;
@@ -65,6 +65,15 @@ export class Pacer {
   went(now: number, slots: number, spacingMs: number): void {
     const dueAt = Math.min(now, this.#wentAt + spacingMs);
     this.#wentAt = Math.max(dueAt, now - CATCH_UP * this.#windowMs);
+    this.wanted(now, slots);
+  }
+
+  /**
+   * Records that a visitor wanted a call, even if none was possible: slots that return together after an outage aren't used in one burst, because
+   * they would only return together again.
+   */
+  wanted(now: number, slots: number): void {
+    this.#earn(now);
     this.#creditMs = Math.max(0, this.#creditMs - this.#windowMs / slots);
   }
 
@@ -73,9 +82,7 @@ export class Pacer {
    * steady overload leads to even calls instead of one burst per window.
    */
   awaited(now: number, untilAt: number): void {
-    const idleMs = Math.max(0, now - Math.max(this.#creditAt, this.#awaitedUntilAt));
-    this.#creditMs = Math.min(this.#windowMs, this.#creditMs + idleMs);
-    this.#creditAt = now;
+    this.#earn(now);
     this.#awaitedUntilAt = untilAt;
   }
 
@@ -89,6 +96,12 @@ export class Pacer {
       plans.set(urgency, plan);
       return plan;
     };
+  }
+
+  #earn(now: number): void {
+    const idleMs = Math.max(0, now - Math.max(this.#creditAt, this.#awaitedUntilAt));
+    this.#creditMs = Math.min(this.#windowMs, this.#creditMs + idleMs);
+    this.#creditAt = now;
   }
 
   #plan(returns: Returns, urgency: Urgency, now: number): Plan {

@@ -106,6 +106,9 @@ class Scheduler implements Quota {
       reservations: this.#reservations,
       stats: this.#stats,
       planned: () => this.#planned(PLAN_LASTS * ledger.windowMs),
+      onNoCallInTime: () => {
+        this.#pacer.wanted(clock.monotonic(), this.#planned(PLAN_LASTS * ledger.windowMs).own.slots);
+      },
     });
   }
 
