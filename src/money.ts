@@ -3,7 +3,7 @@
  * Wholesale and Retail are different types, and neither is a Money, so code that would show wholesale to a visitor doesn't compile.
  */
 import { Big } from "big.js";
-import { code as recordOf } from "currency-codes";
+import { data as ISO_4217 } from "currency-codes";
 
 const Exact = Big();
 Exact.strict = true;
@@ -35,16 +35,15 @@ export interface Money {
 }
 
 // The package says 0 digits where ISO 4217 says "N.A."; these are not used for payments.
-const WITHOUT_MINOR_UNIT: ReadonlySet<string> = new Set(
-  "XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX".split(" "),
-);
+const WITHOUT_MINOR_UNIT = "XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX".split(" ");
+const DIGITS = new Map(ISO_4217.map(({ code, digits }) => [code, digits]));
+for (const code of WITHOUT_MINOR_UNIT) DIGITS.delete(code);
 // In ISO 4217 since 2025, but not yet in the package.
-const NEWER_DIGITS: ReadonlyMap<string, number> = new Map([["XCG", 2]]);
+DIGITS.set("XCG", 2);
 
 /** The decimals of a currency by ISO 4217, or null if unknown. CLDR, and therefore Intl, differs: it says 0 for AFN. */
 export function currencyDigits(currency: string): number | null {
-  if (!/^[A-Z]{3}$/.test(currency) || WITHOUT_MINOR_UNIT.has(currency)) return null;
-  return NEWER_DIGITS.get(currency) ?? recordOf(currency)?.digits ?? null;
+  return DIGITS.get(currency) ?? null;
 }
 
 function digitsOf(currency: string): number {
@@ -101,9 +100,9 @@ export function retailOf(amount: Decimal, currency: string): Retail {
   return Object.freeze({ kind: "retail", amount: ceilToDigits(amount, digits).toFixed(digits), currency });
 }
 
-/** For visitors: the amount with the decimals of its currency. */
-export function presentRetail(retail: Retail): Money {
-  return { amount: decimal(retail.amount).toFixed(digitsOf(retail.currency)), currency: retail.currency };
+/** For visitors. */
+export function presentRetail({ amount, currency }: Retail): Money {
+  return { amount, currency };
 }
 
 /** For staff answers only. */

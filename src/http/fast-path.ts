@@ -1,6 +1,6 @@
 /**
- * Answers two kinds of requests without Express, from prerendered bytes: plain GETs whose answer is known or a simple refusal, and those of a
- * client that has used up its limit. Express handles all others. Security checks, headers, limits, log and metrics are the same either way, because
+ * Answers three kinds of requests without Express: plain GETs whose answer is known or a simple refusal, from prerendered bytes; carts of
+ * known prices; and all those of a client that has used up its limit. Express handles all others. Security checks, headers, limits, log and metrics are the same either way, because
  * they come from the same code.
  */
 import type { ServerResponse } from "node:http";
@@ -8,6 +8,7 @@ import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { ClientLimit } from "./client-limit.js";
 import type { Shop } from "../storefront/shop.js";
+import { CART_PATH, knownCart } from "./carts.js";
 import { type AccessLog, requestId } from "./context.js";
 import type { Arrived } from "./edge/arrived.js";
 import { addressOf, clientOf } from "./edge/client.js";
@@ -94,21 +95,28 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     if (!parts.isServing()) return false;
     const spelling = spellings.get(url) ?? spellingOf(url);
     if (spelling === null) return false;
-    const { path } = spelling;
+    const { path, query } = spelling;
     const kind = parts.questions.get(path);
+    const isCart = method === "POST" && path === CART_PATH && query === "";
     if (method === "OPTIONS" || (kind === undefined && parts.unlimited.has(path))) return false;
 
     const startedAtMs = clock.monotonic();
     const address = addressOf(request);
     const window = limit.windowOf(clientOf(address));
     let answer: Rendered | undefined;
+    let sendable: Promise<void> | null = null;
     let refusal: ServiceError | null = null;
     // A client that has used up its limit gets this refusal before any other.
     if (!limit.isSpent(window)) {
-      if (kind === undefined || method !== "GET" || !isPlain(request, kind) || limit.mustAsk(window))
-        return false;
+      if (limit.mustAsk(window)) return false;
       try {
-        answer = known(request, spelling, kind.read, address);
+        if (kind !== undefined && method === "GET" && isPlain(request, kind.hasEvents)) {
+          answer = known(request, spelling, kind.read, address);
+        } else if (isCart && isPlain(request, false)) {
+          const cart = knownCart(request, parts.shop());
+          answer = cart?.answer;
+          sendable = cart?.shared ?? null;
+        }
       } catch (error) {
         if (!(error instanceof ServiceError)) return false;
         refusal = error;
@@ -123,25 +131,30 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     }
     if (answer === undefined) return false;
 
+    const { body, isShared } = answer;
     const isSame = isNotModified(request.headers["if-none-match"], answer);
     const status = isSame ? 304 : answer.status;
-    const perClient = answer.isShared ? [] : ["x-request-id", id];
+    const perClient = isShared ? [] : ["x-request-id", id];
     const headers = perClient.concat(
       kind === undefined && !isForWebsite(path) ? SECURITY_HEADERS : parts.headersFor(request.headers.origin),
-      answer.isShared ? [] : limit.fields(window),
+      isShared ? [] : limit.fields(window),
       answer.headers,
       isSame ? [] : answer.entityHeaders,
     );
-    const { body } = answer;
     const code = refusal?.code ?? null;
-    const route = kind === undefined ? "none" : path;
+    const route = kind !== undefined || (isCart && refusal === null) ? path : "none";
     response.writeHead(status, headers);
-    atEndOfTurn(() => {
+    function end(): void {
       response.end(isSame || method === "HEAD" ? undefined : body, "latin1");
       onceSettled(response, (isSent) => {
         parts.accessLog({ id, startedAtMs, route, code, method }, isSent ? status : 499);
       });
-    });
+    }
+    if (sendable === null) atEndOfTurn(end);
+    else
+      void sendable.then(() => {
+        atEndOfTurn(end);
+      });
     return true;
   };
 }
@@ -177,7 +190,7 @@ function lastEventIdOf({ headers }: Arrived): string {
   return typeof id === "string" ? id : "";
 }
 
-function isPlain(request: Arrived, { hasEvents }: QuestionKind): boolean {
+function isPlain(request: Arrived, hasEvents: boolean): boolean {
   const { accept, expect } = request.headers;
   const isAccepted =
     accept === undefined || (accept === EVENT_STREAM ? hasEvents : PLAIN_ACCEPT.test(accept));

@@ -3,8 +3,9 @@ import { type Request, Router } from "express";
 import type { Lane } from "../quota/lane.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { inOneShop, type Shop } from "../storefront/shop.js";
-import { readAction, readCart, readQuery, readTld, readYears, required, termOf } from "./parse.js";
-import { presentCart, presentTermQuote } from "./presenters.js";
+import { CART_PATH, cartOf, signedCart } from "./carts.js";
+import { readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
+import { presentTermQuote } from "./presenters.js";
 import { type QuestionKind, questionOf } from "./questions.js";
 import { render, sendRendered } from "./rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
@@ -41,7 +42,7 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
     });
   }
 
-  route(router, "/v1/quotes", {
+  route(router, CART_PATH, {
     before: [answersJson],
     GET: async (request, response) => {
       const query = readQuery(request.query, ["tld", "action", "years"]);
@@ -64,10 +65,12 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
     },
     POST: async (request, response) => {
       readQuery(request.query, []);
-      const items = readCart(request.body, shop().policy);
+      const items = cartOf(request, shop());
       response.set("Cache-Control", "no-store");
       const cart = await inOneShop(shop, ({ quotes }) => quotes.cart(ask(request, "checkout"), items));
-      response.json(presentCart(await cart.sign()));
+      const { answer, shared } = signedCart(cart);
+      await shared;
+      sendRendered(response, answer);
     },
   });
   return router;

@@ -9,6 +9,7 @@ import {
   generateKeyPairSync,
   type KeyObject,
   randomUUID,
+  sign,
 } from "node:crypto";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
@@ -31,6 +32,13 @@ export interface PricePromise {
   readonly lines: readonly PromisedLine[];
 }
 
+export interface SignedPromise {
+  readonly jws: string;
+  readonly validUntilMs: number;
+  /** Resolves when every replica can find the promise, or once that has taken too long; null if there are no others. */
+  readonly shared: Promise<void> | null;
+}
+
 /** A public Ed25519 key as JWK (RFC 8037). */
 interface PublicKey {
   readonly kty: "OKP";
@@ -44,10 +52,7 @@ interface PublicKey {
 
 export interface Promises {
   /** Signs the lines as a compact JWS that is valid for `validMs`; null without lines or without a key. */
-  sign(
-    lines: readonly PromisedLine[],
-    validMs: number,
-  ): Promise<{ readonly jws: string; readonly validUntilMs: number } | null>;
+  sign(lines: readonly PromisedLine[], validMs: number): SignedPromise | null;
   /** A JWK set with the key of every valid promise. */
   publicKeys(): { readonly keys: readonly PublicKey[] };
   /**
@@ -131,27 +136,25 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
   current();
 
   return {
-    async sign(lines, forMs) {
+    sign(lines, forMs) {
       const signing = current()?.signing;
       const [first] = lines;
       if (signing === undefined || first === undefined) return null;
       const id = randomUUID();
       const issuedAtMs = clock.now();
       const validUntil = Math.floor((issuedAtMs + forMs) / 1000);
-      lastValidUntilMs = Math.max(lastValidUntilMs, validUntil * 1000);
-      // Loaded with the first promise, because a start doesn't need it.
-      const { SignJWT } = await import("jose/jwt/sign");
-      const jws = await new SignJWT({ currency: first.price.currency, items: lines.map(presentLine) })
-        .setProtectedHeader({ alg: "EdDSA", kid: signing.public.kid, typ: "price-promise+jwt" })
-        .setJti(id)
-        .setIssuedAt(Math.floor(issuedAtMs / 1000))
-        .setExpirationTime(validUntil)
-        .sign(signing.key);
       const validUntilMs = validUntil * 1000;
+      lastValidUntilMs = Math.max(lastValidUntilMs, validUntilMs);
+      const jws = signedJwt(signing, {
+        currency: first.price.currency,
+        items: lines.map(presentLine),
+        jti: id,
+        iat: Math.floor(issuedAtMs / 1000),
+        exp: validUntil,
+      });
       const promise = { id, issuedAtMs, validUntilMs, lines };
       keep(promise);
-      await shared?.write(promise);
-      return { jws, validUntilMs };
+      return { jws, validUntilMs, shared: shared?.write(promise) ?? null };
     },
     publicKeys() {
       const published = current()?.published ?? [];
@@ -167,6 +170,17 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     },
     inForce: () => [...kept.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
   };
+}
+
+/** A compact JWS (RFC 7515, section 7.1) with Ed25519 (RFC 8037, section 3.1). */
+function signedJwt(by: KeyRing["signing"], claims: object): string {
+  const header = { alg: "EdDSA", kid: by.public.kid, typ: "price-promise+jwt" };
+  const text = `${base64url(header)}.${base64url(claims)}`;
+  return `${text}.${sign(null, Buffer.from(text), by.key).toString("base64url")}`;
+}
+
+function base64url(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString("base64url");
 }
 
 function presentLine({ domain, tld, action, years, price }: PromisedLine) {

@@ -60,6 +60,8 @@ export interface AvailabilityService {
    * restore are then unknown. Asks again if prices disagree, but never about a name without known facts.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
+  /** Whether memory alone shows what `isPremium` would: that the name is not premium. */
+  isOrdinary(name: DomainName): boolean;
   /** Whether an earlier decision says that the name is premium. */
   isKnownPremium(name: DomainName): boolean;
 }
@@ -266,10 +268,25 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     };
   }
 
-  async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
-    const terms = policy.yearsSold(name.tld, "registration");
-    for (const { years, kept } of names.shownPrices(name, terms)) {
+  /** The registration prices that checks of the name have shown. */
+  function shownPrices(name: DomainName) {
+    const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
+    return shown.map(({ years, kept }) => {
       const what: Combination = { tld: name.tld, action: "registration", years };
+      return { what, kept };
+    });
+  }
+
+  function isOrdinary(name: DomainName): boolean {
+    const agrees = shownPrices(name).every(({ what, kept }) => {
+      const quote = prices.peek(what);
+      return quote !== undefined && sameWholesale(kept.value.wholesale, quote.wholesale);
+    });
+    return agrees && !names.isPremium(name);
+  }
+
+  async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
+    for (const { what, kept } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
       const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
@@ -294,6 +311,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     lookUp,
     register,
     isPremium,
+    isOrdinary,
     isKnownPremium: names.isPremium,
   };
 }

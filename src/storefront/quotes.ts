@@ -9,7 +9,7 @@ import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Action, AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
-import type { Promises } from "../retail/promise.js";
+import type { Promises, SignedPromise } from "../retail/promise.js";
 import type { Demands } from "./assessment.js";
 import type { AvailabilityService, VisitorAsk } from "./availability.js";
 
@@ -29,16 +29,16 @@ export interface CartLine extends QuoteItem {
   readonly problem: ServiceError | null;
 }
 
-interface PricedCart {
+export interface PricedCart {
   readonly lines: readonly CartLine[];
   /** Signs the lines that have a price. */
-  sign(): Promise<Cart>;
+  sign(): Cart;
 }
 
 export interface Cart {
   readonly lines: readonly CartLine[];
   /** Null if no line has a price or there is no signing key. */
-  readonly promise: { readonly jws: string; readonly validUntilMs: number } | null;
+  readonly promise: SignedPromise | null;
 }
 
 export interface TermQuote {
@@ -51,6 +51,8 @@ export interface TermQuote {
 export interface Quotes {
   /** The retail price of a term that is sold. */
   term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
+  /** The cart if every line has a price in memory; always undefined for registrations, which need a recent check. */
+  known(wanted: readonly QuoteItem[]): PricedCart | undefined;
   /** Returns every line, with a price or a problem; rejects only if no line could be answered. */
   cart(ask: VisitorAsk, wanted: readonly QuoteItem[]): Promise<PricedCart>;
 }
@@ -58,7 +60,10 @@ export interface Quotes {
 export interface QuoteSettings {
   readonly policy: RetailPolicy;
   readonly prices: PriceList;
-  readonly availability: Pick<AvailabilityService, "register" | "isPremium" | "isKnownPremium">;
+  readonly availability: Pick<
+    AvailabilityService,
+    "register" | "isPremium" | "isOrdinary" | "isKnownPremium"
+  >;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -74,6 +79,10 @@ const CHECKED_MS = 5_000;
 const QUOTED_MS = 60_000;
 
 export function createQuotes({ policy, prices, availability, promises, clock }: QuoteSettings): Quotes {
+  const listPrices = new WeakMap<
+    QuotedPrice,
+    { readonly price: Retail | null; readonly promotionEpoch: number }
+  >();
   const demands = (): Demands => ({
     checkedSinceMs: clock.monotonic() - CHECKED_MS,
     quotedSinceMs: clock.monotonic() - QUOTED_MS,
@@ -104,23 +113,40 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
 
   /** The upstream quotes TLDs rather than names, so the ordinary price applies unless the name is known to be premium. */
   async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
-    const { name, action, years } = item;
+    if (await availability.isPremium(ask, item.name)) return unanswered(item, premiumWithoutPrice(), true);
+    const quote = await quoteToSign(ask, termOf(item));
+    return atQuote(item, quote, ordinaryPrice(quote.wholesale, termOf(item)).price);
+  }
+
+  function knownAtListPrice(item: QuoteItem): Ready | undefined {
+    if (item.action === "registration" || !availability.isOrdinary(item.name)) return undefined;
+    const quote = prices.fresh(termOf(item));
+    if (quote === undefined || !isSignable(quote, quote)) return undefined;
+    const price = listPrice(quote, termOf(item));
+    return price === null ? undefined : atQuote(item, quote, price);
+  }
+
+  /** The ordinary price at a quote from `prices.fresh`, which is another object after every change. */
+  function listPrice(quote: QuotedPrice, what: Combination): Retail | null {
+    const atMs = clock.now();
+    const promotionEpoch = policy.promotionEpoch(atMs);
+    const before = listPrices.get(quote);
+    if (before?.promotionEpoch === promotionEpoch) return before.price;
+    const priced = policy.price(quote.wholesale, what, { premium: false, atMs });
+    const price = priced.ok ? priced.price : null;
+    listPrices.set(quote, { price, promotionEpoch });
+    return price;
+  }
+
+  function atQuote({ name, action, years }: QuoteItem, quote: QuotedPrice, price: Retail): Ready {
+    const { wholesale, asOfMs } = quote;
     const what: Combination = { tld: name.tld, action, years };
-    if (await availability.isPremium(ask, name)) return unanswered(item, premiumWithoutPrice(), true);
-    const quote = await quoteToSign(ask, what);
-    const { price } = ordinaryPrice(quote.wholesale, what);
-    // In the meantime another visitor's check may show that the name is premium.
-    const isCurrent = (): boolean =>
-      isSignable(prices.peek(what), quote) && !availability.isKnownPremium(name);
-    const line: CartLine = {
-      ...item,
-      price,
-      status: "not_checked",
-      premium: false,
-      asOfMs: quote.asOfMs,
-      problem: null,
+    return {
+      line: { name, action, years, price, status: "not_checked", premium: false, asOfMs, problem: null },
+      wholesale,
+      // In the meantime another visitor's check may show that the name is premium.
+      isCurrent: () => isSignable(prices.peek(what), quote) && !availability.isKnownPremium(name),
     };
-    return { line, wholesale: quote.wholesale, isCurrent };
   }
 
   async function quoteToSign(ask: VisitorAsk, what: Combination): Promise<QuotedPrice> {
@@ -166,8 +192,27 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     }
   }
 
+  function pricedCart(settled: readonly Ready[]): PricedCart {
+    const lines = settled.map(({ line }) => line);
+    const promised = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
+      price && wholesale
+        ? [{ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale }]
+        : [],
+    );
+    return { lines, sign: () => ({ lines, promise: promises.sign(promised, policy.promiseValidMs) }) };
+  }
+
   return {
     term,
+    known(wanted) {
+      const lines: Ready[] = [];
+      for (const item of wanted) {
+        const line = knownAtListPrice(item);
+        if (line === undefined) return undefined;
+        lines.push(line);
+      }
+      return pricedCart(lines);
+    },
     async cart(ask, wanted) {
       const first = await Promise.all(wanted.map((item) => ready(ask, item)));
       // Lines that became outdated or contradicted while others waited get a second try.
@@ -178,18 +223,13 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       const problems = settled.flatMap(({ line }) => line.problem ?? []);
       const [problem] = problems;
       if (problem !== undefined && problems.length === wanted.length) throw problem;
-      const lines = settled.map(({ line }) => line);
-      const promised = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
-        price && wholesale
-          ? [{ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale }]
-          : [],
-      );
-      return {
-        lines,
-        sign: async () => ({ lines, promise: await promises.sign(promised, policy.promiseValidMs) }),
-      };
+      return pricedCart(settled);
     },
   };
+}
+
+function termOf({ name, action, years }: QuoteItem): Combination {
+  return { tld: name.tld, action, years };
 }
 
 function premiumWithoutPrice(): ServiceError {

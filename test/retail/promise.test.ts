@@ -48,8 +48,8 @@ function setup(keys: Secret | null = { current: () => key }) {
 
 const key = newPromiseKey();
 
-async function signed(promises: Promises, ...lines: PromisedLine[]) {
-  const promise = await promises.sign(lines, VALID_MS);
+function signed(promises: Promises, ...lines: PromisedLine[]) {
+  const promise = promises.sign(lines, VALID_MS);
   if (promise === null) throw new Error("there is no promise");
   return promise;
 }
@@ -67,7 +67,7 @@ function verified(promises: Promises, jws: string, clock: FakeClock) {
 describe("a promise", () => {
   test("contains its key id, its times and the lines as they were shown, and nothing else", async () => {
     const { promises, clock } = setup();
-    const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
+    const { jws, validUntilMs } = signed(promises, line("26.99", "20.21"));
     const [published] = promises.publicKeys().keys;
     expect(decoded(jws, 0)).toEqual({ alg: "EdDSA", kid: published?.kid, typ: "price-promise+jwt" });
     expect(decoded(jws, 1)).toEqual({
@@ -92,7 +92,7 @@ describe("a promise", () => {
   test("expires at the second that it names", async () => {
     const { promises, clock } = setup();
     await clock.advance(999);
-    const { jws, validUntilMs } = await signed(promises, line("26.99", "20.21"));
+    const { jws, validUntilMs } = signed(promises, line("26.99", "20.21"));
     await clock.advance(validUntilMs - clock.now() - 1);
     await expect(verified(promises, jws, clock)).resolves.toBeDefined();
     await clock.advance(1);
@@ -101,7 +101,7 @@ describe("a promise", () => {
 
   test("is invalid with any digit changed", async () => {
     const { promises, clock } = setup();
-    const { jws } = await signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
+    const { jws } = signed(promises, line("26.99", "20.21"), line("1667.50", "1450.00"));
     const [head, body = "", signature] = jws.split(".");
     const text = Buffer.from(body, "base64url").toString("utf8");
     const places = [...text.matchAll(/\d/g)].map(({ index }) => index);
@@ -113,22 +113,22 @@ describe("a promise", () => {
     }
   });
 
-  test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", async () => {
+  test("reveals nothing about wholesale: lines with other costs, premium or not, have the same form", () => {
     const amount = fc.integer({ min: 1, max: 99_999_999 }).map((cents) => (cents / 100).toFixed(2));
     const cost = fc.record({ wholesale: amount, premium: fc.boolean() });
     const item = fc.record({ retail: amount, one: cost, other: cost });
-    await fc.assert(
-      fc.asyncProperty(fc.array(item, { minLength: 1, maxLength: 20 }), async (items) => {
+    fc.assert(
+      fc.property(fc.array(item, { minLength: 1, maxLength: 20 }), (items) => {
         const { promises } = setup();
-        const of = async (which: "one" | "other") => {
+        const of = (which: "one" | "other") => {
           const lines = items.map(({ retail, [which]: { wholesale, premium } }) =>
             line(retail, wholesale, { premium }),
           );
-          const { jti: _jti, ...claims } = decoded((await signed(promises, ...lines)).jws, 1);
+          const { jti: _jti, ...claims } = decoded(signed(promises, ...lines).jws, 1);
           return claims;
         };
-        const claims = await of("one");
-        expect(claims).toEqual(await of("other"));
+        const claims = of("one");
+        expect(claims).toEqual(of("other"));
         const amounts = JSON.stringify(claims).match(/\d+\.\d+/g);
         expect(amounts).toEqual(items.map(({ retail }) => retail));
       }),
@@ -136,17 +136,17 @@ describe("a promise", () => {
     );
   });
 
-  test("isn't signed without lines or without a key", async () => {
-    expect(await setup().promises.sign([], VALID_MS)).toBeNull();
+  test("isn't signed without lines or without a key", () => {
+    expect(setup().promises.sign([], VALID_MS)).toBeNull();
     const without = setup(null);
-    expect(await without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
+    expect(without.promises.sign([line("26.99", "20.21")], VALID_MS)).toBeNull();
     expect(without.promises.publicKeys()).toEqual({ keys: [] });
     expect(without.log.join()).toMatch(/"warn","event":"promise.key.missing"/);
   });
 
   test("is kept with its wholesale prices until it expires, and the oldest is dropped when there are too many", async () => {
     const { promises, clock } = setup();
-    const first = await signed(promises, line("26.99", "20.21"));
+    const first = signed(promises, line("26.99", "20.21"));
     const id = String(decoded(first.jws, 1)["jti"]);
     expect((await promises.find(id))?.lines).toEqual([line("26.99", "20.21")]);
     await clock.advance(VALID_MS);
@@ -154,7 +154,7 @@ describe("a promise", () => {
 
     const ids: string[] = [];
     for (let made = 0; made < 2001; made += 1)
-      ids.push(String(decoded((await signed(promises, line("26.99", "20.21"))).jws, 1)["jti"]));
+      ids.push(String(decoded(signed(promises, line("26.99", "20.21")).jws, 1)["jti"]));
     expect(await promises.find(ids[0] ?? "")).toBeNull();
     expect(await Promise.all(ids.slice(1).map((one) => promises.find(one)))).not.toContain(null);
   });
@@ -166,14 +166,14 @@ describe("the keys", () => {
       expect(published.kid).toBe(await calculateJwkThumbprint({ ...published }));
   });
 
-  test("can be several: the first signs, the others, private or public, are only published", async () => {
+  test("can be several: the first signs, the others, private or public, are only published", () => {
     const [next, last] = [newPromiseKey(), newPromiseKey()];
     const lastPublic = createPublicKey(last).export({ type: "spki", format: "pem" }).toString();
     const { promises } = setup({ current: () => `a note\n${key}${next}${lastPublic}${key}` });
     const { keys } = promises.publicKeys();
     expect(keys).toHaveLength(3);
     expect(JSON.stringify(keys)).not.toContain('"d"');
-    expect(decoded((await signed(promises, line("26.99", "20.21"))).jws, 0)["kid"]).toBe(keys[0]?.kid);
+    expect(decoded(signed(promises, line("26.99", "20.21")).jws, 0)["kid"]).toBe(keys[0]?.kid);
     const alone = setup({ current: () => last }).promises.publicKeys().keys;
     expect(keys[2]).toEqual(alone[0]);
   });
@@ -187,9 +187,9 @@ describe("the keys", () => {
     const { promises, clock, log } = setup({ current: () => text });
     const kids = () => promises.publicKeys().keys.map(({ kid }) => kid);
     const [former] = kids();
-    const last = await signed(promises, line("26.99", "20.21"));
+    const last = signed(promises, line("26.99", "20.21"));
     text = newPromiseKey();
-    const next = await signed(promises, line("26.99", "20.21"));
+    const next = signed(promises, line("26.99", "20.21"));
     expect(kids()).toEqual([decoded(next.jws, 0)["kid"], former]);
     expect(kids()[0]).not.toBe(former);
     await clock.advance(VALID_MS - 1);
@@ -202,12 +202,12 @@ describe("the keys", () => {
     expect(log.join()).toContain("promise.key.changed");
   });
 
-  test("that can't be parsed leave the last good ones in use, and are logged once without being quoted", async () => {
+  test("that can't be parsed leave the last good ones in use, and are logged once without being quoted", () => {
     let text = key;
     const { promises, log } = setup({ current: () => text });
     const before = promises.publicKeys();
     text = `${key.slice(0, 60)}\n-----END PRIVATE KEY-----`;
-    await signed(promises, line("26.99", "20.21"));
+    signed(promises, line("26.99", "20.21"));
     expect(promises.publicKeys()).toEqual(before);
     expect(log.filter((entry) => entry.includes("promise.key.refused"))).toHaveLength(1);
     expect(log.join()).not.toContain(key.slice(30, 60));

@@ -1,6 +1,6 @@
 /** The two ways of an answer: ready bytes in front of Express, and Express. Nobody can tell from an answer which one it took. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
-import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { rateLimit } from "express-rate-limit";
 import { createClientLimit } from "../../src/http/client-limit.js";
@@ -24,13 +24,18 @@ interface Sent {
   readonly path: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Sent in one packet with the head. */
+  readonly body?: string;
 }
 
-async function send(service: Service, { path, method = "GET", headers = {} }: Sent): Promise<Told> {
+async function send(
+  service: Service,
+  { path, method = "GET", headers = {}, body: asks }: Sent,
+): Promise<Told> {
   const response = await new Promise<IncomingMessage>((done, failed) => {
     const asked = request({ host: "127.0.0.1", port: service.port, path, method, headers, agent }, done);
     asked.on("error", failed);
-    asked.end();
+    asked.end(asks);
   });
   let body = "";
   response.setEncoding("utf8");
@@ -57,7 +62,12 @@ function comparable({ status, headers, body }: Told): unknown {
       if (at % 2 === 1 && name === "ratelimit-policy") return value.replace(/pk=:[\w=]+:/, "pk");
       return at % 2 === 1 && name === "date" ? "a date" : value;
     }),
-    body: body.replace(/"requestId":"(?!mine-1)[^"]+"/, '"requestId":"an id"'),
+    body: body
+      .replace(/"requestId":"(?!mine-1)[^"]+"/, '"requestId":"an id"')
+      .replace(/"promise":"([\w-]+)\.([\w-]+)\.[\w-]{86}"/, (_all, header: string, claims: string) =>
+        [header, claims].map((part) => Buffer.from(part, "base64url").toString()).join(""),
+      )
+      .replace(/"jti":"[\w-]{36}"/, '"jti":"an id"'),
   };
 }
 
@@ -196,6 +206,65 @@ describe("an answer", () => {
     for (const id of [...ids, "of.another", "", "x".repeat(300)])
       await expectSame({ path, headers: { ...asked.headers, "Last-Event-ID": id } }, clients);
     expect(atOnce).toBe(6);
+  });
+
+  test("to a cart is the same, signed or refused", async () => {
+    let cartsAtOnce = 0;
+    const count = (_request: IncomingMessage, response: ServerResponse): void => {
+      process.nextTick(() => {
+        if (response.headersSent) cartsAtOnce += 1;
+      });
+    };
+    service.server.on("request", count);
+    const line = (domain: string, action = "renewal"): object => ({ domain, action, years: 1 });
+    const cart = (...items: readonly object[]): string => JSON.stringify({ items });
+    const known = [
+      cart(line("herat.af")),
+      cart(line("herat.af"), line("kandahar.af", "transfer"), line("افغان.af", "restore")),
+      ` \n${cart({ domain: "HERAT.AF", action: "renewal" })} `,
+      cart(...Array.from({ length: 20 }, (_, n) => line(`name-${n}.com.af`))),
+    ];
+    const others = [
+      cart(line("herat.af", "registration")),
+      cart(line("herat.af"), line("herat.af")),
+      cart(line("khyber.af", "registration")),
+      cart(line("bad_name.af"), line("herat.af", "sale")),
+      cart(),
+      "",
+      "{",
+      "null",
+      "7",
+      '"text"',
+      "[]",
+      "{}",
+      `\ufeff${cart(line("herat.af"))}`,
+      `{"__proto__":{"items":[]}}`,
+      cart({ ...line("herat.af"), note: "x".repeat(40_000) }),
+    ];
+    const json = { "Content-Type": "application/json" };
+    const ways: readonly Readonly<Record<string, string>>[] = [
+      json,
+      { "Content-Type": "application/json; charset=utf-8", Accept: "application/json, text/plain, */*" },
+      { "Content-Type": "APPLICATION/JSON;charset=UTF-8", Origin: WEBSITE, "X-Request-Id": "mine-1" },
+      { "Content-Type": "application/json; charset=utf-16" },
+      { "Content-Type": "application/json; charset=latin1" },
+      { "Content-Type": "text/plain" },
+      { ...json, "Content-Encoding": "gzip" },
+      { ...json, Accept: "text/html" },
+      { ...json, Accept: "text/event-stream" },
+      { ...json, "Transfer-Encoding": "chunked" },
+      { ...json, Expect: "100-continue" },
+      { ...json, "If-None-Match": "*" },
+      {},
+    ];
+    const clients = ["10.1.0.4", "10.2.0.4"] as const;
+    for (const body of [...known, ...others])
+      for (const headers of ways)
+        await expectSame({ path: "/v1/quotes", method: "POST", headers, body }, clients);
+    // With its first three headers and the condition, each known cart was answered in front of Express.
+    expect(cartsAtOnce).toBe(known.length * 4);
+    await expectSame({ path: "/v1/quotes?x=1", method: "POST", headers: json, body: cart() }, clients);
+    service.server.off("request", count);
   });
 
   test("comes in its turn when a connection asks several things at once", async () => {

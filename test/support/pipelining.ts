@@ -16,6 +16,8 @@ function request(method: string, path: string, fields: readonly string[] = [], b
 }
 
 const CART = '{"items":[{"domain":"herat.af","action":"registration","years":1}]}';
+const KNOWN_CART =
+  '{"items":[{"domain":"herat.af","action":"renewal"},{"domain":"kabul.af","action":"transfer"}]}';
 const LENGTH = `Content-Length: ${CART.length}`;
 const JSON_TYPE = "Content-Type: application/json";
 const EXPECT = "Expect: 100-continue";
@@ -54,6 +56,7 @@ export const FIXED: readonly Sent[] = [
   request("PUT", "/v1/prices", ["Content-Length: 3"], "abc"),
   request("POST", "/v1/quotes", [JSON_TYPE, LENGTH], CART),
   request("POST", "/v1/quotes", [JSON_TYPE, LENGTH, EXPECT], CART),
+  request("POST", "/v1/quotes", [JSON_TYPE, `Content-Length: ${KNOWN_CART.length}`], KNOWN_CART),
   request(
     "POST",
     "/v1/quotes",
