@@ -36,7 +36,7 @@ const rooms = {
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "audit/": [...words, "redis.ts"],
-  "wire/": [...words, "upstream/"],
+  "wire/": [...words, "upstream/", "quota/lane.ts"],
   "upstream/": [...words, "quota/"],
   "retail/": [...words, "redis.ts", "quota/", "cache/", "upstream/"],
   "metrics\\.ts": [...words, ...engines],
@@ -67,7 +67,7 @@ const homes = {
   ioredis: "redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",
   "prom-client": "metrics\\.ts$",
-  jose: "(?:retail/promise(?:-check)?|auth/customer-tokens)\\.ts$",
+  jose: "(?:retail/promise-check|auth/customer-tokens)\\.ts$",
   uplot: "pages/operator/",
 };
 

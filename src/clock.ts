@@ -33,6 +33,21 @@ export const systemClock: Clock = {
   },
 };
 
+/** Calls `run` whenever `everyMs` have passed; returns a function that stops it. */
+export function every(clock: Clock, everyMs: number, run: () => void): () => void {
+  let cancel = (): void => {};
+  const next = (): void => {
+    cancel = clock.after(everyMs, () => {
+      next();
+      run();
+    });
+  };
+  next();
+  return () => {
+    cancel();
+  };
+}
+
 /** Smaller than any measured duration. */
 const STAMP_STEP_MS = 0.0001;
 

@@ -66,12 +66,6 @@ const A_LABEL = /xn--/i;
 const TOO_LONG = "is too long: each part can have up to 63 characters, and the whole name up to 253";
 const BAD_CHARACTERS = "isn't a valid domain name: use letters, digits and hyphens, in one writing direction";
 
-type Outcome<T> = ({ readonly ok: true } & T) | { readonly ok: false; readonly reason: string };
-
-function refused(reason: string): { readonly ok: false; readonly reason: string } {
-  return { ok: false, reason };
-}
-
 /** Strict UTS 46, or null. ASCII without A-labels only has to be lower-cased, which is much faster. */
 function strictAscii(host: string): string | null {
   if (!isSimple(host)) return toASCII(host, STRICT);
@@ -84,8 +78,8 @@ function isSimple(host: string): boolean {
 }
 
 /** Extracts the host from a pasted address. */
-function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
-  if (text.length > MAX_INPUT_LENGTH) return refused(TOO_LONG);
+function hostIn(text: string, field: string): { host: string; isBare: boolean } {
+  if (text.length > MAX_INPUT_LENGTH) throw invalidField(field, TOO_LONG);
   const trimmed = text.trim();
   const scheme = SCHEME.exec(trimmed)?.[0] ?? "";
   let host = trimmed.slice(scheme.length);
@@ -94,16 +88,16 @@ function hostIn(text: string): Outcome<{ host: string; isBare: boolean }> {
   const at = scheme === "" ? -1 : host.lastIndexOf("@");
   if (at !== -1) {
     // Browsers end the host at a backslash, so the part before the @ must not be a disguised host.
-    if (!USER_INFO.test(host.slice(0, at))) return refused(BAD_CHARACTERS);
+    if (!USER_INFO.test(host.slice(0, at))) throw invalidField(field, BAD_CHARACTERS);
     host = host.slice(at + 1);
   }
   host = host.replace(PORT, "");
-  if (host.includes("@")) return refused("must be a domain name, not an e-mail address");
+  if (host.includes("@")) throw invalidField(field, "must be a domain name, not an e-mail address");
   const isBare = host === trimmed;
   host = host.replace(ROOT_DOT, "");
-  if (host === "") return refused("is empty: enter a domain name");
-  if (host.length > MAX_HOST_LENGTH) return refused(TOO_LONG);
-  return { ok: true, host, isBare };
+  if (host === "") throw invalidField(field, "is empty: enter a domain name");
+  if (host.length > MAX_HOST_LENGTH) throw invalidField(field, TOO_LONG);
+  return { host, isBare };
 }
 
 function whyInvalid(host: string): string {
@@ -128,25 +122,27 @@ function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
 }
 
 /** Splits a canonical host into one label and a TLD sold, dropping a leading `www.` unless it is the name itself. */
-function registrable(ascii: string, soldTlds: readonly string[]): Outcome<{ name: DomainName }> {
+function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
   const sold = `names are sold under ${soldTlds.join(", ")}`;
-  if (isSuffix(ascii, soldTlds)) return refused("is only an ending: add a name before it");
+  if (isSuffix(ascii, soldTlds)) throw invalidField(field, "is only an ending: add a name before it");
   let tld = "";
   for (const candidate of soldTlds) {
     if (candidate.length > tld.length && ascii.endsWith(candidate)) tld = candidate;
   }
   if (tld === "") {
-    return refused(
+    throw invalidField(
+      field,
       ascii.includes(".") ? `has an ending that isn't sold here; ${sold}` : `needs an ending; ${sold}`,
     );
   }
   const labels = ascii.slice(0, -tld.length).split(".");
   if (AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
-    return refused(`has an ending that isn't sold here; ${sold}`);
+    throw invalidField(field, `has an ending that isn't sold here; ${sold}`);
   if (labels.length === 2 && labels[0] === "www") labels.shift();
   const [label = "", ...below] = labels;
-  if (below.length > 0) return refused("must be one name directly before the ending, without a dot in it");
-  return { ok: true, name: make(label, tld) };
+  if (below.length > 0)
+    throw invalidField(field, "must be one name directly before the ending, without a dot in it");
+  return make(label, tld);
 }
 
 /**
@@ -166,15 +162,14 @@ export function parseSearchTerm(text: string, soldTlds: readonly string[], field
 }
 
 function canonicalInput(text: string, field: string): { ascii: string; isBare: boolean } {
-  const input = hostIn(text);
-  if (!input.ok) throw invalidField(field, input.reason);
+  const { host, isBare } = hostIn(text, field);
   // UTS 46 maps the case itself; lower-casing first would accept more.
-  const ascii = strictAscii(input.host);
-  if (ascii === null) throw invalidField(field, whyInvalid(input.host));
+  const ascii = strictAscii(host);
+  if (ascii === null) throw invalidField(field, whyInvalid(host));
   const forbidden = ascii.includes("xn--") ? forbiddenInHost(ascii) : null;
   if (forbidden !== null)
     throw invalidField(field, `contains ${named(forbidden)}, which domain names can't have`);
-  return { ascii, isBare: input.isBare };
+  return { ascii, isBare };
 }
 
 function forbiddenInHost(ascii: string): string | null {
@@ -186,12 +181,6 @@ function forbiddenInHost(ascii: string): string | null {
 function named(character: string): string {
   const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
   return /[\p{L}\p{N}\p{P}\p{S}]/u.test(character) ? `“${character}”` : `U+${code}`;
-}
-
-function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
-  const found = registrable(ascii, soldTlds);
-  if (!found.ok) throw invalidField(field, found.reason);
-  return found.name;
 }
 
 /** A canonical label under a TLD, or null if they don't form a name: too long, or a public suffix such as `com.af`. */

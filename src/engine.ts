@@ -24,7 +24,7 @@ import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
 import { createNameFacts, type NameFacts } from "./storefront/name-facts.js";
 import { createShops, type Shop } from "./storefront/shop.js";
-import { createCredentials, type Credentials, type CredentialSource } from "./upstream/credentials.js";
+import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
 import { createRecentCalls, type RecentCalls } from "./upstream/recent-calls.js";
 import { keepTrying } from "./upstream/trials.js";
@@ -32,11 +32,7 @@ import { keepTrying } from "./upstream/trials.js";
 export interface EngineSettings {
   readonly config: Config;
   readonly mode: "sandbox" | "upstream";
-  readonly upstream: {
-    readonly baseUrl: string;
-    readonly active: CredentialSource;
-    readonly standby: CredentialSource | null;
-  };
+  readonly upstream: NonNullable<Config["upstream"]>;
   /** Shared by all replicas; null if there is none. The engine closes it. */
   readonly redis: RedisLink | null;
   /** Called after each upstream call. */
@@ -253,7 +249,14 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         prices.keepWarm(),
         account.keepWarm(),
         policies.watch(),
-        keepTrying({ upstream, term, roomInMs, clock }),
+        keepTrying({
+          upstream,
+          quote: prices.tryQuote,
+          tier: account.tryTier,
+          term,
+          roomInMs,
+          clock,
+        }),
         stateDir?.watch(),
       ];
       return () => {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "./clock.js";
+import { type Clock, every } from "./clock.js";
 import type { Log } from "./logger.js";
 import { type RedisLink, redisScript } from "./redis.js";
 
@@ -115,14 +115,8 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
   }
 
   if (link !== null) {
-    const heartbeatLater = (): void => {
-      cancel = clock.after(HEARTBEAT_MS, () => {
-        void heartbeat(link);
-        heartbeatLater();
-      });
-    };
     link.onReachable(() => void heartbeat(link));
-    heartbeatLater();
+    cancel = every(clock, HEARTBEAT_MS, () => void heartbeat(link));
   }
 
   return {
@@ -137,17 +131,7 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
 
 /** The sums over all replicas. */
 export function totalOf(members: readonly Replica[]): FleetFigures {
-  const sum = (of: (figures: FleetFigures) => number): number =>
-    members.reduce((total, { figures }) => total + of(figures), 0);
-  return {
-    queued: sum(({ queued }) => queued),
-    served: sum(({ served }) => served),
-    refused: sum(({ refused }) => refused),
-    promisesInForce: sum(({ promisesInForce }) => promisesInForce),
-    promisesBelowFloor: sum(({ promisesBelowFloor }) => promisesBelowFloor),
-    cacheHits: sum(({ cacheHits }) => cacheHits),
-    coalesced: sum(({ coalesced }) => coalesced),
-    shared: sum(({ shared }) => shared),
-    refusedLocally: sum(({ refusedLocally }) => refusedLocally),
-  };
+  const sum = (key: keyof FleetFigures): number =>
+    members.reduce((total, { figures }) => total + figures[key], 0);
+  return figuresSchema.parse(Object.fromEntries(figuresSchema.keyof().options.map((key) => [key, sum(key)])));
 }

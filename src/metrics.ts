@@ -1,7 +1,6 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
 import { LANES } from "./quota/lane.js";
 import type { LaneFigures, QuotaSnapshot, WaitFigures } from "./quota/quota.js";
-import type { PromisesInForce } from "./retail/lost-margin.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
@@ -9,39 +8,61 @@ export interface Metrics {
   upstreamCall(operation: string, outcome: string, durationMs: number): void;
   /** Registers gauges and counters that read the quota on each scrape: calls, and the figures of each lane. */
   quota(read: () => QuotaSnapshot | null): void;
-  /** Registers a counter that reads the avoided upstream calls on each scrape, by reason. */
-  saved(read: () => Readonly<Record<string, number>>): void;
-  /** Registers counters that read, on each scrape, the requests refused by a limit of their client. */
-  rateLimited(read: () => Readonly<Record<string, number>>): void;
-  /** Registers a counter that reads the unexpected data from the upstream on each scrape, by operation. */
-  unexpected(read: () => Readonly<Record<string, number>>): void;
-  /** Registers a counter that reads the commands refused by Redis on each scrape, by kind. */
-  redis(read: () => Readonly<Record<string, number>>): void;
+  /** Registers a metric with one label that is read on each scrape. */
+  family(name: keyof typeof FAMILIES, read: Figures): void;
   /** Registers a gauge that reads on each scrape how many replicas this one sees, itself included. */
   replicas(read: () => number): void;
-  /** Registers gauges that read, on each scrape, how many prices are known and doubtful. */
-  prices(read: () => Readonly<Record<string, number>>): void;
-  /** Registers gauges that read, on each scrape, the promises in force and the margin lost on them, by currency. */
-  promises(read: () => PromisesInForce): void;
-  /** Registers gauges that read the state of the service on each scrape. */
-  state(read: StateReaders): void;
   /** The Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }
 
 type Figures = () => Readonly<Record<string, number>>;
+type Kind = typeof Gauge | typeof Counter;
 
-export interface StateReaders {
-  /** 0 pass, 1 warn, 2 fail; by check, as in `/health`. */
-  readonly health: Figures;
-  /** 1 while open, by operation. */
-  readonly circuits: Figures;
-  /** 1 while refused, by role. */
-  readonly credentials: Figures;
-  /** By the fingerprint of the file in effect. */
-  readonly retailFaults: Figures;
-}
+const FAMILIES = {
+  health: [Gauge, "health_check", "check", "State of each health check: 0 pass, 1 warn, 2 fail."],
+  circuits: [Gauge, "upstream_circuit_open", "operation", "1 while the circuit of the operation is open."],
+  credentials: [
+    Gauge,
+    "upstream_credential_refused",
+    "role",
+    "1 while the upstream refuses the credential, by role.",
+  ],
+  retailFaults: [
+    Gauge,
+    "retail_config_faults",
+    "fingerprint",
+    "Faults of a changed RETAIL_CONFIG that isn't used, by the fingerprint of the file in effect.",
+  ],
+  prices: [
+    Gauge,
+    "price_list_prices",
+    "what",
+    "Prices that are sold, known, and doubtful until they have been refreshed.",
+  ],
+  promises: [Gauge, "promises", "what", "Valid price promises, and those below their floor."],
+  marginLost: [
+    Gauge,
+    "promises_margin_lost",
+    "currency",
+    "Margin lost on valid promises since they were signed, by currency.",
+  ],
+  saved: [Counter, "upstream_calls_saved_total", "by", "Upstream calls that were avoided, by reason."],
+  rateLimited: [
+    Counter,
+    "client_rate_limited_total",
+    "limit",
+    "Requests refused by a client limit, by limit.",
+  ],
+  unexpected: [
+    Counter,
+    "upstream_unexpected_total",
+    "operation",
+    "Unknown fields, status words and error codes in answers of the upstream, by operation.",
+  ],
+  redis: [Counter, "redis_refused_total", "kind", "Commands that Redis refused, by kind."],
+} as const satisfies Record<string, readonly [Kind, name: string, label: string, help: string]>;
 
 type LaneMetric = readonly [name: string, help: string, of: (figures: LaneFigures) => number];
 
@@ -75,7 +96,7 @@ const LANE_COUNTERS: readonly LaneMetric[] = [
 ];
 
 const WAIT_METRICS: readonly {
-  readonly Kind: typeof Gauge | typeof Counter;
+  readonly Kind: Kind;
   readonly name: string;
   readonly help: string;
   readonly label: string;
@@ -143,12 +164,7 @@ export function createMetrics(): Metrics {
     help: "Scrapes of these metrics.",
     registers: [registry],
   });
-  /** Registers a metric with one label that is read on each scrape. */
-  function family(
-    Kind: typeof Gauge | typeof Counter,
-    { name, help, label }: { name: string; help: string; label: string },
-    read: () => Readonly<Record<string, number>>,
-  ): void {
+  function register(Kind: Kind, name: string, label: string, help: string, read: Figures): void {
     const made: Gauge | Counter = new Kind({
       name,
       help,
@@ -170,49 +186,30 @@ export function createMetrics(): Metrics {
       calls.observe({ operation, outcome }, durationMs / 1000);
     },
     quota(read) {
-      family(
-        Gauge,
-        {
-          name: "quota_calls",
-          help: "Calls of the active credential: used in the current window, the budget, and the largest window today.",
-          label: "what",
-        },
-        () => {
-          const now = read();
-          return now === null
-            ? {}
-            : { used: now.used, budget: now.budget, largest_window_today: now.largestWindowToday };
-        },
-      );
+      const help =
+        "Calls of the active credential: used in the current window, the budget, and the largest window today.";
+      register(Gauge, "quota_calls", "what", help, () => {
+        const now = read();
+        return now === null
+          ? {}
+          : { used: now.used, budget: now.budget, largest_window_today: now.largestWindowToday };
+      });
       const lanes = (of: (figures: LaneFigures) => number) => (): Record<string, number> => {
         const now = read();
         return now === null ? {} : Object.fromEntries(LANES.map((lane) => [lane, of(now.lanes[lane])]));
       };
-      const label = "lane";
       const waits = (of: (figures: WaitFigures) => Readonly<Record<string, number>>) => () => {
         const now = read();
         return now === null ? {} : of(now.waits);
       };
       for (const { Kind, name, help, label, of } of WAIT_METRICS)
-        family(Kind, { name, help, label }, waits(of));
-      for (const [name, help, of] of LANE_GAUGES) family(Gauge, { name, help, label }, lanes(of));
-      for (const [name, help, of] of LANE_COUNTERS) family(Counter, { name, help, label }, lanes(of));
+        register(Kind, name, label, help, waits(of));
+      for (const [name, help, of] of LANE_GAUGES) register(Gauge, name, "lane", help, lanes(of));
+      for (const [name, help, of] of LANE_COUNTERS) register(Counter, name, "lane", help, lanes(of));
     },
-    saved: (read) => {
-      const help = "Upstream calls that were avoided, by reason.";
-      family(Counter, { name: "upstream_calls_saved_total", help, label: "by" }, read);
-    },
-    rateLimited: (read) => {
-      const help = "Requests refused by a client limit, by limit.";
-      family(Counter, { name: "client_rate_limited_total", help, label: "limit" }, read);
-    },
-    unexpected: (read) => {
-      const help = "Unknown fields, status words and error codes in answers of the upstream, by operation.";
-      family(Counter, { name: "upstream_unexpected_total", help, label: "operation" }, read);
-    },
-    redis: (read) => {
-      const help = "Commands that Redis refused, by kind.";
-      family(Counter, { name: "redis_refused_total", help, label: "kind" }, read);
+    family(name, read) {
+      const [Kind, metric, label, help] = FAMILIES[name];
+      register(Kind, metric, label, help, read);
     },
     replicas(read) {
       const gauge: Gauge = new Gauge({
@@ -223,64 +220,6 @@ export function createMetrics(): Metrics {
           gauge.set(read());
         },
       });
-    },
-    prices: (read) => {
-      const help = "Prices that are sold, known, and doubtful until they have been refreshed.";
-      family(Gauge, { name: "price_list_prices", help, label: "what" }, read);
-    },
-    promises: (read) => {
-      family(
-        Gauge,
-        {
-          name: "promises",
-          help: "Valid price promises, and those below their floor.",
-          label: "what",
-        },
-        () => ({ in_force: read().inForce, below_floor: read().belowFloor }),
-      );
-      family(
-        Gauge,
-        {
-          name: "promises_margin_lost",
-          help: "Margin lost on valid promises since they were signed, by currency.",
-          label: "currency",
-        },
-        () => Object.fromEntries(read().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
-      );
-    },
-    state({ health, circuits, credentials, retailFaults }) {
-      family(
-        Gauge,
-        { name: "health_check", help: "State of each health check: 0 pass, 1 warn, 2 fail.", label: "check" },
-        health,
-      );
-      family(
-        Gauge,
-        {
-          name: "upstream_circuit_open",
-          help: "1 while the circuit of the operation is open.",
-          label: "operation",
-        },
-        circuits,
-      );
-      family(
-        Gauge,
-        {
-          name: "upstream_credential_refused",
-          help: "1 while the upstream refuses the credential, by role.",
-          label: "role",
-        },
-        credentials,
-      );
-      family(
-        Gauge,
-        {
-          name: "retail_config_faults",
-          help: "Faults of a changed RETAIL_CONFIG that isn't used, by the fingerprint of the file in effect.",
-          label: "fingerprint",
-        },
-        retailFaults,
-      );
     },
     text: () => {
       scrapes.inc();

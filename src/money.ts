@@ -116,12 +116,6 @@ export function wholesaleDifference(a: Wholesale, b: Wholesale): Money | null {
   return { amount: decimal(a.amount).minus(b.amount).toFixed(2), currency: a.currency };
 }
 
-/** -1, 0 or 1 if `a` is less than, equal to or greater than `b`. Throws if the currencies differ. */
-export function compareRetail(a: Retail, b: Retail): -1 | 0 | 1 {
-  if (a.currency !== b.currency) throw new RangeError("amounts of different currencies do not compare");
-  return decimal(a.amount).cmp(b.amount);
-}
-
 /** The totals by currency, in order of first occurrence. */
 export function sumRetail(list: readonly Retail[]): Money[] {
   const totals = new Map<string, Decimal>();

@@ -89,11 +89,10 @@ function optionsOf({ at, tls, username, password, db }: RedisAddress) {
   } satisfies RedisOptions;
 }
 
-const helloSchema = z.array(z.unknown());
-
 /** The mode that HELLO reports; "standalone" if Redis is too old for the command or forbids it. */
 export async function modeOf(client: RedisClient): Promise<string> {
-  const reply = helloSchema.safeParse(await client.call("HELLO").catch(() => null)).data ?? [];
+  const answer = await client.call("HELLO").catch(() => null);
+  const reply = z.array(z.unknown()).safeParse(answer).data ?? [];
   const at = reply.indexOf("mode");
   return at === -1 ? "standalone" : String(reply[at + 1]);
 }

@@ -1,5 +1,5 @@
 /** The connection to Redis; the service loads it only if there is a REDIS_URL, because its client takes a tenth of a start. */
-import type { Clock } from "./clock.js";
+import { type Clock, every } from "./clock.js";
 import type { Log } from "./logger.js";
 import { RedisGoneError, type RedisLink, redisScript } from "./redis.js";
 import { NO_CLUSTER } from "./redis-address.js";
@@ -52,7 +52,6 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
   let serves = false;
   let quietFromMs = -Infinity;
   let closed = false;
-  let cancelPoll = (): void => {};
 
   const main = connection((client) => {
     client.on("ready", () => void arrived(client));
@@ -145,12 +144,12 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
 
   /** Notices changes even while no commands are sent. */
   function poll(): void {
-    cancelPoll = clock.after(PROBE_EVERY_MS, poll);
     if (main.renew()) lost();
     for (const one of connections) one.renew();
     if (connected) void probe();
   }
   poll();
+  const cancelPoll = every(clock, PROBE_EVERY_MS, poll);
 
   return {
     reachable: () => connected && serves,

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
+import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config/env.js";
@@ -143,8 +144,5 @@ function randomStaffToken(log: Log): Secret {
 }
 
 function versionOf(packageJson: string): string {
-  const parsed: unknown = JSON.parse(packageJson);
-  const version =
-    typeof parsed === "object" && parsed !== null && "version" in parsed ? parsed.version : undefined;
-  return typeof version === "string" ? version : "0";
+  return z.object({ version: z.string() }).parse(JSON.parse(packageJson)).version;
 }

@@ -1,7 +1,7 @@
 /** The folder of the ledger, the prices and the audit log: creates it, and checks that it is writable by writing a file. */
 import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Clock } from "./clock.js";
+import { type Clock, every } from "./clock.js";
 
 interface StateDir {
   /** Why the folder isn't usable; null while it is. */
@@ -48,15 +48,11 @@ export function createStateDir(path: string, clock: Clock): StateDir {
   return {
     problem: () => problem,
     watch() {
-      let cancel = (): void => {};
-      const loop = (): void => {
+      const look = (): void => {
         problem = check();
-        cancel = clock.after(CHECK_EVERY_MS, loop);
       };
-      loop();
-      return () => {
-        cancel();
-      };
+      look();
+      return every(clock, CHECK_EVERY_MS, look);
     },
   };
 }

@@ -78,6 +78,8 @@ export interface Account {
   ): Promise<(Known<DomainRecord> & { readonly name: DomainName })[]>;
   balance(ask: Ask): Promise<Known<Balance>>;
   tier(ask: Ask): Promise<Known<Tier>>;
+  /** Makes the call even if it has just failed, and learns from the answer. */
+  tryTier(ask: Ask): Promise<void>;
   /** When the upstream last listed the name as managed by the reseller, or null. Makes no call. */
   ownedSinceMs(ascii: string): number | null;
   /** Starts refreshing the domain list and the tier in the background; returns a function that stops it. */
@@ -231,6 +233,10 @@ export function createAccount(settings: AccountSettings): Account {
       return found;
     },
     tier,
+    async tryTier(ask) {
+      await tiers.learn("tier", await upstream.tier(ask));
+      await consultTier();
+    },
     ownedSinceMs(ascii) {
       const known = facts.peek("domains");
       if (known?.value.kind !== "domains") return null;

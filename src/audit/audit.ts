@@ -70,14 +70,6 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
   const recounted = new Set<string>();
   let cancelCount = (): void => {};
 
-  function keep(act: Act): void {
-    own.set(act.id, act);
-    for (const id of own.keys()) {
-      if (own.size <= MAX_SHOWN) break;
-      own.delete(id);
-    }
-  }
-
   function flush(): void {
     cancelCount();
     for (const id of recounted) {
@@ -99,7 +91,9 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
       }
       const act = { id: randomUUID(), whenMs: clock.now(), who, what, subject, outcome, times: 1 };
       if (what === "token") refused.set(kind, act.id);
-      keep(act);
+      own.set(act.id, act);
+      const [oldest] = own.keys();
+      if (oldest !== undefined && own.size > MAX_SHOWN) own.delete(oldest);
       store.append(act);
       log.info("staff.act", { who, what, subject, outcome });
     },

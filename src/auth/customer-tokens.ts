@@ -105,11 +105,9 @@ export function createCustomerTokens(
         return await verify(token, value);
       } catch (error) {
         if (!(error instanceof JWKSNoMatchingKey)) throw error;
-        return verify(
-          token,
-          (await known.get("keys", asker, load, { askedSinceMs: clock.monotonic() - NEW_KEY_AFTER_MS }))
-            .value,
-        );
+        const askedSinceMs = clock.monotonic() - NEW_KEY_AFTER_MS;
+        const newer = await known.get("keys", asker, load, { askedSinceMs });
+        return verify(token, newer.value);
       }
     };
   }

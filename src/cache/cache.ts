@@ -7,14 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
 import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
 import { askOnceAcrossReplicas, type SharedKey, type SharedPool } from "./replicas.js";
-import {
-  type Asker,
-  callerGone,
-  type Demand,
-  type Flight,
-  type OpenFlight,
-  SingleFlight,
-} from "./single-flight.js";
+import { type Asker, callerGone, type Flight, type OpenFlight, SingleFlight } from "./single-flight.js";
 
 export type { Asker, Flight } from "./single-flight.js";
 
@@ -93,7 +86,10 @@ export interface Pool<V, A extends Asker> {
    * been merged. Never rejects.
    */
   learn(key: string, fact: Fact<V>): Promise<void>;
-  /** Clears the pool on all replicas and returns how many facts it had here; results of loads in flight aren't stored. */
+  /**
+   * Clears the pool on all replicas and returns how many facts it had here. Results of loads in flight aren't stored, except where they
+   * contradict a later load that they overlap.
+   */
   purge(): number;
   stats(): PoolStats;
 }
@@ -135,6 +131,8 @@ interface Loaded<V> {
 }
 
 const OTHERS_MS = 10_000;
+/** The generation of facts from before a purge. */
+const PURGED = -1;
 
 /** Expiry is spread over this share of the freshness, so that facts learned together don't expire together. */
 const EXPIRY_JITTER = 0.1;
@@ -149,6 +147,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     failureKind = () => "remembered",
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
+  /** Facts requested before the last purge that came after it. */
+  const late = new LRUCache<string, Evidence<V>>({ max: settings.entries });
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
@@ -186,14 +186,16 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     };
   }
 
-  /** Merges facts with the known ones; stores the result unless the pool was purged since `startedIn`. */
+  /** Merges facts with the known ones and stores the result; if the pool was purged since `startedIn`, only together with a later fact. */
   function merge(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
     const before = usable(key);
-    let evidence = before?.evidence;
+    const standing = before?.evidence ?? late.get(key);
+    let evidence = standing;
     for (const fact of facts) evidence = weigh(evidence, fact, caution);
-    if (evidence === undefined || evidence === before?.evidence) return before;
+    if (evidence === undefined || evidence === standing) return before;
     const entry = entryOf(evidence);
-    if (startedIn === generation && isUsable(entry)) {
+    if (startedIn !== generation && before === undefined) late.set(key, evidence);
+    else if (isUsable(entry)) {
       changes += 1;
       known.set(key, entry);
       failed.delete(key);
@@ -205,10 +207,6 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     counts[source] += 1;
     const { untilMs: _, ...known } = stale;
     return { ...known, source };
-  }
-
-  function meets(entry: Entry<V>, { askedSinceMs }: Pick<Demand, "askedSinceMs">): boolean {
-    return isFresh(entry) && entry.hit.askedMs >= askedSinceMs;
   }
 
   async function share(key: string, at: SharedKey<V>, fact: Fact<V>, startedIn: number): Promise<void> {
@@ -235,7 +233,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       if (at === null) return await ask();
       const find = async (): Promise<Entry<V> | undefined> => {
         const entry = merge(key, await at.read(), startedIn);
-        return entry !== undefined && meets(entry, flight.demand) ? entry : undefined;
+        return entry && isFresh(entry) && entry.hit.askedMs >= flight.demand.askedSinceMs ? entry : undefined;
       };
       const met = await askOnceAcrossReplicas(at, flight, find, clock);
       if ("found" in met) {
@@ -272,8 +270,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   ): Promise<Known<V>> {
     const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
-    if (entry && meets(entry, { askedSinceMs })) return answer(entry, "hit");
     const isRecentEnough = entry !== undefined && entry.hit.askedMs >= askedSinceMs;
+    if (isRecentEnough && isFresh(entry)) return answer(entry, "hit");
     if (asker.signal.aborted) throw callerGone();
 
     const failure = failed.get(key);
@@ -310,6 +308,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     purgedAtMs = stamp();
     changes += 1;
     known.clear();
+    late.clear();
     failed.clear();
     flights.detachAll();
     return size;
@@ -334,20 +333,16 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     changes: () => changes,
     async consult(key) {
       const startedIn = generation;
-      const facts =
-        (await shared
-          ?.at(key)
-          ?.read()
-          .catch(() => [])) ?? [];
-      merge(key, facts, startedIn);
+      const at = shared?.at(key);
+      merge(key, (await at?.read().catch(() => [])) ?? [], startedIn);
       return peek(key);
     },
     async learn(key, fact) {
-      if (fact.askedMs < purgedAtMs) return;
-      const startedIn = generation;
+      if (fact.answeredMs < purgedAtMs) return;
+      const startedIn = fact.askedMs < purgedAtMs ? PURGED : generation;
       const at = shared?.at(key) ?? null;
       merge(key, [fact], startedIn);
-      if (at !== null) await share(key, at, fact, startedIn);
+      if (at !== null && startedIn === generation) await share(key, at, fact, startedIn);
     },
     purge() {
       shared?.purge();

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { type Clock, every } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
 
 export interface Channel {
@@ -70,7 +70,7 @@ interface Mark {
 export function createInvalidation(link: RedisLink, clock: Clock): Invalidation {
   const lines = new Map<string, Line>();
   const publishing = new Set<Promise<void>>();
-  let waiting: (() => void)[] = [];
+  const waiting: (() => void)[] = [];
 
   function lineOf(name: string): Line {
     const key = `af-storefront:mark:${name}`;
@@ -145,12 +145,9 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
   }
 
   const soon = (): void => void catchUp();
-  let cancel = (): void => {};
-  const check = (): void => {
-    cancel = clock.after(CHECK_EVERY_MS, check);
+  const cancel = every(clock, CHECK_EVERY_MS, () => {
     if (link.reachable()) soon();
-  };
-  check();
+  });
   link.onReachable(soon);
   link.subscribe(
     CHANNEL,
@@ -170,20 +167,14 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
     },
     known: (withinMs) =>
       new Promise((done) => {
-        const late = clock.after(withinMs, done);
-        waiting.push(() => {
-          late();
-          done();
-        });
+        clock.after(withinMs, done);
+        waiting.push(done);
         soon();
       }),
     async published() {
       await Promise.all(publishing);
     },
-    close() {
-      cancel();
-      waiting = [];
-    },
+    close: cancel,
   };
 }
 

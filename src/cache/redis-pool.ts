@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { type Clock, every } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { Fact } from "./facts.js";
 import type { Channel } from "./invalidation.js";
@@ -96,14 +96,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
     if (!(await link.claim(at, token, CLAIM_MS))) return null;
     const hold = (lifeMs: number): Promise<unknown> =>
       link.run(HOLD, at, [token, lifeMs]).catch(() => undefined);
-    let cancel = (): void => {};
-    const renewLater = (): void => {
-      cancel = clock.after(RENEW_CLAIM_MS, () => {
-        void hold(CLAIM_MS);
-        renewLater();
-      });
-    };
-    renewLater();
+    const cancel = every(clock, RENEW_CLAIM_MS, () => void hold(CLAIM_MS));
     return {
       async release() {
         cancel();
@@ -152,11 +145,11 @@ function hash(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-function parseJson(text: unknown): unknown {
+/** The JSON of a stored text; null for anything else. */
+export function parseJson(text: unknown): unknown {
   if (typeof text !== "string") return null;
   try {
-    const value: unknown = JSON.parse(text);
-    return value;
+    return JSON.parse(text);
   } catch {
     return null;
   }

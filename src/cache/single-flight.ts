@@ -76,16 +76,8 @@ export class SingleFlight<R, A extends Asker> {
       const settled = (): void => {
         asker.signal.removeEventListener("abort", leave);
       };
-      flight.outcome.then(
-        (result) => {
-          settled();
-          resolve(result);
-        },
-        (error: unknown) => {
-          settled();
-          reject(error instanceof Error ? error : new Error("load failed"));
-        },
-      );
+      flight.outcome.then(settled, settled);
+      flight.outcome.then(resolve, reject);
     });
   }
 

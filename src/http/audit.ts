@@ -6,19 +6,6 @@ import type { auditShape } from "../wire/operators.js";
 import { contextOf } from "./context.js";
 import { instant } from "./presenters.js";
 
-const holders = new WeakMap<Request, string>();
-const subjects = new WeakMap<Request, string>();
-
-/** Sets the name of the token that the request carries. */
-export function setTokenName(request: Request, name: string): void {
-  holders.set(request, name);
-}
-
-/** Sets the subject of the audit entry. */
-export function setSubject(request: Request, subject: string): void {
-  subjects.set(request, subject);
-}
-
 /** Records the action when its answer has been sent or the client has disconnected. */
 export function audited(audit: Audit, what: Act["what"]): RequestHandler {
   return (request: Request, response: Response, next) => {
@@ -26,8 +13,8 @@ export function audited(audit: Audit, what: Act["what"]): RequestHandler {
     const note = (outcome: string): void => {
       if (isNoted) return;
       isNoted = true;
-      const who = holders.get(request) ?? null;
-      audit.note({ who, what, subject: subjects.get(request) ?? null, outcome });
+      const { tokenName, subject } = contextOf(request);
+      audit.note({ who: tokenName, what, subject, outcome });
     };
     response.once("finish", () => {
       note(contextOf(request).code ?? "done");

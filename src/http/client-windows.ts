@@ -2,7 +2,6 @@
  * Counts requests per client and minute in bounded memory; a client's minute begins with its first request. Clients are kept in two
  * generations. The older one is dropped as a whole when its minutes are over or the younger one is full, so expiry is free.
  */
-import type { ClientRateLimitInfo, Store } from "express-rate-limit";
 import type { Clock } from "../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
@@ -21,9 +20,7 @@ export interface ClientWindow {
   policy: string | null;
 }
 
-export class ClientWindows implements Store {
-  /** Tells express-rate-limit that these are not shared between processes. */
-  readonly localKeys = true;
+export class ClientWindows {
   readonly #clock: Clock;
   #younger = new Map<string, ClientWindow>();
   #older = new Map<string, ClientWindow>();
@@ -56,22 +53,5 @@ export class ClientWindows implements Store {
   /** The time until the minute is over. */
   untilResetMs({ resetAtMs }: ClientWindow): number {
     return Math.max(0, resetAtMs - this.#clock.monotonic());
-  }
-
-  increment(client: string): ClientRateLimitInfo {
-    const window = this.of(client);
-    window.count += 1;
-    const resetTime = new Date(this.#clock.now() + this.untilResetMs(window));
-    return { totalHits: window.count, resetTime };
-  }
-
-  decrement(client: string): void {
-    const window = this.of(client);
-    window.count = Math.max(0, window.count - 1);
-  }
-
-  resetKey(client: string): void {
-    this.#younger.delete(client);
-    this.#older.delete(client);
   }
 }

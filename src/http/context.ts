@@ -26,6 +26,9 @@ class RequestContext {
   route = "none";
   /** The error code of the answer, or null. */
   code: string | null = null;
+  /** Who it is and what it acts on, for the audit log of staff. */
+  tokenName: string | null = null;
+  subject: string | null = null;
   /** Whether this request has been charged to its client's cold limit. */
   cold = false;
   readonly #address: string;

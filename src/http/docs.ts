@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Router } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
+import { pagePolicy } from "./pages.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./static-files.js";
 
@@ -15,18 +16,6 @@ const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
 const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };
 /** An hour: these names stay the same when the package is updated. */
 const UNHASHED_CACHE = "public, max-age=3600";
-
-// helmet's own policy upgrades insecure requests, which breaks the page on a plain-http host.
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -79,7 +68,7 @@ export function docsRouter(describe: () => Promise<object>): Router {
       page ??= staticFile(assets.linkedIn(PAGE), {
         type: "text/html; charset=utf-8",
         cacheControl: "no-store",
-        headers: { "Content-Security-Policy": PAGE_POLICY },
+        headers: { "Content-Security-Policy": pagePolicy({ pictures: ["data:"] }) },
       });
       return page.send(request, response);
     },

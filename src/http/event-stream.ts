@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from "node:events";
 import type { Request, Response } from "express";
-import type { Clock } from "../clock.js";
+import { type Clock, every } from "../clock.js";
 import { ServiceError } from "../errors.js";
 import { contextOf } from "./context.js";
 import { renderBody, type Rendered } from "./rendered.js";
@@ -99,11 +99,10 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
       const cancelEnd = clock.after(longestMs, () => {
         over.abort();
       });
-      let cancelKeepAlive = (): void => {};
       const keepAlive = (): void => {
         write(": keep-alive\n\n");
-        cancelKeepAlive = clock.after(KEEP_ALIVE_MS, keepAlive);
       };
+      const cancelKeepAlive = every(clock, KEEP_ALIVE_MS, keepAlive);
       const closed = new Promise<void>((done) => {
         response.once("close", () => {
           streams.delete(stream);

@@ -3,7 +3,7 @@
  * otherwise, and while Redis is unreachable, each replica has its own in memory.
  */
 import { z } from "zod";
-import type { Clock } from "../clock.js";
+import { type Clock, every } from "../clock.js";
 import { type Lane, perLane } from "../quota/lane.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { AnswerOf } from "../wire/answer.js";
@@ -86,15 +86,8 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
 
   return {
     keep() {
-      let cancel = (): void => {};
-      const again = (): void => {
-        note();
-        cancel = clock.after(MINUTE_MS, again);
-      };
-      again();
-      return () => {
-        cancel();
-      };
+      note();
+      return every(clock, MINUTE_MS, note);
     },
     async present() {
       const rows = redis === null ? own : await load(redis).catch(() => own);

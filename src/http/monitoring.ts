@@ -76,22 +76,32 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
       warnings: warnings(),
     });
 
-  metrics.state(stateReaders({ checks, upstream, credentials, policies }));
+  const state = stateReaders({ checks, upstream, credentials, policies });
+  metrics.family("health", state.health);
+  metrics.family("circuits", state.circuits);
+  metrics.family("credentials", state.credentials);
+  metrics.family("retailFaults", state.retailFaults);
   metrics.quota(quota);
-  metrics.prices(() => ({
+  metrics.family("prices", () => ({
     sold: prices.size,
     known: prices.facts().length,
     doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
   }));
-  metrics.promises(inForce);
-  metrics.saved(() => savedCalls(saved()));
+  metrics.family("promises", () => {
+    const { inForce: in_force, belowFloor: below_floor } = inForce();
+    return { in_force, below_floor };
+  });
+  metrics.family("marginLost", () =>
+    Object.fromEntries(inForce().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
+  );
+  metrics.family("saved", () => savedCalls(saved()));
   metrics.replicas(() => fleet.members().length);
-  metrics.rateLimited(() => {
+  metrics.family("rateLimited", () => {
     const { requests, cold } = refusals();
     return { requests, cold };
   });
-  metrics.unexpected(upstream.unexpected.totals);
-  metrics.redis(() => redis?.refusals() ?? {});
+  metrics.family("unexpected", upstream.unexpected.totals);
+  metrics.family("redis", () => redis?.refusals() ?? {});
 
   function overview() {
     const { requests, cold } = refusals();

@@ -2,7 +2,6 @@
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
-import type { StateReaders } from "../metrics.js";
 import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
@@ -76,22 +75,8 @@ export function fleetFigures({ quota, promises, ...parts }: FiguresParts): Fleet
 }
 
 /** For staff. Figures outside `fleet` and `fleetTotal` are those of this replica; the quota's use is that of all replicas. */
-export function presentOverview({
-  mode,
-  credentials,
-  upstream,
-  recentCalls,
-  quota,
-  redis,
-  pools,
-  refusedLocally,
-  prices,
-  epochs,
-  retailFile,
-  promises,
-  rateLimited,
-  members,
-}: OverviewParts): AnswerOf<typeof overviewShape> {
+export function presentOverview(parts: OverviewParts): AnswerOf<typeof overviewShape> {
+  const { upstream, pools, prices, retailFile } = parts;
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
   const caches = {
     availability: pools.availability.stats(),
@@ -100,16 +85,16 @@ export function presentOverview({
     account: pools.account.stats(),
   };
   return {
-    mode,
-    quota,
-    rateLimited,
-    redis,
+    mode: parts.mode,
+    quota: parts.quota,
+    rateLimited: parts.rateLimited,
+    redis: parts.redis,
     caches,
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
       openCircuits,
-      recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
+      recent: { windowMs: parts.recentCalls.windowMs, operations: parts.recentCalls.figures() },
     },
     unexpected: upstream.unexpected.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
@@ -117,22 +102,22 @@ export function presentOverview({
       count,
       firstSeen: instant(firstSeenMs),
     })),
-    credentials: credentials.states(),
+    credentials: parts.credentials.states(),
     prices: {
       sold: prices.size,
       known: prices.facts().length,
       doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
-      epochsEnded: epochs.ended().map(presentEndedEpoch),
+      epochsEnded: parts.epochs.ended().map(presentEndedEpoch),
       config: {
         fingerprint: retailFile.fingerprint,
         since: instant(retailFile.sinceMs),
         faults: retailFile.faults,
       },
     },
-    promises,
-    saved: savedCalls({ pools, refusedLocally }),
-    fleet: members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
-    fleetTotal: totalOf(members),
+    promises: parts.promises,
+    saved: savedCalls(parts),
+    fleet: parts.members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
+    fleetTotal: totalOf(parts.members),
   };
 }
 
@@ -185,10 +170,11 @@ export function stateReaders(parts: {
   readonly upstream: Upstream;
   readonly credentials: Credentials;
   readonly policies: Pick<LivePolicy, "state">;
-}): StateReaders {
+}) {
   const { checks, upstream, credentials, policies } = parts;
   const figures = { pass: 0, warn: 1, fail: 2 };
   return {
+    /** By check, as in `/health`. */
     health: () =>
       Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, figures[status]])),
     circuits: () => {

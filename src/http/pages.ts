@@ -22,21 +22,28 @@ const TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-// helmet's own policy upgrades insecure requests, which breaks the pages on a plain-http host.
-function policy({ forms = null, logo = null }: { forms?: string | null; logo?: string | null } = {}): string {
-  const sourceOf = (address: string): string =>
-    address.startsWith("/") ? "'self'" : new URL(address).origin;
-  const pictures = new Set(["'self'", sourceOf(logo ?? "/")]);
+/**
+ * The Content-Security-Policy of a page with these further sources of pictures and this target of forms. helmet's own upgrades insecure requests,
+ * which breaks pages on a plain-http host.
+ */
+export function pagePolicy({
+  pictures = [],
+  forms = "'none'",
+}: { readonly pictures?: readonly string[]; readonly forms?: string } = {}): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    `img-src ${[...pictures].join(" ")}`,
+    `img-src ${[...new Set(["'self'", ...pictures])].join(" ")}`,
     "connect-src 'self'",
     "base-uri 'none'",
-    `form-action ${forms === null ? "'none'" : sourceOf(forms)}`,
+    `form-action ${forms}`,
     "frame-ancestors 'none'",
   ].join("; ");
+}
+
+function sourceOf(address: string): string {
+  return address.startsWith("/") ? "'self'" : new URL(address).origin;
 }
 
 /** A day: its address can't have a hash. */
@@ -83,7 +90,7 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
     name: string,
     {
       fill = {},
-      csp = policy(),
+      csp = pagePolicy(),
       status = 200,
     }: { fill?: Readonly<Record<string, string>>; csp?: string; status?: number } = {},
   ): StaticFile {
@@ -102,7 +109,10 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
         checkout: inAttribute(checkoutUrl ?? ""),
         shop: asData({ ...identity, sells: checkoutUrl !== null && demoCheckout === null }),
       },
-      csp: policy({ forms: checkoutUrl, logo: identity.logo }),
+      csp: pagePolicy({
+        ...(identity.logo !== null && { pictures: [sourceOf(identity.logo)] }),
+        ...(checkoutUrl !== null && { forms: sourceOf(checkoutUrl) }),
+      }),
     });
   if (storefront) {
     let identity = shop();

@@ -18,24 +18,13 @@ interface PreviewParts {
 
 type Difference = "same" | "changed" | "added" | "removed";
 
-const SECTIONS = [
-  "currency",
-  "rates",
-  "catalog",
-  "rules",
-  "premium",
-  "promotions",
-  "promise",
-  "suggestions",
-  "shop",
-] as const satisfies readonly (keyof RetailConfig)[];
-
 export function presentPreview(
   text: string,
   { policies, prices, nowMs }: PreviewParts,
 ): AnswerOf<typeof pricePreviewShape> {
   const read = parseRetailConfig(text);
   if (!read.ok) return { faults: read.faults, sections: [], prices: [], warnings: [] };
+  const inEffect = new Map<string, unknown>(Object.entries(policies.config()));
   const before = policies.current();
   const after = createRetailPolicy(read.config);
 
@@ -53,7 +42,9 @@ export function presentPreview(
   });
   return {
     faults: [],
-    sections: SECTIONS.filter((name) => !isDeepStrictEqual(policies.config()[name], read.config[name])),
+    sections: Object.entries(read.config).flatMap(([name, now]) =>
+      isDeepStrictEqual(now, inEffect.get(name)) ? [] : name,
+    ),
     prices: rows,
     warnings: warningsAbout(read.config, after, prices, nowMs),
   };

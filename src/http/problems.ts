@@ -88,11 +88,7 @@ export function refuseUnreadable(
 
 /** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
 function serviceErrorOf(error: unknown): ServiceError {
-  if (error instanceof ServiceError) {
-    return error.code === "internal"
-      ? new ServiceError("internal", "Something went wrong on our side.")
-      : error;
-  }
+  if (error instanceof ServiceError && error.code !== "internal") return error;
   const type = property(error, "type");
   const status = property(error, "status");
   if (type === "entity.too.large") {

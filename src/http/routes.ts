@@ -65,38 +65,25 @@ export function prefersEvents(request: Request): boolean {
   return request.accepts(["application/json", EVENT_STREAM]) === EVENT_STREAM;
 }
 
-const parseJson = express.json({ limit: "32kb", type: "application/json" });
+/** Parses a body of this type and rejects others; without any, the handler has a better message, unless the body is required. */
+function bodyOf(type: string, parse: RequestHandler, required?: "required"): RequestHandler {
+  return (request, response, next) => {
+    const matches = request.is(type);
+    if (matches === false || (matches === null && required !== undefined))
+      throw new ServiceError("unsupported_media_type", `The body must be sent as ${type}.`);
+    parse(request, response, next);
+  };
+}
 
-/** Parses a JSON body of up to 32 kB; rejects other content types. */
-const jsonBody: RequestHandler = (request, response, next) => {
-  // `is` returns null without a body; the handler then reports the missing body with a better message.
-  if (request.is("application/json") === false) {
-    throw new ServiceError("unsupported_media_type", "The body must be sent as application/json.");
-  }
-  parseJson(request, response, next);
-};
-
-const parseForm = express.urlencoded({ limit: "32kb", extended: false });
-
-const formBody: RequestHandler = (request, response, next) => {
-  if (request.is("application/x-www-form-urlencoded") === false)
-    throw new ServiceError(
-      "unsupported_media_type",
-      "The body must be sent as application/x-www-form-urlencoded.",
-    );
-  parseForm(request, response, next);
-};
-
+const JSON_TYPE = "application/json";
+const jsonBody = bodyOf(JSON_TYPE, express.json({ limit: "32kb", type: JSON_TYPE }));
+const formBody = bodyOf(
+  "application/x-www-form-urlencoded",
+  express.urlencoded({ limit: "32kb", extended: false }),
+);
 const YAML = "application/yaml";
-const parseYaml = express.text({ limit: MOST_CONFIG_BYTES, type: YAML });
-
-/** Reads a YAML body of up to 64 kB as text; rejects other content types. */
-export const yamlBody: RequestHandler = (request, response, next) => {
-  if (!request.is(YAML)) {
-    throw new ServiceError("unsupported_media_type", `The body must be sent as ${YAML}.`);
-  }
-  parseYaml(request, response, next);
-};
+/** Reads the body as text. */
+export const yamlBody = bodyOf(YAML, express.text({ limit: MOST_CONFIG_BYTES, type: YAML }), "required");
 
 /** Answers a valid HEAD request without a lookup, because its headers aren't worth quota. Returns whether it did. */
 export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {

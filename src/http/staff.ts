@@ -13,7 +13,7 @@ import type { PriceList } from "../retail/price-list.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
 import type { VisitorAsk } from "../storefront/availability.js";
-import { audited, setTokenName, setSubject, presentAudit } from "./audit.js";
+import { audited, presentAudit } from "./audit.js";
 import { contextOf } from "./context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
@@ -82,7 +82,7 @@ function requireScope(
         headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
       });
     }
-    setTokenName(request, token.name);
+    contextOf(request).tokenName = token.name;
     next();
   };
 }
@@ -182,10 +182,8 @@ export function staffRoutes(parts: StaffParts): Router {
       const text = typeof request.body === "string" ? request.body : "";
       const preview = presentPreview(text, { policies, prices, nowMs: now() });
       const changes = preview.prices.filter(({ change }) => change !== "same").length;
-      setSubject(
-        request,
-        preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`,
-      );
+      contextOf(request).subject =
+        preview.faults.length > 0 ? `${preview.faults.length} faults` : `${changes} changes`;
       response.json(preview);
     },
   });
@@ -195,7 +193,7 @@ export function staffRoutes(parts: StaffParts): Router {
     GET: async (request, response) => {
       readQuery(request.query, []);
       const { id } = request.params;
-      if (typeof id === "string" && PROMISE_ID.test(id)) setSubject(request, id);
+      if (typeof id === "string" && PROMISE_ID.test(id)) contextOf(request).subject = id;
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
       if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
       response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
@@ -223,7 +221,7 @@ export function staffRoutes(parts: StaffParts): Router {
     POST: async (request, response) => {
       readQuery(request.query, []);
       const what = readPurge(request.body);
-      setSubject(request, what);
+      contextOf(request).subject = what;
       const body: AnswerOf<typeof purgedShape> = { purged: await parts.purge(what) };
       response.json(body);
     },

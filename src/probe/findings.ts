@@ -24,7 +24,7 @@ import {
   tierForms,
 } from "./forms.js";
 import { type Answer, type Contact, dataOf, type CallResult, type Kind } from "./contact.js";
-import { listIn, type RawList, type RawRecord, recordIn, type Role } from "./records.js";
+import { listIn, type RawList, type RawRecord, recordIn, type Role, ROLE_ORDER } from "./records.js";
 import { formOf, isList, lastOf, leavesOf, nameShown, namesShown, pathsShown, wordShown } from "./shapes.js";
 
 interface Observation<Setting> {
@@ -378,29 +378,15 @@ function recordsOf({ domain, isOwn, domains }: Contact): SeenRecord[] {
   return [...(one === null ? [] : [{ raw: one, read }]), ...listed];
 }
 
-const ROLE_ORDER = ["name", "status", "expiry", "registered", "autoRenew", "nameservers"] as const;
-
 /** Whether the service read this field; an empty field doesn't have to be read. */
 function isRead({ raw, read }: SeenRecord, role: Role): boolean {
   if (read === null) return false;
   const value = raw.fields.get(role)?.value;
   if (value === null || value === undefined || value === "") return true;
-  switch (role) {
-    case "name":
-      return true;
-    case "status":
-      return read.status !== null;
-    case "expiry":
-      return read.expiresAt !== null;
-    case "registered":
-      return read.registeredAt !== null;
-    case "autoRenew":
-      return read.autoRenew !== null;
-    case "nameservers":
-      return read.nameservers.length > 0 || isEmpty(value);
-    default:
-      return role satisfies never;
-  }
+  if (role === "name") return true;
+  if (role === "nameservers") return read.nameservers.length > 0 || isEmpty(value);
+  const { status, expiresAt: expiry, registeredAt: registered, autoRenew } = read;
+  return { status, expiry, registered, autoRenew }[role] !== null;
 }
 
 function isEmpty(value: unknown): boolean {

@@ -1,7 +1,7 @@
 /** Recognizes sandbox settings by their appearance: which settings could have produced a value, a set of field names or a word. */
-import { OPEN_POINTS, type ShapeSettings } from "../sandbox/open-points.js";
+import { OPEN_POINTS, RECORD_NAMES, type ShapeSettings } from "../sandbox/open-points.js";
 import { isFields, WrittenNumber } from "../upstream/written-json.js";
-import type { RawRecord, Role } from "./records.js";
+import { type RawRecord, ROLE_ORDER } from "./records.js";
 import { leavesOf } from "./shapes.js";
 
 type Forms<Name extends keyof ShapeSettings> = readonly ShapeSettings[Name][];
@@ -22,36 +22,9 @@ export function takenPricingForms(pricing: unknown): Forms<"takenPricing"> {
   return isPrice ? ["price"] : [];
 }
 
-const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], Readonly<Record<Role, string>>>> = {
-  at: recordNames("domain", "status", "expires_at", "registered_at", "auto_renew", "nameservers"),
-  date: recordNames("domain", "status", "expiry_date", "registration_date", "auto_renew", "nameservers"),
-  camel: recordNames("domainName", "status", "expiryDate", "registrationDate", "autoRenew", "nameServers"),
-  whois: recordNames(
-    "domain_name",
-    "domain_status",
-    "expiration_date",
-    "creation_date",
-    "auto_renewal",
-    "name_servers",
-  ),
-  pascal: recordNames("DomainName", "Status", "ExpiresOn", "RegisteredOn", "AutoRenewEnabled", "NameServers"),
-  short: recordNames("name", "state", "expiry", "registered", "autorenew", "ns"),
-};
-
-function recordNames(
-  name: string,
-  status: string,
-  expiry: string,
-  registered: string,
-  autoRenew: string,
-  nameservers: string,
-): Readonly<Record<Role, string>> {
-  return { name, status, expiry, registered, autoRenew, nameservers };
-}
-
 export function recordForms({ fields }: RawRecord): Forms<"recordFields"> {
   return OPEN_POINTS.recordFields.settings.filter((setting) =>
-    [...fields].every(([role, { key }]) => RECORD_NAMES[setting][role] === key),
+    [...fields].every(([role, { key }]) => RECORD_NAMES[setting][ROLE_ORDER.indexOf(role)] === key),
   );
 }
 

@@ -45,19 +45,16 @@ async function run(config: Config): Promise<Result> {
 }
 
 async function probeEmbedded(config: Config): Promise<Result> {
-  const sandbox = await startEmbedded(config);
+  const { limit, windowMs } = config.quota;
+  const sandbox = await startSandbox({
+    configFile: config.sandboxConfigFile,
+    rateLimit: { limit, windowMs },
+  });
+  const { key, secret } = sandbox.credential();
+  const upstream = { baseUrl: sandbox.url, active: { key: fixedSecret(key), secret: fixedSecret(secret) } };
   try {
-    return await probe({ config, ...sandbox, live: null, clock: systemClock });
+    return await probe({ config, upstream, live: null, clock: systemClock });
   } finally {
     await sandbox.close();
   }
-}
-
-async function startEmbedded({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
-  const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });
-  const { key, secret } = sandbox.credential();
-  return {
-    upstream: { baseUrl: sandbox.url, active: { key: fixedSecret(key), secret: fixedSecret(secret) } },
-    close: () => sandbox.close(),
-  };
 }

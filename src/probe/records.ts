@@ -11,14 +11,17 @@ export type Role = keyof typeof RECORD;
 /** A field gets the first role that its name matches. */
 const ROLES: readonly Role[] = ["expiry", "autoRenew", "registered", "nameservers", "status", "name"];
 
-const SPELLINGS: Readonly<Record<Role, ReadonlySet<string>>> = {
-  expiry: normalizedSet(RECORD.expiry),
-  autoRenew: normalizedSet(RECORD.autoRenew),
-  registered: normalizedSet(RECORD.registered),
-  nameservers: normalizedSet(RECORD.nameservers),
-  status: normalizedSet(RECORD.status),
-  name: normalizedSet(RECORD.name),
-};
+/** As people and the sandbox's settings list them. */
+export const ROLE_ORDER: readonly Role[] = [
+  "name",
+  "status",
+  "expiry",
+  "registered",
+  "autoRenew",
+  "nameservers",
+];
+
+const SPELLINGS = new Map(ROLES.map((role) => [role, normalizedSet(RECORD[role])]));
 
 /** Names that clearly mean the same, although the service may not read them. */
 const SIMILAR: Partial<Readonly<Record<Role, RegExp>>> = {
@@ -29,7 +32,7 @@ const SIMILAR: Partial<Readonly<Record<Role, RegExp>>> = {
 };
 
 function isLike(role: Role, key: string): boolean {
-  return SPELLINGS[role].has(normalized(key)) || SIMILAR[role]?.test(key) === true;
+  return SPELLINGS.get(role)?.has(normalized(key)) === true || SIMILAR[role]?.test(key) === true;
 }
 
 interface RawField {

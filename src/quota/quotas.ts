@@ -2,35 +2,23 @@
  * One quota per credential, opened on first use. Replicas share its budget through Redis. Without Redis, each uses only its own share, so that
  * together they never exceed it.
  */
-import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
 import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
-import { openRedisLedger } from "./ledger/redis.js";
+import { openRedisLedger, type RedisLedgerSettings } from "./ledger/redis.js";
 import { createQuota } from "./scheduler/scheduler.js";
 import { shareReservations } from "./shared-reservations.js";
 import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
-export interface QuotasSettings {
-  /** The calls per window that the upstream allows each credential, and how many of them all replicas together leave unused. */
-  readonly limit: number;
-  readonly headroom: number;
-  readonly windowMs: number;
-  readonly coldStart: "assume-spent" | "assume-free";
-  readonly replicasMax: number;
-  /** The total deadline of one call. */
-  readonly longestCallMs: number;
-  /** Identifies where this process runs. No other process can have the same value while this one exists. */
-  readonly place?: string;
+/** For each credential; `headroom` is what all replicas together leave unused. */
+export interface QuotasSettings extends Omit<RedisLedgerSettings, "redis" | "fingerprint" | "directory"> {
   /**
    * Where the ledgers are kept: in memory only for an upstream that starts together with the service. With Redis, processes leave handover files in
    * the folder.
    */
   readonly home:
     { readonly redis: RedisLink; readonly directory?: string } | { readonly directory: string } | "memory";
-  readonly clock: Clock;
-  readonly onFault: (what: string, error: unknown) => void;
 }
 
 export interface Quotas {

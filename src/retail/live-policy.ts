@@ -3,7 +3,7 @@
  * immutable, so code that calls `current()` once uses a single version.
  */
 import { createHash } from "node:crypto";
-import type { Clock } from "../clock.js";
+import { type Clock, every } from "../clock.js";
 import { readFileText } from "../file-text.js";
 import type { Log } from "../logger.js";
 import { createRetailPolicy, type RetailPolicy } from "./policy.js";
@@ -95,15 +95,8 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
     state: () => ({ fingerprint: fingerprintOf(inEffect), sinceMs, faults }),
     onChange: (act) => void acts.push(act),
     watch() {
-      let cancel = (): void => {};
-      const loop = (): void => {
-        reread();
-        cancel = clock.after(READ_EVERY_MS, loop);
-      };
-      loop();
-      return () => {
-        cancel();
-      };
+      reread();
+      return every(clock, READ_EVERY_MS, reread);
     },
   };
 }

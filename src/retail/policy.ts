@@ -4,7 +4,6 @@
 import {
   ceilToDigits,
   ceilToResidue,
-  compareRetail,
   currencyDigits,
   type Decimal,
   decimal,
@@ -81,11 +80,6 @@ interface PriceRule {
   readonly remainder: Decimal;
 }
 
-interface Promoted {
-  readonly price: Retail;
-  readonly promotion: AppliedPromotion;
-}
-
 const ZERO = decimal("0");
 const ONE = decimal("1");
 const TEN = decimal("10");
@@ -146,14 +140,15 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   }
   const yearsSold = (tld: string, action: Action) => sold.get(`${tld} ${action}`) ?? [];
 
-  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail): Promoted | null {
+  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail) {
     const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
     const promotion = firstMatching(active, what);
     if (promotion === undefined) return null;
     const reduced = decimal(regular.amount).times(promotion.factor);
     const price = retailOf(larger(reduced, decimal(floor.amount)), currency);
-    if (compareRetail(price, regular) >= 0) return null;
-    return { price, promotion: { id: promotion.id, regular, until: promotion.until } };
+    if (decimal(price.amount).gte(regular.amount)) return null;
+    const applied: AppliedPromotion = { id: promotion.id, regular, until: promotion.until };
+    return { price, promotion: applied };
   }
 
   return {
@@ -215,21 +210,12 @@ export function marginWarnings(rows: readonly CatalogRow[]): string[] {
 }
 
 function isNearlyConstant(rows: readonly CatalogRow[]): boolean {
-  const ratios = rows.map(({ wholesale, retail }) => ({
-    over: decimal(retail.amount),
-    under: decimal(wholesale.amount),
-  }));
-  const highest = ratios.reduce((a, b) => (isAbove(b, a) ? b : a));
-  const lowest = ratios.reduce((a, b) => (isAbove(a, b) ? b : a));
-  return highest.over.times(lowest.under).lt(lowest.over.times(highest.under).times("1.01"));
+  const highest = rows.reduce((a, b) => (cross(b, a).gt(cross(a, b)) ? b : a));
+  const lowest = rows.reduce((a, b) => (cross(a, b).gt(cross(b, a)) ? b : a));
+  return cross(highest, lowest).lt(cross(lowest, highest).times("1.01"));
 }
 
-interface Ratio {
-  readonly over: Decimal;
-  readonly under: Decimal;
-}
-
-// Cross-multiplies, because a division would round.
-function isAbove(a: Ratio, b: Ratio): boolean {
-  return a.over.times(b.under).gt(b.over.times(a.under));
+/** Compares two ratios of retail to wholesale, with `cross(b, a)`; a division would round. */
+function cross(a: CatalogRow, b: CatalogRow): Decimal {
+  return decimal(a.retail.amount).times(b.wholesale.amount);
 }

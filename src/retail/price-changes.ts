@@ -18,10 +18,7 @@ interface PriceChanges {
 const KEPT_MS = 24 * 3_600_000;
 
 export function createPriceChanges(clock: Clock): PriceChanges {
-  const seen = new Map<
-    string,
-    { readonly wholesale: Wholesale; readonly change?: PriceChange | undefined }
-  >();
+  const seen = new Map<string, { readonly wholesale: Wholesale; readonly change: PriceChange | undefined }>();
   const isRecent = (change: PriceChange | undefined): change is PriceChange =>
     change !== undefined && clock.now() - change.atMs < KEPT_MS;
 

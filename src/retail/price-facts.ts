@@ -7,6 +7,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
+import { parseJson } from "../cache/redis-pool.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
@@ -42,19 +43,17 @@ export interface PriceFacts {
 
 const NOTHING: LoadedPrices = { tier: null, prices: [], isLive: false };
 
-/** A price parsed from JSON. */
-const wholesale = z.unknown().transform((value, context): Wholesale => {
-  const { amount, currency } = z
-    .object({ amount: z.unknown(), currency: z.unknown() })
-    .catch({ amount: null, currency: null })
-    .parse(value);
-  const read = parseWholesale(amount, currency);
-  if (read !== null) return read;
-  context.addIssue({ code: "custom", message: "isn't a price" });
-  return z.NEVER;
-});
+/** A wholesale price that was stored as JSON. */
+export const keptWholesale = z
+  .object({ amount: z.unknown(), currency: z.unknown() })
+  .transform(({ amount, currency }, context): Wholesale => {
+    const read = parseWholesale(amount, currency);
+    if (read !== null) return read;
+    context.addIssue({ code: "custom", message: "isn't a price" });
+    return z.NEVER;
+  });
 
-const quote = z.strictObject({ wholesale, epoch: z.string() });
+const quote = z.strictObject({ wholesale: keptWholesale, epoch: z.string() });
 
 /** Decodes a quote that was stored as JSON; undefined if the data isn't one. */
 export const decodeKeptQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
@@ -68,7 +67,7 @@ const fileSchema = z.object({
       tld: z.string(),
       action: z.enum(ACTIONS),
       years: z.int().positive(),
-      wholesale,
+      wholesale: keptWholesale,
       askedAtMs: z.number().positive(),
       answeredAtMs: z.number().positive(),
       isDoubtful: z.boolean(),
@@ -181,12 +180,3 @@ export function createSharedPriceFacts(
 
 /** Saves nothing, for an upstream that ends with the process. */
 export const noPriceFacts: PriceFacts = { load: () => Promise.resolve(NOTHING), save: () => {} };
-
-function parseJson(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value;
-  } catch {
-    return null;
-  }
-}

@@ -1,7 +1,4 @@
 /** The last known wholesale price of every combination sold, refreshed in the background and kept across restarts. */
-import type { Pool } from "../cache/cache.js";
-import type { Clock } from "../clock.js";
-import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../upstream/call.js";
@@ -11,7 +8,7 @@ import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceEpochs } from "./price-epoch.js";
 import type { PriceFacts } from "./price-facts.js";
 import { createPriceQuotes, keyOf, type PriceQuotes, type Quote } from "./price-quotes.js";
-import { createPriceRefresh, type PriceRefresh } from "./price-refresh.js";
+import { createPriceRefresh, type PriceRefresh, type PriceRefreshSettings } from "./price-refresh.js";
 
 export interface PriceFact extends Combination {
   readonly wholesale: Wholesale;
@@ -25,7 +22,7 @@ export interface PriceFact extends Combination {
 
 export interface PriceList
   extends
-    Pick<PriceQuotes, "quote" | "fresh" | "peek" | "isTrusted">,
+    Pick<PriceQuotes, "quote" | "tryQuote" | "fresh" | "peek" | "isTrusted">,
     Pick<PriceRefresh, "expectedInMs" | "failures"> {
   /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. */
   dispute(what: Combination, answeredMs: number): void;
@@ -43,20 +40,12 @@ export interface PriceList
   keepWarm(): () => void;
 }
 
-interface PriceListSettings {
+interface PriceListSettings extends Omit<PriceRefreshSettings, "sold" | "quotes" | "onRefreshed"> {
   /** Defines what is sold. */
   readonly policies: Pick<LivePolicy, "current" | "onChange">;
-  readonly pool: Pool<Quote, Ask>;
   readonly ask: (ask: Ask, what: Combination) => Promise<Answered<Wholesale>>;
   readonly epochs: PriceEpochs;
   readonly saved: PriceFacts;
-  readonly freshMs: number;
-  /** How long until the quota has room for background work, in ms. */
-  readonly roomInMs: () => number;
-  /** Of the quota. */
-  readonly windowMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** The last list of facts, and what it depends on. */
@@ -78,18 +67,13 @@ export function createPriceList(settings: PriceListSettings): PriceList {
   let listed: Listed | null = null;
   const quotes = createPriceQuotes({ pool, ask: settings.ask, epochs, onEpochEnded: save, log });
   const refresh = createPriceRefresh({
+    ...settings,
     sold,
     quotes,
-    pool,
-    freshMs: settings.freshMs,
-    roomInMs: settings.roomInMs,
-    windowMs: settings.windowMs,
     onRefreshed(prices) {
       log.info("prices.renewed", { renewed: prices, known: facts().length, sold: sold().length });
       save();
     },
-    clock,
-    log,
   });
   epochs.onChange(refresh.now);
   policies.onChange(refresh.now);
@@ -132,6 +116,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
 
   return {
     quote: quotes.quote,
+    tryQuote: quotes.tryQuote,
     fresh: quotes.fresh,
     peek: quotes.peek,
     isTrusted: quotes.isTrusted,

@@ -11,6 +11,7 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
+import type { Observed } from "./agreement.js";
 import type { Combination } from "./policy.js";
 import type { InEpoch, PriceEpochs } from "./price-epoch.js";
 
@@ -23,18 +24,12 @@ export interface Quote {
 /** While two quotes overlap, the higher one wins. */
 export const quoteCaution: Caution<Quote> = (a, b) => compareWholesale(a.wholesale, b.wholesale);
 
-export interface QuotedPrice {
-  readonly wholesale: Wholesale;
-  readonly askedMs: number;
-  readonly answeredMs: number;
-  readonly unchangedSinceMs: number;
+/** A price that is trusted can decide and be signed. */
+export interface QuotedPrice extends Observed {
   /** What the upstream quoted before its last change, as far as this process has seen. */
   readonly former: Wholesale | null;
-  readonly settled: boolean;
   /** Wall clock, ms. */
   readonly asOfMs: number;
-  /** No known fact contradicts it, so it can decide and be signed. */
-  readonly isTrusted: boolean;
   /** It is past its freshness, or doubtful. */
   readonly stale: boolean;
 }
@@ -51,6 +46,8 @@ export interface PriceQuotes {
   peek(what: Combination): QuotedPrice | undefined;
   /** Refreshes the quote with a call, unless another replica has a newer one or its call is under way. */
   refresh(by: Ask, what: Combination): Promise<void>;
+  /** Makes the call even if it has just failed, and learns from the answer. */
+  tryQuote(by: Ask, what: Combination): Promise<void>;
   /** Whether no evidence contradicts a price of this combination with that stamp and epoch. */
   isTrusted(what: Combination, price: InEpoch): boolean;
   /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether this report is newer than earlier ones. */
@@ -184,6 +181,7 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
       const sinceMs = known === undefined ? -Infinity : newerThan(what, known);
       await ask(known?.isTrusted === false ? urgently(by) : by, what, sinceMs);
     },
+    tryQuote: async (by, what) => pool.learn(keyOf(what), await load(by, what)),
     isTrusted,
     dispute(what, answeredMs) {
       if (answeredMs <= (disputedAtMs.get(keyOf(what)) ?? -Infinity)) return false;

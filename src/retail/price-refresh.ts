@@ -24,7 +24,7 @@ export interface PriceRefresh {
   start(firstInMs: number): () => void;
 }
 
-interface PriceRefreshSettings {
+export interface PriceRefreshSettings {
   readonly sold: () => readonly Combination[];
   readonly quotes: PriceQuotes;
   readonly pool: Pool<Quote, Ask>;
@@ -127,11 +127,8 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
           : [];
       }),
     start(firstInMs) {
-      const running = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
-      background = running;
-      return () => {
-        running.stop();
-      };
+      background = inBackground({ client: "price-list", round, firstInMs, roomInMs, clock });
+      return background.stop;
     },
   };
 }

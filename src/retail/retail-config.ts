@@ -7,7 +7,7 @@ import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
 import { nameOf } from "../domain-name.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
 import { readYaml } from "./retail-yaml.js";
-import { identitySchema, nameSchema, namesSchema, NO_IDENTITY, type ShopIdentity } from "./shop-identity.js";
+import { identitySchema, nameSchema, namesSchema, type ShopIdentity } from "./shop-identity.js";
 
 /** One product: a TLD, an action and a term. */
 export type Combination = Term;
@@ -257,9 +257,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 const plainWords: z.core.$ZodErrorMap = (issue) => {
-  if (issue.code === "invalid_type" || issue.code === "invalid_value") {
-    if (issue.input === undefined) return "is missing";
-  }
+  if (issue.input === undefined) return "is missing";
   if (issue.code === "invalid_type") {
     return (
       { string: "must be text", array: "must be a list", object: "must be a mapping" }[
@@ -399,8 +397,7 @@ function readPromotions(reader: Reader, raw: unknown, tlds: ReadonlySet<unknown>
 }
 
 function readShop(reader: Reader, raw: unknown): ShopIdentity {
-  if (raw === undefined || raw === null) return NO_IDENTITY;
-  const read = reader.read(identitySchema, raw, "shop");
+  const read = reader.read(identitySchema, raw ?? {}, "shop");
   return {
     name: readShopName(reader, isRecord(raw) ? raw["name"] : undefined),
     logo: read?.logo ?? null,

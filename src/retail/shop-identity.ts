@@ -14,15 +14,6 @@ export interface ShopIdentity {
   readonly privacy: string | null;
 }
 
-export const NO_IDENTITY: ShopIdentity = {
-  name: null,
-  logo: null,
-  email: null,
-  phone: null,
-  terms: null,
-  privacy: null,
-};
-
 const words = z
   .string()
   .trim()

@@ -1,7 +1,6 @@
 /** Changes of the world while the API runs, immediate or scheduled. An invalid change is rejected when it is submitted. */
 import { PortalError } from "./portal-error.js";
 import type { PriceKey } from "./prices.js";
-import { type Due, Schedule, type Scheduled } from "./schedule.js";
 import type { Reseller, World } from "./world.js";
 
 interface SetTier {
@@ -62,45 +61,82 @@ function prepared(world: World, change: Change): () => void {
   return () => world.setPrice(reseller, key, amountCents);
 }
 
-/** The changes of one world, in order. Due changes are applied before anything else. */
+/** After this many ms on the sandbox's clock, or after this many more answered calls. */
+export type Due = { readonly afterMs: number } | { readonly afterCalls: number };
+
+export interface Scheduled {
+  readonly id: number;
+  readonly change: readonly Change[];
+  /** The remaining ms or calls. */
+  readonly due: Due;
+}
+
+interface Entry {
+  readonly id: number;
+  readonly change: readonly Change[];
+  /** On the sandbox's clock, ms; Infinity for changes that wait for calls. */
+  readonly dueMs: number;
+  callsLeft: number;
+}
+
+/** The changes of one world. Each is applied once it is due, in the order of the due times, before the world is read. */
 export class Timeline {
   readonly #world: World;
-  readonly #schedule: Schedule<readonly Change[]>;
+  readonly #now: () => number;
+  #entries: Entry[] = [];
+  #lastId = 0;
 
   constructor(world: World, now: () => number) {
     this.#world = world;
-    this.#schedule = new Schedule(now, (changes) => this.#make(changes));
+    this.#now = now;
   }
 
   /** Applies all of these changes now, or none. */
   apply(changes: readonly Change[]): void {
-    this.#schedule.catchUp();
+    this.catchUp();
     this.#make(changes);
   }
 
-  schedule(due: Due, changes: readonly Change[]): number {
-    for (const change of changes) prepared(this.#world, change);
-    return this.#schedule.add(due, changes);
+  schedule(due: Due, change: readonly Change[]): number {
+    for (const one of change) prepared(this.#world, one);
+    this.#lastId += 1;
+    const [dueMs, callsLeft] =
+      "afterMs" in due ? [this.#now() + due.afterMs, Infinity] : [Infinity, due.afterCalls];
+    this.#entries.push({ id: this.#lastId, change, dueMs, callsLeft });
+    this.catchUp();
+    return this.#lastId;
   }
 
   /** Applies the changes that are due. */
   catchUp(): void {
-    this.#schedule.catchUp();
+    const now = this.#now();
+    const isDue = ({ dueMs, callsLeft }: Entry): boolean => dueMs <= now || callsLeft <= 0;
+    if (!this.#entries.some(isDue)) return;
+    // Changes that waited for calls are due with this call, so after all that were due before it.
+    const due = this.#entries.filter(isDue).sort((a, b) => (a.dueMs === b.dueMs ? 0 : a.dueMs - b.dueMs));
+    this.#entries = this.#entries.filter((entry) => !due.includes(entry));
+    for (const { change } of due) this.#make(change);
   }
 
   /** Call after each answer. */
   answered(): void {
-    this.#schedule.answered();
+    for (const entry of this.#entries) entry.callsLeft -= 1;
+    this.catchUp();
   }
 
-  pending(): readonly Scheduled<readonly Change[]>[] {
-    this.#schedule.catchUp();
-    return this.#schedule.pending();
+  pending(): readonly Scheduled[] {
+    this.catchUp();
+    const now = this.#now();
+    return this.#entries.map(({ id, change, dueMs, callsLeft }) => ({
+      id,
+      change,
+      due: dueMs === Infinity ? { afterCalls: callsLeft } : { afterMs: dueMs - now },
+    }));
   }
 
   clear(): void {
-    this.#schedule.catchUp();
-    this.#schedule.clear();
+    this.catchUp();
+    this.#entries = [];
   }
 
   #make(changes: readonly Change[]): void {

@@ -1,7 +1,6 @@
 /** The portal over HTTP, for developers and tests: a separate server on the loopback address, not part of the API. */
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
-import { isAddressRule } from "./credentials.js";
 import { ACTIONS } from "./facts.js";
 import { OPERATIONS } from "./faults.js";
 import { asName } from "./names.js";
@@ -14,8 +13,12 @@ const text = z.string().min(1).max(300);
 const delay = z.number().min(0).max(600_000);
 const newCredential = z.strictObject({ reseller: text });
 const rotation = z.strictObject({ revokeOld: z.boolean().optional() }).default({});
+const addressRule = z.union(
+  [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()],
+  "must be an IP address or a CIDR block",
+);
 const allowlist = z.strictObject({
-  addresses: z.array(z.string().refine(isAddressRule, "must be an IP address or a CIDR block")).max(1000),
+  addresses: z.array(addressRule).max(1000),
 });
 const access = z.strictObject({ enabled: z.boolean() });
 const tier = z.strictObject({ tier: text });

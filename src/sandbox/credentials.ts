@@ -27,14 +27,6 @@ function digest(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();
 }
 
-/** An IP address or a CIDR block. */
-export function isAddressRule(text: string): boolean {
-  const [address = "", bits, ...rest] = text.split("/");
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
-}
-
 export function isAllowed(allowlist: readonly string[], remoteAddress: string): boolean {
   if (allowlist.length === 0) return true;
   const rules = new BlockList();

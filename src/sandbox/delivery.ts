@@ -2,6 +2,7 @@
  * Decides when an answer is computed and when it is sent. Due changes are applied first, a hold can delay either step, and watchers see
  * every answer that reached its caller.
  */
+import type { Timeline } from "./changes.js";
 import type { AnsweredFact } from "./facts.js";
 import type { Operation } from "./faults.js";
 import type { Asked, Holds } from "./holds.js";
@@ -22,18 +23,13 @@ interface Decided {
   readonly send: (sent: () => void) => void;
 }
 
-interface Changes {
-  catchUp(): void;
-  answered(): void;
-}
-
 export class Delivery {
   readonly #now: () => number;
-  readonly #changes: Changes;
+  readonly #changes: Pick<Timeline, "catchUp" | "answered">;
   readonly #holds: Holds;
   readonly #watchers = new Set<Watcher>();
 
-  constructor(now: () => number, changes: Changes, holds: Holds) {
+  constructor(now: () => number, changes: Pick<Timeline, "catchUp" | "answered">, holds: Holds) {
     this.#now = now;
     this.#changes = changes;
     this.#holds = holds;

@@ -1,4 +1,6 @@
 /** The sandbox's own types. The operations produce them, and only `shapes.ts` decides how they are written in an answer. */
+import type { FailureReason } from "./failure-table.js";
+
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 export type Action = (typeof ACTIONS)[number];
 
@@ -58,26 +60,6 @@ export type AnsweredFact =
   | { readonly operation: "domain"; readonly fact: DomainRecord }
   | { readonly operation: "balance"; readonly fact: Balance }
   | { readonly operation: "tier"; readonly fact: TierStanding };
-
-export type FailureReason =
-  | "missing_credentials"
-  | "invalid_credentials"
-  | "revoked_credentials"
-  | "api_access_disabled"
-  | "ip_not_allowed"
-  | "rate_limited"
-  | "route_not_found"
-  | "domain_not_found"
-  | "method_not_allowed"
-  | "malformed_request"
-  | "malformed_json"
-  | "payload_too_large"
-  | "unsupported_media_type"
-  | "invalid_field"
-  | "invalid_domain"
-  | "tld_not_supported"
-  | "term_not_offered"
-  | "internal";
 
 interface FailureExtras {
   readonly retryAfterSeconds?: number;

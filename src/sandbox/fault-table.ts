@@ -48,6 +48,10 @@ export interface Fault {
   readonly play: Play | OnConnect;
 }
 
+type Row = readonly [name: string, what: string, play: Play | OnConnect];
+/** Answers with another body. */
+type Lie = readonly [name: string, what: string, body: (text: string, call: Struck) => string];
+
 const MIB = 1024 * 1024;
 
 /** How much of the correct answer has been sent when the fault happens. */
@@ -83,22 +87,22 @@ function forgedBytes(call: Struck): string {
 
 const keepAlive = { Connection: "keep-alive", "Keep-Alive": "timeout=600" };
 
-const CONNECTION: readonly Fault[] = [
-  { name: "connection-refused", what: "The listener is closed until the fault is cleared.", play: "refuse" },
-  { name: "reset-on-accept", what: "The connection is reset as soon as it is accepted.", play: "reset" },
-  { name: "end-on-accept", what: "The connection is closed as soon as it is accepted.", play: "end" },
-  ...STAGES.flatMap(([stage, what, sent]) => [
-    { name: `reset-${stage}`, what: `The connection is reset ${what}.`, play: thenReset(sent) },
-    { name: `end-${stage}`, what: `The connection is closed properly ${what}.`, play: thenEnd(sent) },
-    { name: `silence-${stage}`, what: `Nothing more is sent ${what}.`, play: thenNothing(sent) },
+const CONNECTION: readonly Row[] = [
+  ["connection-refused", "The listener is closed until the fault is cleared.", "refuse"],
+  ["reset-on-accept", "The connection is reset as soon as it is accepted.", "reset"],
+  ["end-on-accept", "The connection is closed as soon as it is accepted.", "end"],
+  ...STAGES.flatMap(([stage, what, sent]): Row[] => [
+    [`reset-${stage}`, `The connection is reset ${what}.`, thenReset(sent)],
+    [`end-${stage}`, `The connection is closed properly ${what}.`, thenEnd(sent)],
+    [`silence-${stage}`, `Nothing more is sent ${what}.`, thenNothing(sent)],
   ]),
 ];
 
-const TIME: readonly Fault[] = [
-  {
-    name: "slow",
-    what: "The honest answer, `ms` later.",
-    play: (call) => {
+const TIME: readonly Row[] = [
+  [
+    "slow",
+    "The honest answer, `ms` later.",
+    (call) => {
       const timer = setTimeout(() => {
         call.honestly();
       }, call.ms);
@@ -106,45 +110,49 @@ const TIME: readonly Fault[] = [
         clearTimeout(timer);
       });
     },
-  },
-  {
-    name: "drip-head",
-    what: "The honest answer from its status line on, a byte every `ms`.",
-    play: dripping(() => "", honestBytes),
-  },
-  {
-    name: "drip-body",
-    what: "The honest body, a byte every `ms`.",
-    play: dripping(headOf, (call) => call.honest.text),
-  },
-  {
-    name: "drip-spaces",
-    what: "White space before the honest body, a byte every `ms` for a million bytes.",
-    play: dripping(
+  ],
+  [
+    "drip-head",
+    "The honest answer from its status line on, a byte every `ms`.",
+    dripping(() => "", honestBytes),
+  ],
+  ["drip-body", "The honest body, a byte every `ms`.", dripping(headOf, (call) => call.honest.text)],
+  [
+    "drip-spaces",
+    "White space before the honest body, a byte every `ms` for a million bytes.",
+    dripping(
       (call) => headOf(call).replace(/Content-Length: \d+\r\n/, ""),
       (call) => " ".repeat(1_000_000) + call.honest.text,
     ),
-  },
-  {
-    name: "flapping",
-    what: "Every second call is answered with 503, the first one among them.",
-    play: (call) => {
+  ],
+  [
+    "flapping",
+    "Every second call is answered with 503, the first one among them.",
+    (call) => {
       if (call.nth % 2 === 1) answer(call, 503, BAIT);
       else call.honestly();
     },
-  },
-  {
-    name: "flapping-reset",
-    what: "Every second call is reset, the first one among them.",
-    play: (call) => {
+  ],
+  [
+    "flapping-reset",
+    "Every second call is reset, the first one among them.",
+    (call) => {
       if (call.nth % 2 === 1) call.socket.resetAndDestroy();
       else call.honestly();
     },
-  },
+  ],
 ];
 
 function lengths(length: string): Play {
   return under({ "Content-Length": length });
+}
+
+function replaced(from: string | RegExp, to: string): Play {
+  return respoken((bytes) => bytes.replace(from, to));
+}
+
+function sized(size: string): Play {
+  return chunked((text) => `${size}\r\n${text}\r\n0\r\n\r\n`);
 }
 
 function respoken(change: (bytes: string) => string): Play {
@@ -153,58 +161,58 @@ function respoken(change: (bytes: string) => string): Play {
 
 const INTERIM = `${head(102, {})}${head(103, { Link: `</${BAIT}>; rel=preload` })}`;
 
-const FRAMING: readonly Fault[] = [
-  {
-    name: "truncated",
-    what: "Content-Length is longer than the body, and the connection ends.",
-    play: (call) => {
+const FRAMING: readonly Row[] = [
+  [
+    "truncated",
+    "Content-Length is longer than the body, and the connection ends.",
+    (call) => {
       call.socket.end(honestBytes(call, { "Content-Length": String(call.honest.text.length + 100) }));
     },
-  },
-  {
-    name: "length-short",
-    what: "Content-Length is shorter than the body, so that bytes are left over on a connection that stays open.",
-    play: thenNothing((call) =>
+  ],
+  [
+    "length-short",
+    "Content-Length is shorter than the body, so that bytes are left over on a connection that stays open.",
+    thenNothing((call) =>
       honestBytes(call, { "Content-Length": String(call.honest.text.length - 10), ...keepAlive }),
     ),
-  },
-  { name: "length-zero", what: "Content-Length is 0, and a body follows.", play: lengths("0") },
-  { name: "length-negative", what: "Content-Length is -1.", play: lengths("-1") },
-  { name: "length-word", what: "Content-Length is a word.", play: lengths(BAIT) },
-  { name: "length-huge", what: "Content-Length is 2^64.", play: lengths("18446744073709551616") },
-  { name: "length-list", what: "Content-Length is a list of two.", play: lengths("2, 300") },
-  {
-    name: "length-twice",
-    what: "There are two Content-Lengths, which differ.",
-    play: respoken((bytes) => bytes.replace("Content-Length:", "content-length: 2\r\nContent-Length:")),
-  },
-  {
-    name: "length-and-chunks",
-    what: "The body has both a Content-Length and chunks.",
-    play: thenEnd((call) => {
+  ],
+  ["length-zero", "Content-Length is 0, and a body follows.", lengths("0")],
+  ["length-negative", "Content-Length is -1.", lengths("-1")],
+  ["length-word", "Content-Length is a word.", lengths(BAIT)],
+  ["length-huge", "Content-Length is 2^64.", lengths("18446744073709551616")],
+  ["length-list", "Content-Length is a list of two.", lengths("2, 300")],
+  [
+    "length-twice",
+    "There are two Content-Lengths, which differ.",
+    replaced("Content-Length:", "content-length: 2\r\nContent-Length:"),
+  ],
+  [
+    "length-and-chunks",
+    "The body has both a Content-Length and chunks.",
+    thenEnd((call) => {
       const headers = { "Transfer-Encoding": "chunked", Connection: "close" };
       return honestBytes(call, headers).replace(call.honest.text, `${chunk(call.honest.text)}0\r\n\r\n`);
     }),
-  },
-  {
-    name: "length-none",
-    what: "The body has no length and ends with the connection: allowed, and true.",
-    play: respoken((bytes) => bytes.replace(/Content-Length: \d+\r\n/, "")),
-  },
-  {
-    name: "left-over-bytes",
-    what: "Bytes that aren't HTTP follow the honest answer on a connection that stays open.",
-    play: thenNothing((call) => honestBytes(call, keepAlive) + BAIT),
-  },
-  {
-    name: "left-over-answer",
-    what: "A forged answer follows the honest one immediately, on a connection that stays open.",
-    play: thenNothing((call) => honestBytes(call, keepAlive) + forgedBytes(call)),
-  },
-  {
-    name: "left-over-answer-later",
-    what: "A forged answer follows the honest one 5 ms later, on a connection that stays open.",
-    play: (call) => {
+  ],
+  [
+    "length-none",
+    "The body has no length and ends with the connection: allowed, and true.",
+    replaced(/Content-Length: \d+\r\n/, ""),
+  ],
+  [
+    "left-over-bytes",
+    "Bytes that aren't HTTP follow the honest answer on a connection that stays open.",
+    thenNothing((call) => honestBytes(call, keepAlive) + BAIT),
+  ],
+  [
+    "left-over-answer",
+    "A forged answer follows the honest one immediately, on a connection that stays open.",
+    thenNothing((call) => honestBytes(call, keepAlive) + forgedBytes(call)),
+  ],
+  [
+    "left-over-answer-later",
+    "A forged answer follows the honest one 5 ms later, on a connection that stays open.",
+    (call) => {
       const { socket } = call;
       socket.write(honestBytes(call, keepAlive), () => {
         setTimeout(() => {
@@ -212,168 +220,104 @@ const FRAMING: readonly Fault[] = [
         }, 5).unref();
       });
     },
-  },
-  {
-    name: "left-over-flood",
-    what: "Forged answers follow the honest one endlessly, on a connection that stays open.",
-    play: (call) => {
+  ],
+  [
+    "left-over-flood",
+    "Forged answers follow the honest one endlessly, on a connection that stays open.",
+    (call) => {
       flood((struck) => honestBytes(struck, keepAlive), forgedBytes(call), 8 * MIB)(call);
     },
-  },
-  {
-    name: "chunk-size-word",
-    what: "A chunk's size is a word.",
-    play: chunked((text) => `size\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-size-negative",
-    what: "A chunk's size is negative.",
-    play: chunked((text) => `-5\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-size-huge",
-    what: "A chunk's size is 2^68.",
-    play: chunked((text) => `100000000000000000\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-size-short",
-    what: "A chunk is longer than its size.",
-    play: chunked((text) => `5\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-size-long",
-    what: "A chunk is shorter than its size, and the connection ends.",
-    play: chunked((text) => `ffff\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-last-missing",
-    what: "There is no last chunk, and the connection ends.",
-    play: chunked(chunk),
-  },
-  {
-    name: "chunk-extension-huge",
-    what: "A chunk has an extension of 1 MB.",
-    play: chunked((text) => `${text.length.toString(16)};${"x".repeat(MIB)}\r\n${text}\r\n0\r\n\r\n`),
-  },
-  {
-    name: "chunk-bytes",
-    what: "Every byte is a chunk: allowed, and true.",
-    play: chunked((text) => `${Array.from(text, chunk).join("")}0\r\n\r\n`),
-  },
-  {
-    name: "chunk-trailers",
-    what: "Trailers follow the last chunk, among them a Content-Length and a status: allowed, and true.",
-    play: chunked((text) => `${chunk(text)}0\r\nContent-Length: 2\r\nX-Status: ${BAIT}\r\n\r\n`),
-  },
-  {
-    name: "continue-flood",
-    what: "100 Continue again and again, for 2 MB.",
-    play: flood(() => "", "HTTP/1.1 100 Continue\r\n\r\n", 2 * MIB),
-  },
-  {
-    name: "interim-answers",
-    what: "102 and 103 before the honest answer: allowed, and true.",
-    play: respoken((bytes) => INTERIM + bytes),
-  },
-  {
-    name: "switching-protocols",
-    what: "101 with an upgrade that wasn't requested.",
-    play: thenNothing(() => head(101, { Connection: "Upgrade", Upgrade: BAIT })),
-  },
-  {
-    name: "switching-then-answer",
-    what: "101, and then the honest answer in the other protocol.",
-    play: thenNothing((call) => head(101, { Connection: "Upgrade", Upgrade: BAIT }) + honestBytes(call)),
-  },
-  {
-    name: "no-http",
-    what: "The greeting of another protocol.",
-    play: thenEnd(() => `SSH-2.0-${BAIT}\r\n\r\n`),
-  },
-  {
-    name: "no-head",
-    what: "The body without status line and headers.",
-    play: thenEnd((call) => call.honest.text),
-  },
-  { name: "version-9", what: "HTTP/9.9.", play: respoken((bytes) => bytes.replace("HTTP/1.1", "HTTP/9.9")) },
-  {
-    name: "version-1-0",
-    what: "HTTP/1.0: allowed, and true.",
-    play: respoken((bytes) => bytes.replace("HTTP/1.1", "HTTP/1.0")),
-  },
-  {
-    name: "status-line-word",
-    what: "The status is a word.",
-    play: respoken((bytes) => bytes.replace(/^HTTP\/1.1 \d+/, "HTTP/1.1 OK")),
-  },
-  {
-    name: "status-line-long",
-    what: "The status has four digits.",
-    play: respoken((bytes) => bytes.replace(/^HTTP\/1.1 (\d+)/, "HTTP/1.1 $11")),
-  },
-  {
-    name: "bare-line-feeds",
-    what: "Lines end with LF alone.",
-    play: respoken((bytes) => bytes.replaceAll("\r\n", "\n")),
-  },
+  ],
+  ["chunk-size-word", "A chunk's size is a word.", sized("size")],
+  ["chunk-size-negative", "A chunk's size is negative.", sized("-5")],
+  ["chunk-size-huge", "A chunk's size is 2^68.", sized("100000000000000000")],
+  ["chunk-size-short", "A chunk is longer than its size.", sized("5")],
+  ["chunk-size-long", "A chunk is shorter than its size, and the connection ends.", sized("ffff")],
+  ["chunk-last-missing", "There is no last chunk, and the connection ends.", chunked(chunk)],
+  [
+    "chunk-extension-huge",
+    "A chunk has an extension of 1 MB.",
+    chunked((text) => `${text.length.toString(16)};${"x".repeat(MIB)}\r\n${text}\r\n0\r\n\r\n`),
+  ],
+  [
+    "chunk-bytes",
+    "Every byte is a chunk: allowed, and true.",
+    chunked((text) => `${Array.from(text, chunk).join("")}0\r\n\r\n`),
+  ],
+  [
+    "chunk-trailers",
+    "Trailers follow the last chunk, among them a Content-Length and a status: allowed, and true.",
+    chunked((text) => `${chunk(text)}0\r\nContent-Length: 2\r\nX-Status: ${BAIT}\r\n\r\n`),
+  ],
+  [
+    "continue-flood",
+    "100 Continue again and again, for 2 MB.",
+    flood(() => "", "HTTP/1.1 100 Continue\r\n\r\n", 2 * MIB),
+  ],
+  [
+    "interim-answers",
+    "102 and 103 before the honest answer: allowed, and true.",
+    respoken((bytes) => INTERIM + bytes),
+  ],
+  [
+    "switching-protocols",
+    "101 with an upgrade that wasn't requested.",
+    thenNothing(() => head(101, { Connection: "Upgrade", Upgrade: BAIT })),
+  ],
+  [
+    "switching-then-answer",
+    "101, and then the honest answer in the other protocol.",
+    thenNothing((call) => head(101, { Connection: "Upgrade", Upgrade: BAIT }) + honestBytes(call)),
+  ],
+  ["no-http", "The greeting of another protocol.", thenEnd(() => `SSH-2.0-${BAIT}\r\n\r\n`)],
+  ["no-head", "The body without status line and headers.", thenEnd((call) => call.honest.text)],
+  ["version-9", "HTTP/9.9.", replaced("HTTP/1.1", "HTTP/9.9")],
+  ["version-1-0", "HTTP/1.0: allowed, and true.", replaced("HTTP/1.1", "HTTP/1.0")],
+  ["status-line-word", "The status is a word.", replaced(/^HTTP\/1.1 \d+/, "HTTP/1.1 OK")],
+  ["status-line-long", "The status has four digits.", replaced(/^HTTP\/1.1 (\d+)/, "HTTP/1.1 $11")],
+  ["bare-line-feeds", "Lines end with LF alone.", respoken((bytes) => bytes.replaceAll("\r\n", "\n"))],
 ];
 
-const HEADERS: readonly Fault[] = [
-  {
-    name: "header-huge",
-    what: "One header has 100 kB.",
-    play: under({ "X-Bait": BAIT.repeat(8000) }),
-  },
-  {
-    name: "header-endless",
-    what: "One header has 64 MB.",
-    play: flood(() => `HTTP/1.1 200 OK\r\nX-Bait: `, BAIT, 64 * MIB),
-  },
-  {
-    name: "headers-many",
-    what: "There are 5000 headers.",
-    play: under(Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`X-${index}`, BAIT]))),
-  },
-  {
-    name: "headers-endless",
-    what: "Header lines again and again, for 64 MB.",
-    play: flood(() => `HTTP/1.1 200 OK\r\n`, `X-Bait: ${BAIT}\r\n`, 64 * MIB),
-  },
-  {
-    name: "header-without-colon",
-    what: "A header line has no colon.",
-    play: respoken((bytes) => bytes.replace("\r\n", `\r\n${BAIT}\r\n`)),
-  },
-  { name: "header-nul", what: "A header holds a NUL.", play: under({ "X-Bait": `${BAIT}\0` }) },
-  {
-    name: "header-folded",
-    what: "A header continues on the next line.",
-    play: under({ "X-Bait": `${BAIT}\r\n X-Forged: ${BAIT}` }),
-  },
-  {
-    name: "header-space",
-    what: "There is white space between a header's name and its colon.",
-    play: respoken((bytes) => bytes.replace("Content-Length:", "Content-Length :")),
-  },
-  {
-    name: "set-cookie",
-    what: "Set-Cookie with the honest answer.",
-    play: under({ "Set-Cookie": `session=${BAIT}` }),
-  },
-  {
-    name: "credential-in-headers",
-    what: "The credential comes back in headers of the honest answer.",
-    play: under(({ request: { key, secret } }) => ({
+const HEADERS: readonly Row[] = [
+  ["header-huge", "One header has 100 kB.", under({ "X-Bait": BAIT.repeat(8000) })],
+  ["header-endless", "One header has 64 MB.", flood(() => `HTTP/1.1 200 OK\r\nX-Bait: `, BAIT, 64 * MIB)],
+  [
+    "headers-many",
+    "There are 5000 headers.",
+    under(Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`X-${index}`, BAIT]))),
+  ],
+  [
+    "headers-endless",
+    "Header lines again and again, for 64 MB.",
+    flood(() => `HTTP/1.1 200 OK\r\n`, `X-Bait: ${BAIT}\r\n`, 64 * MIB),
+  ],
+  ["header-without-colon", "A header line has no colon.", replaced("\r\n", `\r\n${BAIT}\r\n`)],
+  ["header-nul", "A header holds a NUL.", under({ "X-Bait": `${BAIT}\0` })],
+  [
+    "header-folded",
+    "A header continues on the next line.",
+    under({ "X-Bait": `${BAIT}\r\n X-Forged: ${BAIT}` }),
+  ],
+  [
+    "header-space",
+    "There is white space between a header's name and its colon.",
+    replaced("Content-Length:", "Content-Length :"),
+  ],
+  ["set-cookie", "Set-Cookie with the honest answer.", under({ "Set-Cookie": `session=${BAIT}` })],
+  [
+    "credential-in-headers",
+    "The credential comes back in headers of the honest answer.",
+    under(({ request: { key, secret } }) => ({
       "X-Service-Key": key,
       "X-Service-Secret": secret,
       "Set-Cookie": `secret=${secret}`,
       "Retry-After": secret,
     })),
-  },
-  {
-    name: "headers-that-act",
-    what: "Headers that instruct browsers or proxies, with the honest answer.",
-    play: under({
+  ],
+  [
+    "headers-that-act",
+    "Headers that instruct browsers or proxies, with the honest answer.",
+    under({
       "Access-Control-Allow-Origin": "*",
       "Cache-Control": "public, max-age=31536000",
       "Clear-Site-Data": '"*"',
@@ -383,170 +327,100 @@ const HEADERS: readonly Fault[] = [
       "WWW-Authenticate": `Basic realm="${BAIT}"`,
       "X-Request-Id": BAIT,
     }),
-  },
-  {
-    name: "content-type-html",
-    what: "The honest answer is declared as HTML.",
-    play: under({ "Content-Type": "text/html" }),
-  },
-  {
-    name: "content-type-none",
-    what: "The honest answer has no Content-Type.",
-    play: respoken((bytes) => bytes.replace(/Content-Type: .*\r\n/, "")),
-  },
-  {
-    name: "content-type-charset",
-    what: "The honest answer is declared as UTF-7.",
-    play: under({ "Content-Type": "application/json; charset=utf-7" }),
-  },
+  ],
+  ["content-type-html", "The honest answer is declared as HTML.", under({ "Content-Type": "text/html" })],
+  ["content-type-none", "The honest answer has no Content-Type.", replaced(/Content-Type: .*\r\n/, "")],
+  [
+    "content-type-charset",
+    "The honest answer is declared as UTF-7.",
+    under({ "Content-Type": "application/json; charset=utf-7" }),
+  ],
 ];
 
-function html(code: number): Fault {
-  return {
-    name: `html-${code}`,
-    what: `An HTML page with status ${code}.`,
-    play: (call) => {
+function html(code: number): Row {
+  return [
+    `html-${code}`,
+    `An HTML page with status ${code}.`,
+    (call) => {
       const page = `<!doctype html><title>${BAIT}</title><h1>${BAIT}</h1><pre>at ${BAIT} (/srv/app.js:1:1)</pre>`;
       answer(call, code, page, { "Content-Type": "text/html" });
     },
-  };
+  ];
 }
 
 function coded(coding: string, body: (text: string) => Uint8Array | string): Play {
   return says(body, { "Content-Encoding": coding });
 }
 
-const BODIES: readonly Fault[] = [
+const BODIES: readonly Row[] = [
   ...[200, 404, 500, 502, 503].map(html),
-  {
-    name: "text-200",
-    what: "Plain text with status 200.",
-    play: says(() => BAIT, { "Content-Type": "text/plain" }),
-  },
-  {
-    name: "xml-200",
-    what: "XML with status 200.",
-    play: says(() => `<data>${BAIT}</data>`, { "Content-Type": "text/xml" }),
-  },
-  { name: "body-empty", what: "No body.", play: says(() => "") },
-  { name: "body-white-space", what: "White space alone.", play: says(() => " \r\n\t") },
-  { name: "body-null", what: "The JSON value null.", play: says(() => "null") },
-  { name: "body-true", what: "The JSON value true.", play: says(() => "true") },
-  { name: "body-number", what: "A JSON number.", play: says(() => "1.00") },
-  {
-    name: "body-string",
-    what: "The honest JSON as a JSON string.",
-    play: says((text) => JSON.stringify(text)),
-  },
-  { name: "body-list", what: "A list that holds the honest answer.", play: says((text) => `[${text}]`) },
-  {
-    name: "json-truncated",
-    what: "Truncated JSON with its correct length.",
-    play: says((text) => text.slice(0, -5)),
-  },
-  { name: "json-and-more", what: "Text after the JSON.", play: says((text) => `${text}${BAIT}`) },
-  { name: "json-twice", what: "The JSON twice.", play: says((text) => text + text) },
-  {
-    name: "json-forged-too",
-    what: "The JSON, followed by a forged one.",
-    play: says((text) => `${text}\n${forged(text)}`),
-  },
-  { name: "json-comment", what: "JSON with a comment.", play: says((text) => `/* ${BAIT} */${text}`) },
-  {
-    name: "json-trailing-comma",
-    what: "JSON with an extra comma.",
-    play: says((text) => text.replace(/\}$/, ",}")),
-  },
-  {
-    name: "json-single-quotes",
-    what: "JSON with single quotes.",
-    play: says((text) => text.replaceAll('"', "'")),
-  },
-  {
-    name: "json-prefix",
-    what: "JSON after a prefix that prevents its inclusion as a script.",
-    play: says((text) => `)]}',\n${text}`),
-  },
-  {
-    name: "utf8-bad",
-    what: "JSON with bytes that aren't UTF-8.",
-    play: says((text) =>
-      Buffer.from(text.replace('"data":', '"note":"\u00ff\u00c0\u0080","data":'), "latin1"),
-    ),
-  },
-  {
-    name: "utf8-overlong",
-    what: "JSON with an overlong encoding of a quote.",
-    play: says((text) => Buffer.from(text.replace('"data":', '"note":"\u00c0\u00a2","data":'), "latin1")),
-  },
-  {
-    name: "utf8-bom",
-    what: "A byte order mark before the honest JSON.",
-    play: says((text) => `\ufeff${text}`),
-  },
-  { name: "utf16", what: "JSON in UTF-16.", play: says((text) => Buffer.from(`\ufeff${text}`, "utf16le")) },
-  {
-    name: "gzip-honest",
-    what: "The honest answer in gzip, although it wasn't requested.",
-    play: coded("gzip", gzipSync),
-  },
-  {
-    name: "gzip-none",
-    what: "Content-Encoding is gzip, but the body isn't.",
-    play: coded("gzip", (text) => text),
-  },
-  {
-    name: "gzip-truncated",
-    what: "Truncated gzip data.",
-    play: coded("gzip", (text) => gzipSync(text).subarray(0, -9)),
-  },
-  {
-    name: "gzip-unsaid",
-    what: "gzip data without a Content-Encoding.",
-    play: says((text) => gzipSync(text)),
-  },
-  {
-    name: "gzip-twice",
-    what: "gzip within gzip.",
-    play: coded("gzip, gzip", (text) => gzipSync(gzipSync(text))),
-  },
-  { name: "coding-unknown", what: "An unknown content coding.", play: coded(BAIT, (text) => text) },
-  { name: "gzip-bomb", what: "64 MiB of white space in gzip.", play: coded("gzip", BOMBS.gzip) },
-  { name: "deflate-bomb", what: "64 MiB of white space in deflate.", play: coded("deflate", BOMBS.deflate) },
-  { name: "brotli-bomb", what: "64 MiB of white space in brotli.", play: coded("br", BOMBS.br) },
-  {
-    name: "body-50-mb",
-    what: "A body of 50 MB with its correct length.",
-    play: flood(() => head(200, { "Content-Length": String(50 * MIB) }), "x", 50 * MIB),
-  },
-  {
-    name: "body-50-mb-unsaid",
-    what: "A body of 50 MB without a length.",
-    play: flood(() => head(200, {}), "x", 50 * MIB),
-  },
-  {
-    name: "body-50-mb-error",
-    what: "A body of 50 MB with status 500.",
-    play: flood(() => head(500, {}), "x", 50 * MIB),
-  },
-  {
-    name: "body-50-mb-chunks",
-    what: "A body of 50 MB in chunks.",
-    play: flood(() => head(200, { "Transfer-Encoding": "chunked" }), chunk("x".repeat(1000)), 50 * MIB),
-  },
+  ["text-200", "Plain text with status 200.", says(() => BAIT, { "Content-Type": "text/plain" })],
+  ["xml-200", "XML with status 200.", says(() => `<data>${BAIT}</data>`, { "Content-Type": "text/xml" })],
+  ["body-empty", "No body.", says(() => "")],
+  ["body-white-space", "White space alone.", says(() => " \r\n\t")],
+  ["body-null", "The JSON value null.", says(() => "null")],
+  ["body-true", "The JSON value true.", says(() => "true")],
+  ["body-number", "A JSON number.", says(() => "1.00")],
+  ["body-string", "The honest JSON as a JSON string.", says((text) => JSON.stringify(text))],
+  ["body-list", "A list that holds the honest answer.", says((text) => `[${text}]`)],
+  ["json-truncated", "Truncated JSON with its correct length.", says((text) => text.slice(0, -5))],
+  ["json-and-more", "Text after the JSON.", says((text) => `${text}${BAIT}`)],
+  ["json-twice", "The JSON twice.", says((text) => text + text)],
+  ["json-forged-too", "The JSON, followed by a forged one.", says((text) => `${text}\n${forged(text)}`)],
+  ["json-comment", "JSON with a comment.", says((text) => `/* ${BAIT} */${text}`)],
+  ["json-trailing-comma", "JSON with an extra comma.", says((text) => text.replace(/\}$/, ",}"))],
+  ["json-single-quotes", "JSON with single quotes.", says((text) => text.replaceAll('"', "'"))],
+  [
+    "json-prefix",
+    "JSON after a prefix that prevents its inclusion as a script.",
+    says((text) => `)]}',\n${text}`),
+  ],
+  [
+    "utf8-bad",
+    "JSON with bytes that aren't UTF-8.",
+    says((text) => Buffer.from(text.replace('"data":', '"note":"\u00ff\u00c0\u0080","data":'), "latin1")),
+  ],
+  [
+    "utf8-overlong",
+    "JSON with an overlong encoding of a quote.",
+    says((text) => Buffer.from(text.replace('"data":', '"note":"\u00c0\u00a2","data":'), "latin1")),
+  ],
+  ["utf8-bom", "A byte order mark before the honest JSON.", says((text) => `\ufeff${text}`)],
+  ["utf16", "JSON in UTF-16.", says((text) => Buffer.from(`\ufeff${text}`, "utf16le"))],
+  ["gzip-honest", "The honest answer in gzip, although it wasn't requested.", coded("gzip", gzipSync)],
+  ["gzip-none", "Content-Encoding is gzip, but the body isn't.", coded("gzip", (text) => text)],
+  ["gzip-truncated", "Truncated gzip data.", coded("gzip", (text) => gzipSync(text).subarray(0, -9))],
+  ["gzip-unsaid", "gzip data without a Content-Encoding.", says((text) => gzipSync(text))],
+  ["gzip-twice", "gzip within gzip.", coded("gzip, gzip", (text) => gzipSync(gzipSync(text)))],
+  ["coding-unknown", "An unknown content coding.", coded(BAIT, (text) => text)],
+  ["gzip-bomb", "64 MiB of white space in gzip.", coded("gzip", BOMBS.gzip)],
+  ["deflate-bomb", "64 MiB of white space in deflate.", coded("deflate", BOMBS.deflate)],
+  ["brotli-bomb", "64 MiB of white space in brotli.", coded("br", BOMBS.br)],
+  [
+    "body-50-mb",
+    "A body of 50 MB with its correct length.",
+    flood(() => head(200, { "Content-Length": String(50 * MIB) }), "x", 50 * MIB),
+  ],
+  ["body-50-mb-unsaid", "A body of 50 MB without a length.", flood(() => head(200, {}), "x", 50 * MIB)],
+  ["body-50-mb-error", "A body of 50 MB with status 500.", flood(() => head(500, {}), "x", 50 * MIB)],
+  [
+    "body-50-mb-chunks",
+    "A body of 50 MB in chunks.",
+    flood(() => head(200, { "Transfer-Encoding": "chunked" }), chunk("x".repeat(1000)), 50 * MIB),
+  ],
 ];
 
-function redirect(code: number, where: string, what: string, to: (call: Struck) => string): Fault {
-  return {
-    name: `redirect-${code}-${where}`,
-    what: `A ${code} to ${what}.`,
-    play: (call) => {
+function redirect(code: number, where: string, what: string, to: (call: Struck) => string): Row {
+  return [
+    `redirect-${code}-${where}`,
+    `A ${code} to ${what}.`,
+    (call) => {
       answer(call, code, forged(call.honest.text), { Location: to(call) });
     },
-  };
+  ];
 }
 
-const REDIRECTS: readonly Fault[] = [
+const REDIRECTS: readonly Row[] = [
   ...[301, 302, 303, 307, 308].flatMap((code) => [
     redirect(
       code,
@@ -582,24 +456,24 @@ const STATUSES = [
 ] as const;
 
 /** A rate limit answer that states its duration in this way. */
-function limit(how: string, retryAfter: string, what: string): Fault {
-  return {
-    name: `limit-${how}`,
-    what: `A 429 whose Retry-After is ${what}.`,
-    play: (call) => {
+function limit(how: string, retryAfter: string, what: string): Row {
+  return [
+    `limit-${how}`,
+    `A 429 whose Retry-After is ${what}.`,
+    (call) => {
       answer(call, 429, BAIT, { "Retry-After": retryAfter });
     },
-  };
+  ];
 }
 
-const ANSWERS: readonly Fault[] = [
-  ...STATUSES.map((code) => ({
-    name: `status-${code}`,
-    what: `Status ${code} with the honest body.`,
-    play: (call: Struck) => {
+const ANSWERS: readonly Row[] = [
+  ...STATUSES.map((code): Row => [
+    `status-${code}`,
+    `Status ${code} with the honest body.`,
+    (call: Struck) => {
       answer(call, code, call.honest.text, { "X-Bait": BAIT, "Set-Cookie": `session=${BAIT}` });
     },
-  })),
+  ]),
   limit("zero", "0", "0"),
   limit("negative", "-1", "negative"),
   limit("word", BAIT, "a word"),
@@ -609,11 +483,7 @@ const ANSWERS: readonly Fault[] = [
 
 const right = (available: boolean): string => (available ? '"available"' : '"taken"');
 
-const CHECKS: readonly (readonly [
-  name: string,
-  what: string,
-  body: (text: string, call: Struck) => string,
-])[] = [
+const CHECKS: readonly Lie[] = [
   [
     "available-flipped",
     "`available` is the opposite of the status.",
@@ -641,11 +511,7 @@ const CHECKS: readonly (readonly [
   ["taken-with-price", "A taken name has a price.", takenWithPrice],
 ];
 
-const MONEY: readonly (readonly [
-  name: string,
-  what: string,
-  body: (text: string, call: Struck) => string,
-])[] = [
+const MONEY: readonly Lie[] = [
   ...(
     [
       ["null", "null"],
@@ -712,11 +578,7 @@ const MONEY: readonly (readonly [
   ["currency-missing", "There is no currency.", without("currency")],
 ];
 
-const SUBJECTS: readonly (readonly [
-  name: string,
-  what: string,
-  body: (text: string, call: Struck) => string,
-])[] = [
+const SUBJECTS: readonly Lie[] = [
   ["name-other", "The answer is for another name.", name(() => `"${BAIT}.af"`)],
   ["name-below", "The answer is for a name below the one asked for.", name((asked) => `"www.${asked}"`)],
   ["name-above", "The answer is for the TLD.", name((asked) => `"${asked.replace(/^[^.]+\./, "")}"`)],
@@ -737,11 +599,7 @@ const SUBJECTS: readonly (readonly [
   ["term-years-fraction", "The quote's years are a fraction.", echo("years", "1.5")],
 ];
 
-const SHAPES: readonly (readonly [
-  name: string,
-  what: string,
-  body: (text: string, call: Struck) => string,
-])[] = [
+const SHAPES: readonly Lie[] = [
   [
     "success-false",
     "success is false, with the honest data.",
@@ -857,11 +715,7 @@ const SHAPES: readonly (readonly [
 
 const SCRIPT = `<script src=//${BAIT}></script><img src=x onerror=alert(1)>`;
 
-const TEXTS: readonly (readonly [
-  name: string,
-  what: string,
-  body: (text: string, call: Struck) => string,
-])[] = [
+const TEXTS: readonly Lie[] = [
   ["scripts", "Every text is a script tag.", texts(() => `"${SCRIPT}"`)],
   ["scripts-amid", "A script tag in every free text.", amidTexts(() => SCRIPT)],
   [
@@ -906,10 +760,8 @@ const TEXTS: readonly (readonly [
   ],
 ];
 
-function liars(
-  rows: readonly (readonly [string, string, (text: string, call: Struck) => string])[],
-): Fault[] {
-  return rows.map(([name, what, body]) => ({ name, what, play: says(body) }));
+function liars(rows: readonly Lie[]): Row[] {
+  return rows.map(([name, what, body]) => [name, what, says(body)]);
 }
 
 export const FAULTS: ReadonlyMap<string, Fault> = new Map(
@@ -922,5 +774,5 @@ export const FAULTS: ReadonlyMap<string, Fault> = new Map(
     ...REDIRECTS,
     ...ANSWERS,
     ...[CHECKS, MONEY, SUBJECTS, SHAPES, TEXTS].flatMap(liars),
-  ].map((fault) => [fault.name, fault]),
+  ].map(([name, what, play]) => [name, { name, what, play }]),
 );

@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Request, Response } from "express";
 import { type OnConnect, type Fault, FAULTS } from "./fault-table.js";
 import type { Struck } from "./fault-wire.js";
+import { PortalError } from "./portal-error.js";
 import type { Answer } from "./shapes.js";
 
 export const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
@@ -39,10 +40,8 @@ export interface FaultReport {
   readonly known: readonly { readonly name: string; readonly what: string }[];
 }
 
-/** A fault that can't be set, with the reason. */
-export class FaultRefused extends Error {}
-
-const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
+/** By documented route. */
+export const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
   ["POST /api/v1/domains/check", "check"],
   ["POST /api/v1/pricing", "quote"],
   ["GET /api/v1/domains", "domains"],
@@ -65,14 +64,16 @@ class Setting {
 
   constructor(target: Target, request: FaultRequest) {
     const fault = FAULTS.get(request.fault);
-    if (fault === undefined) throw new FaultRefused(`there is no fault ${request.fault}`);
+    if (fault === undefined) throw new PortalError(422, `there is no fault ${request.fault}`);
     const { calls = 1, share = 1 } = request;
-    if (!Number.isInteger(calls) || calls < 1) throw new FaultRefused("calls: must be a whole number from 1");
-    if (!(share > 0 && share <= 1)) throw new FaultRefused("share: must be above 0 and at most 1");
+    if (!Number.isInteger(calls) || calls < 1)
+      throw new PortalError(422, "calls: must be a whole number from 1");
+    if (!(share > 0 && share <= 1)) throw new PortalError(422, "share: must be above 0 and at most 1");
     if (typeof fault.play === "string" && target !== "all")
-      throw new FaultRefused(`${fault.name} applies before the operation is known: set it for all`);
+      throw new PortalError(422, `${fault.name} applies before the operation is known: set it for all`);
     if (fault.play === "refuse" && (request.calls !== undefined || request.share !== undefined))
-      throw new FaultRefused(
+      throw new PortalError(
+        422,
         `${fault.name} can't count calls that never arrive: it applies until it is cleared`,
       );
     this.target = target;

@@ -2,18 +2,12 @@
 import type { RequestHandler, Response } from "express";
 import type { Behaviour } from "./behaviour.js";
 import { type Credentials, isAllowed, type StoredCredential } from "./credentials.js";
-import { Failure, type FailureReason } from "./facts.js";
+import { Failure } from "./facts.js";
+import type { FailureReason } from "./failure-table.js";
+import { OPERATION_OF } from "./faults.js";
 import type { Reseller, World } from "./world.js";
 
 export const PREFIX = "/api/v1";
-
-const FIXED_ROUTES = new Set([
-  "POST /domains/check",
-  "POST /pricing",
-  "GET /domains",
-  "GET /account/balance",
-  "GET /account/tier",
-]);
 
 export interface Gate {
   readonly admit: RequestHandler;
@@ -25,11 +19,8 @@ export interface Gate {
 
 /** The documented route, or "other", so that a name in a path never becomes a label. */
 function routeLabel(method: string, path: string): string {
-  const asked = `${method} ${path}`;
-  if (FIXED_ROUTES.has(asked)) return `${method} ${PREFIX}${path}`;
-  return /^GET \/domains\/[^/]+$/.test(asked) && path !== "/domains/check"
-    ? `GET ${PREFIX}/domains/{domain}`
-    : "other";
+  const route = `${method} ${PREFIX}${path.replace(/^\/domains\/(?!check$)[^/]+$/, "/domains/{domain}")}`;
+  return OPERATION_OF.has(route) ? route : "other";
 }
 
 /** Counted for the known key, so that the statistics show calls that continue after a refusal. */

@@ -1,4 +1,5 @@
 /** One HTTP server. It listens when the promise resolves, answers invalid HTTP with `unreadable`, and closes without waiting for idle sockets. */
+import { once } from "node:events";
 import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Express } from "express";
 
@@ -35,13 +36,8 @@ export async function listen(
       `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(answer)}\r\nConnection: close\r\n\r\n${answer}`,
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+  server.listen(port, host);
+  await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the server has no port");
   const anywhere = host === "0.0.0.0" || host === "::";

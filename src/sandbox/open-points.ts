@@ -240,3 +240,15 @@ export function areShapeSettings(given: Readonly<Record<string, unknown>>): give
     settings.some((setting) => setting === given[name]),
   );
 }
+
+/** Name, status, expiry, registration date, auto-renew, nameservers. */
+type RecordNames = readonly [string, string, string, string, string, string];
+
+export const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], RecordNames>> = {
+  at: ["domain", "status", "expires_at", "registered_at", "auto_renew", "nameservers"],
+  date: ["domain", "status", "expiry_date", "registration_date", "auto_renew", "nameservers"],
+  camel: ["domainName", "status", "expiryDate", "registrationDate", "autoRenew", "nameServers"],
+  whois: ["domain_name", "domain_status", "expiration_date", "creation_date", "auto_renewal", "name_servers"],
+  pascal: ["DomainName", "Status", "ExpiresOn", "RegisteredOn", "AutoRenewEnabled", "NameServers"],
+  short: ["name", "state", "expiry", "registered", "autorenew", "ns"],
+};

@@ -1,16 +1,22 @@
 /** Everything that a reseller or the operator does outside the API: credentials, access, changes of the world, scripts, statistics. */
 import type { Behaviour, LatencyChange } from "./behaviour.js";
-import { type Change, resellerOf, type SetPrice, type Timeline } from "./changes.js";
+import {
+  type Change,
+  type Due,
+  resellerOf,
+  type Scheduled,
+  type SetPrice,
+  type Timeline,
+} from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
 import type { Delivery, Watcher } from "./delivery.js";
-import { type FaultReport, FaultRefused, type FaultRequest, type Target } from "./faults.js";
+import type { FaultReport, FaultRequest, Target } from "./faults.js";
 import type { Hold, HoldRequest, Holds } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
 import type { Personality } from "./personality.js";
 import { PortalError } from "./portal-error.js";
 import { type ShapeChoice, ShapeFault } from "./presets.js";
 import type { RateLimit } from "./rolling-window.js";
-import type { Due, Scheduled } from "./schedule.js";
 import type { Call } from "./usage.js";
 import type { Reseller, World } from "./world.js";
 
@@ -64,7 +70,7 @@ export interface Control {
   setPremium(domain: string, firstYear: Readonly<Record<string, number>> | null): void;
   /** Makes these changes together later, before the first answer that is computed after they are due. Returns an id. */
   schedule(due: Due, changes: readonly Change[]): number;
-  scheduled(): readonly Scheduled<readonly Change[]>[];
+  scheduled(): readonly Scheduled[];
   clearSchedule(): void;
   /** Holds the next answers until they are released, in any order. */
   hold(request?: HoldRequest): Hold;
@@ -196,12 +202,7 @@ export function createPortal(parts: PortalParts): Control {
     },
     shapes: () => personality.settings,
     setFault: (target, request) => {
-      try {
-        behaviour.faults.set(target, request);
-      } catch (error) {
-        if (error instanceof FaultRefused) throw new PortalError(422, error.message);
-        throw error;
-      }
+      behaviour.faults.set(target, request);
     },
     clearFaults: (target) => {
       behaviour.faults.clear(target);

@@ -1,7 +1,6 @@
 /** Wholesale prices in whole cents: the amount for the whole term by TLD and action, minus the tier's discount, unless overridden. */
 import type { Config, PriceTable } from "./config.js";
-import type { Action, Money } from "./facts.js";
-import { Failure } from "./facts.js";
+import { type Action, Failure, type Money } from "./facts.js";
 
 export interface PriceKey {
   readonly tld: string;

@@ -25,8 +25,7 @@ export type { After } from "./behaviour.js";
 export type { Change } from "./changes.js";
 export type { Credential } from "./credentials.js";
 export type { Delivered } from "./delivery.js";
-export { OPERATIONS } from "./faults.js";
-export type { Operation } from "./faults.js";
+export { type Operation, OPERATIONS } from "./faults.js";
 export type { Control } from "./portal.js";
 
 export interface SandboxOptions {

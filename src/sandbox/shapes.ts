@@ -13,7 +13,7 @@ import type {
   TierStanding,
 } from "./facts.js";
 import { type Answer, failureAnswer } from "./failures.js";
-import type { ShapeSettings } from "./open-points.js";
+import { RECORD_NAMES, type ShapeSettings } from "./open-points.js";
 import { shapeSettings } from "./presets.js";
 
 export type { Answer } from "./failures.js";
@@ -171,18 +171,6 @@ function moment(date: Date, { dates }: ShapeSettings): string | number {
       return dates satisfies never;
   }
 }
-
-/** Name, status, expiry, registration date, auto-renew, nameservers. */
-type RecordNames = readonly [string, string, string, string, string, string];
-
-const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], RecordNames>> = {
-  at: ["domain", "status", "expires_at", "registered_at", "auto_renew", "nameservers"],
-  date: ["domain", "status", "expiry_date", "registration_date", "auto_renew", "nameservers"],
-  camel: ["domainName", "status", "expiryDate", "registrationDate", "autoRenew", "nameServers"],
-  whois: ["domain_name", "domain_status", "expiration_date", "creation_date", "auto_renewal", "name_servers"],
-  pascal: ["DomainName", "Status", "ExpiresOn", "RegisteredOn", "AutoRenewEnabled", "NameServers"],
-  short: ["name", "state", "expiry", "registered", "autorenew", "ns"],
-};
 
 const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
   active: "ok",

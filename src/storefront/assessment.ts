@@ -6,12 +6,12 @@ import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
-import { sameWholesale, type Wholesale } from "../money.js";
+import { sameWholesale } from "../money.js";
 import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
 import type { Combination } from "../retail/policy.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
-import type { QuotedPrice } from "../retail/price-quotes.js";
+import type { Quote, QuotedPrice } from "../retail/price-quotes.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
 type AvailableFact = Extract<NameFact, { status: "available" }>;
@@ -146,7 +146,8 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           if (demands !== undefined && !quote.isTrusted) maxCalls = MAX_CALLS_TO_SIGN;
         }
       } catch (error) {
-        if (demands !== undefined || !isExpected(error)) throw error;
+        if (demands !== undefined || !(error instanceof ServiceError) || error.code === "internal")
+          throw error;
         return doubtful;
       }
     }
@@ -160,14 +161,6 @@ function isUnconfirmed(check: AvailableCheck, quote: QuotedPrice): boolean {
   return check.settled && quote.settled && sameWholesale(check.value.wholesale, quote.wholesale);
 }
 
-function quoteOf({
-  value,
-  askedMs,
-  answeredMs,
-}: AvailableCheck): Fact<{ wholesale: Wholesale; epoch: string }> {
+function quoteOf({ value, askedMs, answeredMs }: AvailableCheck): Fact<Quote> {
   return { value: { wholesale: value.wholesale, epoch: value.epoch }, askedMs, answeredMs };
-}
-
-function isExpected(error: unknown): boolean {
-  return error instanceof ServiceError && error.code !== "internal";
 }

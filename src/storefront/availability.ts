@@ -32,14 +32,9 @@ export interface Availability {
 }
 
 /** A registration that a promise can contain. */
-export interface Registration {
-  readonly status: "available" | "taken";
-  readonly premium: boolean;
-  /** Null unless available. */
-  readonly price: Retail | null;
+export interface Registration extends Pick<Availability, "status" | "premium" | "price" | "asOfMs"> {
   /** The price that the retail price was calculated from. */
   readonly wholesale: Wholesale | null;
-  readonly asOfMs: number;
   /** Whether every fact behind it still meets the demands and no known fact contradicts it. */
   isCurrent(demands: Demands): boolean;
 }
@@ -230,7 +225,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       warnNoPrice(what, error.code);
     }
     const taken = names.taken(name);
-    return taken ? takenFrom(name, years, taken) : unpriced(name, years, fact, isOld);
+    return taken ? takenFrom(name, years, taken) : { ...takenFrom(name, years, fact), status: "available" };
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
@@ -322,10 +317,6 @@ function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean
 
 function takenFrom(name: DomainName, years: number, { kept, source }: NameFact): Availability {
   return asTaken(name, years, kept.asOfMs, source === "stale");
-}
-
-function unpriced(name: DomainName, years: number, { kept }: NameFact, stale: boolean): Availability {
-  return { ...asTaken(name, years, kept.asOfMs, stale), status: "available" };
 }
 
 function noPrice(): ServiceError {

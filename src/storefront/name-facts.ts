@@ -11,8 +11,9 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
+import { keptWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
-import { type Check, decodeKeptCheck } from "../upstream/contract.js";
+import type { Check } from "../upstream/contract.js";
 
 /** A visitor's ask. `spend` is called once before any upstream call and may throw to prevent it. */
 export interface VisitorAsk extends Ask {
@@ -190,14 +191,15 @@ function isAvailable(kept: Kept<PricedCheck>): kept is Kept<Available> {
   return kept.value.status === "available";
 }
 
-const keptEpoch = z.object({ epoch: z.string() });
+const keptPrice = { wholesale: keptWholesale, epoch: z.string() };
+const keptCheck = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("available"), ...keptPrice }),
+  z.object({ status: z.literal("taken"), ...keptPrice, wholesale: keptWholesale.exactOptional() }),
+]);
 
 /** Decodes a priced check that was stored as JSON; undefined if the data isn't one. */
-export function decodeKeptPricedCheck(data: unknown): PricedCheck | undefined {
-  const check = decodeKeptCheck(data);
-  const kept = keptEpoch.safeParse(data);
-  return check && kept.success ? { ...check, epoch: kept.data.epoch } : undefined;
-}
+export const decodeKeptPricedCheck = (data: unknown): PricedCheck | undefined =>
+  keptCheck.safeParse(data).data;
 
 export const decodeKeptStatus = (data: unknown): NameStatus | undefined =>
   data === "available" || data === "taken" ? data : undefined;
@@ -205,11 +207,7 @@ export const decodeKeptStatus = (data: unknown): NameStatus | undefined =>
 const keptMark = z.strictObject({
   isPremium: z.boolean(),
   years: z.int().positive(),
-  wholesale: z.unknown(),
+  wholesale: keptWholesale,
 });
 
-export function decodeKeptPremium(data: unknown): PremiumMark | undefined {
-  const mark = keptMark.safeParse(data).data;
-  const check = mark && decodeKeptCheck({ status: "available", wholesale: mark.wholesale });
-  return mark && check?.status === "available" ? { ...mark, wholesale: check.wholesale } : undefined;
-}
+export const decodeKeptPremium = (data: unknown): PremiumMark | undefined => keptMark.safeParse(data).data;

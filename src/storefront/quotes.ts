@@ -169,17 +169,9 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     );
   }
 
-  function unanswered({ name, action, years }: QuoteItem, problem: ServiceError, premium = false): Ready {
-    const line: CartLine = {
-      name,
-      action,
-      years,
-      price: null,
-      status: "not_checked",
-      premium,
-      asOfMs: clock.now(),
-      problem,
-    };
+  function unanswered(item: QuoteItem, problem: ServiceError, premium = false): Ready {
+    const asOfMs = clock.now();
+    const line: CartLine = { ...item, price: null, status: "not_checked", premium, asOfMs, problem };
     return { line, wholesale: null, isCurrent: () => true };
   }
 

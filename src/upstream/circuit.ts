@@ -69,15 +69,11 @@ class TrialTimes {
   openCircuits = 0;
   readonly #settings: CircuitSettings;
   #outageFromMs = -Infinity;
-  #nextAtMs = -Infinity;
+  nextAtMs = -Infinity;
   #succeededAtMs = -Infinity;
 
   constructor(settings: CircuitSettings) {
     this.#settings = settings;
-  }
-
-  get nextAtMs(): number {
-    return this.#nextAtMs;
   }
 
   get spacingMs(): number {
@@ -88,7 +84,7 @@ class TrialTimes {
 
   /** When background work may make the next trial request of an operation: immediately after a success of another one. */
   dueAtMs({ lastTrialAtMs, turnAtMs }: Outage): number {
-    return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.#nextAtMs, turnAtMs);
+    return lastTrialAtMs < this.#succeededAtMs ? -Infinity : Math.max(this.nextAtMs, turnAtMs);
   }
 
   opened(): void {
@@ -98,12 +94,12 @@ class TrialTimes {
   }
 
   began(): void {
-    this.#nextAtMs = this.#settings.clock.monotonic() + this.spacingMs;
+    this.nextAtMs = this.#settings.clock.monotonic() + this.spacingMs;
   }
 
   succeeded(): void {
     this.openCircuits -= 1;
-    this.#nextAtMs = -Infinity;
+    this.nextAtMs = -Infinity;
     this.#succeededAtMs = this.#settings.clock.monotonic();
   }
 }
@@ -218,8 +214,6 @@ class OperationCircuit implements Circuit {
 
   #close(): void {
     this.#outage = null;
-    this.#failures = 0;
-    this.#doubtedAtMs = null;
     this.#trials.succeeded();
     this.#settings.log.info("upstream.circuit.closed", { operation: this.#operation });
   }

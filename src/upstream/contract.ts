@@ -116,17 +116,6 @@ export function decodeCheck(
   return { status: "taken", ...(isExpected && { wholesale }) };
 }
 
-/** A check that was saved as JSON, or undefined if it isn't one. */
-export function decodeKeptCheck(data: unknown): Check | undefined {
-  if (!isFields(data)) return undefined;
-  const kept = isFields(data["wholesale"]) ? data["wholesale"] : {};
-  const wholesale = parseWholesale(kept["amount"], kept["currency"]);
-  if (data["status"] === "taken") return { status: "taken", ...(wholesale && { wholesale }) };
-  return data["status"] === "available" && wholesale !== null
-    ? { status: "available", wholesale }
-    : undefined;
-}
-
 /**
  * The quote's shape is open: nested or flat, text or number. A price per year is accepted only if it is the whole price. A price whose unit is
  * uncertain, or that is in none of `currencies` (default: any), is rejected.

@@ -6,13 +6,8 @@
 /** Shorter secrets could occur by chance. */
 const SHORTEST_SECRET = 8;
 
-interface EchoOptions {
-  /** The name in the request, which an answer may repeat. */
-  readonly asked?: string | undefined;
-}
-
-/** Whether one of the secrets, or an encoding of it, occurs in the bytes. */
-export function echoes(bytes: Uint8Array, secrets: readonly string[], { asked }: EchoOptions = {}): boolean {
+/** Whether one of the secrets, or an encoding of it, occurs in the bytes; `asked`: the name in the request, which an answer may repeat. */
+export function echoes(bytes: Uint8Array, secrets: readonly string[], asked?: string): boolean {
   const texts = readingsOf(new TextDecoder().decode(bytes));
   const expected = asked === undefined ? [] : readingsOf(asked);
   return secrets
@@ -42,13 +37,9 @@ function unescaped(char: string): string {
 }
 
 function formsOf(secret: string): readonly string[] {
-  const encoded = ["hex" as const, ...BASE64_OFFSETS].map((how) =>
-    how === "hex" ? Buffer.from(secret).toString("hex") : base64At(how, secret),
-  );
-  return [
-    bare(secret),
-    ...[secret, ...encoded].map(folded).filter(({ length }) => length >= SHORTEST_SECRET),
-  ];
+  const hex = Buffer.from(secret).toString("hex");
+  const encoded = [secret, hex, ...BASE64_OFFSETS.map((at) => base64At(at, secret))];
+  return [bare(secret), ...encoded.map(folded).filter(({ length }) => length >= SHORTEST_SECRET)];
 }
 
 function bare(text: string): string {

@@ -20,9 +20,7 @@ export interface Credential {
   readonly fingerprint: string;
 }
 
-interface CredentialState {
-  readonly role: "active" | "standby";
-  readonly fingerprint: string;
+interface CredentialState extends Pick<Credential, "role" | "fingerprint"> {
   readonly refused: boolean;
 }
 
@@ -167,9 +165,7 @@ export function createCredentials(
           }
           return true;
         },
-        ended() {
-          end();
-        },
+        ended: end,
       };
     },
     states: () =>

@@ -62,8 +62,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
     onAnswer?.({ status, headers, body });
     if (status === 200 && "json" in body && successFlagOf(body.json) === true) {
       // The requested name is exempt: rejecting it would confirm that a visitor guessed the credential.
-      if (echoes(bytes, [key, secret], { asked: name?.ascii }))
-        throw notUnderstood("it repeats the credential");
+      if (echoes(bytes, [key, secret], name?.ascii)) throw notUnderstood("it repeats the credential");
       unexpected.inAnswer(operation, body.json, hidden);
       return { kind: "answer", data: decodeEnvelope(body.json) };
     }

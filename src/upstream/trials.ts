@@ -1,4 +1,7 @@
-/** Makes trial requests in the background for operations that fail, so that a recovery is noticed within seconds and without visitors. */
+/**
+ * Makes trial requests in the background for operations that fail, so that a recovery is noticed within seconds and without visitors. What a
+ * trial reveals about prices is learned like any other answer.
+ */
 import type { Clock } from "../clock.js";
 import { nameOf } from "../domain-name.js";
 import { inBackground } from "../quota/background.js";
@@ -8,7 +11,10 @@ import type { Operation } from "./vocabulary.js";
 import type { Term } from "./contract.js";
 
 interface TrialSettings {
-  readonly upstream: Upstream;
+  readonly upstream: Pick<Upstream, "trials" | "check" | "domain" | "domains" | "balance">;
+  /** Each makes the call and learns from its answer. */
+  readonly quote: (ask: Ask, sold: Term) => Promise<void>;
+  readonly tier: (ask: Ask) => Promise<void>;
   /** A term that is currently sold. */
   readonly term: () => Term | undefined;
   /** How long until the quota has room for background work, in ms. */
@@ -23,13 +29,13 @@ const IDLE_MS = 30_000;
 const LABEL = "example";
 
 /** Starts the loop; returns a function that stops it. Each circuit decides when its trial request is due. */
-export function keepTrying({ upstream, term, roomInMs, clock }: TrialSettings): () => void {
+export function keepTrying({ upstream, term, roomInMs, clock, ...learning }: TrialSettings): () => void {
   async function attempt(operation: Operation, ask: Ask): Promise<void> {
     const sold = term();
     const name = sold && nameOf(LABEL, sold.tld);
-    if (operation === "domains" || operation === "balance" || operation === "tier")
-      await upstream[operation](ask);
-    else if (sold && operation === "quote") await upstream.quote(ask, sold);
+    if (operation === "tier") await learning.tier(ask);
+    else if (operation === "domains" || operation === "balance") await upstream[operation](ask);
+    else if (sold && operation === "quote") await learning.quote(ask, sold);
     else if (sold && name && operation === "check") await upstream.check(ask, name, sold.years);
     else if (name && operation === "domain") await upstream.domain(ask, name);
   }

@@ -1,6 +1,7 @@
 /** The shapes of price previews and the audit log. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
 import { z } from "zod";
+import { perLane } from "../quota/lane.js";
 import { signedMoneyShape } from "./staff.js";
 import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
@@ -70,14 +71,7 @@ export const historyShape = z
     used: perMinute,
     budget: perMinute,
     waitMs: z
-      .strictObject({
-        checkout: perMinute,
-        exact: perMinute,
-        search: perMinute,
-        account: perMinute,
-        refresh: perMinute,
-        suggestion: perMinute,
-      })
+      .strictObject(perLane(() => perMinute))
       .meta({ description: "The mean wait of the requests served in that minute, by lane." }),
     hitRate: perMinuteIfAny.meta({
       description: "The share of lookups answered without a call; null if there were none.",

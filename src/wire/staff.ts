@@ -1,5 +1,6 @@
 /** The shapes of requests and answers of staff (contract section 6), the only ones with wholesale amounts. */
 import { z } from "zod";
+import { perLane } from "../quota/lane.js";
 import { action, count, currency, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
 export const originShape = z.strictObject({
@@ -218,14 +219,7 @@ export const overviewShape = z
       windowMs: count,
       largestWindowToday: count,
       pausedForMs: z.number().min(0),
-      lanes: z.strictObject({
-        checkout: laneShape,
-        exact: laneShape,
-        search: laneShape,
-        account: laneShape,
-        refresh: laneShape,
-        suggestion: laneShape,
-      }),
+      lanes: z.strictObject(perLane(() => laneShape)),
       waits: waitsShape,
     }),
     rateLimited: z.strictObject({ requests: count, cold: count }).meta({

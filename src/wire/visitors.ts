@@ -77,9 +77,7 @@ export const priceListShape = z
 
 export const quoteShape = z
   .strictObject({
-    ...term,
-    price: moneyShape,
-    promotion: promotionShape.optional(),
+    ...priceShape.shape,
     asOf: minute,
     stale: z
       .boolean()

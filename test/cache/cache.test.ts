@@ -540,25 +540,43 @@ describe("a purge", () => {
     const before = new Source(stamp);
     const waiting = pool.get("a", caller(), before.load);
     pool.purge();
+    await before.answer("taken");
+    await expect(waiting).resolves.toMatchObject({ value: "taken" });
+    expect(pool.peek("a")).toBeUndefined();
     const after = new Source(stamp);
     const later = pool.get("a", caller(), after.load);
     expect(after.asked).toBe(1);
-    await before.answer("old");
-    await expect(waiting).resolves.toMatchObject({ value: "old" });
-    expect(pool.peek("a")).toBeUndefined();
-    await after.answer("new");
-    await expect(later).resolves.toMatchObject({ value: "new" });
-    expect(pool.peek("a")?.value).toBe("new");
+    await after.answer("available");
+    await expect(later).resolves.toMatchObject({ value: "available", settled: true });
+    expect(pool.peek("a")?.value).toBe("available");
   });
 
-  test("a late answer from before the purge doesn't replace the one from after it", async () => {
+  test("two loads on both sides of it that overlap contradict each other, whichever answers first", async () => {
+    for (const order of [
+      ["before", "after"],
+      ["after", "before"],
+    ] as const) {
+      const loads = { before: new Source(stamp), after: new Source(stamp) };
+      const early = pool.get("a", caller(), loads.before.load);
+      pool.purge();
+      const later = pool.get("a", caller(), loads.after.load);
+      for (const load of order) await loads[load].answer(load === "before" ? "taken" : "available");
+      await Promise.all([early, later]);
+      expect(pool.peek("a")).toMatchObject({ value: "taken", settled: false });
+      await pool.learn("a", factNow("available", stamp));
+      expect(pool.peek("a")).toMatchObject({ value: "available", settled: true });
+      pool.purge();
+    }
+  });
+
+  test("a late answer from before it doesn't replace a more cautious one from after it", async () => {
     const before = new Source(stamp);
     const waiting = pool.get("a", caller(), before.load);
     pool.purge();
-    await learn("a", "new");
-    await before.answer("old");
+    await learn("a", "taken");
+    await before.answer("available");
     await waiting;
-    expect(pool.peek("a")?.value).toBe("new");
+    expect(pool.peek("a")?.value).toBe("taken");
   });
 
   test("a caller that joined before the purge and leaves after it doesn't affect those who joined later", async () => {

@@ -9,11 +9,11 @@ import { createPages } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/problems.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import { NO_IDENTITY } from "../../src/retail/shop-identity.js";
 
 const log = createLog("error");
 const withPages = (storefront: boolean) => {
-  const pages = createPages({ storefront, checkoutUrl: null, demoCheckout: null, shop: () => NO_IDENTITY });
+  const shop = { name: null, logo: null, email: null, phone: null, terms: null, privacy: null };
+  const pages = createPages({ storefront, checkoutUrl: null, demoCheckout: null, shop: () => shop });
   return express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
     pages.routes,

@@ -6,7 +6,6 @@ import { gunzipSync } from "node:zlib";
 import {
   ceilToDigits,
   ceilToResidue,
-  compareRetail,
   currencyDigits,
   decimal,
   type Money,
@@ -175,13 +174,6 @@ describe("a retail amount", () => {
       null,
       null,
     ]);
-  });
-
-  test("compares only within its currency", () => {
-    expect(compareRetail(retail("9.99"), retail("10.00"))).toBe(-1);
-    expect(compareRetail(retail("10"), retail("10.00"))).toBe(0);
-    expect(compareRetail(retail("10.01"), retail("10.00"))).toBe(1);
-    expect(() => compareRetail(retail("1"), retail("1", "EUR"))).toThrow(RangeError);
   });
 
   test("adds up exactly, by currency", () => {

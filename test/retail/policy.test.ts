@@ -3,7 +3,6 @@ import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { decimal, parseWholesale, retailOf, type Wholesale } from "../../src/money.js";
 import { createRetailPolicy, marginWarnings, type PriceResult } from "../../src/retail/policy.js";
-import { NO_IDENTITY } from "../../src/retail/shop-identity.js";
 import type { Pricing, Promotion, RetailConfig } from "../../src/retail/retail-config.js";
 import { oracle } from "./oracle.js";
 
@@ -27,7 +26,7 @@ function configOf(pricing: Partial<Pricing>, more: Partial<RetailConfig> = {}): 
     promotions: [],
     promise: { validMs: 900_000 },
     suggestions: null,
-    shop: NO_IDENTITY,
+    shop: { name: null, logo: null, email: null, phone: null, terms: null, privacy: null },
     ...more,
   };
 }

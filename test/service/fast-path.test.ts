@@ -371,6 +371,74 @@ describe("an answer whose facts have changed", () => {
   });
 });
 
+describe("a cart of known prices", () => {
+  const body = JSON.stringify({ items: [{ domain: "herat.af", action: "renewal" }] });
+  const headers = { "Content-Type": "application/json" };
+  const signed = (service: Service) => send(service, { path: "/v1/quotes", method: "POST", headers, body });
+
+  test("asks again once its price is older than a minute", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock });
+    await until(() => service.calls() === 29);
+    const quotes = (): number => service.calls("POST /api/v1/pricing");
+    const before = quotes();
+    await clock.advance(59_000);
+    expect((await signed(service)).status).toBe(200);
+    expect(quotes()).toBe(before);
+    await clock.advance(2_000);
+    expect((await signed(service)).status).toBe(200);
+    expect(quotes()).toBe(before + 1);
+    await service.close();
+  });
+
+  test("counts as one request and has one line in the log, also when its client is refused", async () => {
+    const service = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
+    await until(() => service.calls() === 29);
+    const statuses = [];
+    for (let n = 0; n < 3; n += 1) statuses.push((await signed(service)).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    const lines = service.log.filter((line) => line.includes('"http.request"') && line.includes('"POST"'));
+    expect(lines).toHaveLength(3);
+    await service.close();
+  });
+
+  test("answers each of its client's requests in turn, whatever comes in one packet", async () => {
+    const service = await startService({ clock: new FakeClock() });
+    await until(() => service.calls() === 29);
+    const cart = `POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const bytes = `${cart}GET /livez HTTP/1.1\r\nHost: a\r\n\r\n${cart}${cart.replace("herat", "-bad-")}GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
+    for (const cut of [bytes.length, cart.length - 20, cart.length, 2 * cart.length]) {
+      const told = await new Promise<string>((done, failed) => {
+        let text = "";
+        const socket = connect(service.port, "127.0.0.1", () => {
+          socket.write(bytes.slice(0, cut));
+          setTimeout(() => socket.write(bytes.slice(cut)), 30);
+        });
+        socket.setNoDelay().setEncoding("utf8");
+        socket.on("data", (more: string) => {
+          text += more;
+        });
+        socket.once("error", failed).once("close", () => {
+          done(text);
+        });
+      });
+      expect(told.match(/HTTP\/1\.1 \d+|"promise":"ey|"live"|"invalid_request"/g)).toEqual([
+        "HTTP/1.1 200",
+        '"promise":"ey',
+        "HTTP/1.1 200",
+        '"live"',
+        "HTTP/1.1 200",
+        '"promise":"ey',
+        "HTTP/1.1 400",
+        '"invalid_request"',
+        "HTTP/1.1 200",
+        '"live"',
+      ]);
+    }
+    await service.close();
+  });
+});
+
 describe("a client that has used up its minute", () => {
   test("is refused in the same words on both ways", async () => {
     const service = await startService({

@@ -197,10 +197,18 @@ export const redisRefuses: Condition = {
   },
 };
 
+function isPromiseHead(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "typ" in value && value.typ === "price-promise+jwt";
+}
+
 /** A fault of our own: what the service is built on doesn't do what it always does. */
 export const signingFails: Condition = {
   cause: async (scene) => {
-    jest.spyOn(crypto.subtle, "sign").mockRejectedValue(new Error("the provider is gone"));
+    const { stringify } = JSON;
+    jest.spyOn(JSON, "stringify").mockImplementation((...given: Parameters<typeof stringify>) => {
+      if (isPromiseHead(given[0])) throw new Error("no memory for another promise");
+      return stringify(...given);
+    });
     await askForCart(scene);
   },
   cure: () => {

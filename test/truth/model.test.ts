@@ -10,6 +10,8 @@ test("in 1,000 random histories nothing is shown or signed that was not true, or
   process.stdout.write(
     `${totals.histories} histories: ${totals.calls} calls, ${totals.again} of them (${share.toFixed(1)} %) spent on doubts\n`,
   );
+  // Without calls nothing could be wrong.
+  expect(totals.calls).toBeGreaterThan(10 * HISTORIES);
   expect(failures.map(described).join("\n\n")).toBe("");
   expect([totals.histories, totals.failed]).toEqual([HISTORIES, 0]);
 }, 300_000);

@@ -92,6 +92,7 @@ export class Network {
     this.#open.set(server, open.add(near));
     near.once("close", () => open.delete(near));
     server.emit("connection", far);
+    process.nextTick(() => near.emit("connect"));
     return near;
   }
 

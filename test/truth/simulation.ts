@@ -42,7 +42,6 @@ export class Simulator {
   readonly #folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), "truth-"));
   readonly #config: Config;
   readonly #undo: (() => void)[];
-  #signing = 0;
   #histories = 0;
 
   constructor() {
@@ -71,7 +70,7 @@ export class Simulator {
     );
     if (!result.ok) throw new Error(result.faults.join("\n"));
     this.#config = result.config;
-    this.#undo = [this.network.install(), this.#watchSigning(), withoutProcessMetrics()];
+    this.#undo = [this.network.install(), withoutProcessMetrics()];
   }
 
   /** A new world, and a service in it that has not started yet. */
@@ -97,28 +96,11 @@ export class Simulator {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Signing takes its time in other threads, so it counts as something under way. */
-  #watchSigning(): () => void {
-    const { subtle } = globalThis.crypto;
-    const sign = subtle.sign.bind(subtle);
-    subtle.sign = async (...input) => {
-      this.#signing += 1;
-      try {
-        return await sign(...input);
-      } finally {
-        this.#signing -= 1;
-      }
-    };
-    return () => {
-      subtle.sign = sign;
-    };
-  }
-
   async #settle(): Promise<void> {
     let seen = -1;
     for (let quiet = 0; quiet < QUIET_TURNS;) {
       await new Promise((turn) => setImmediate(turn));
-      const isQuiet = seen === this.network.activity && this.#signing === 0;
+      const isQuiet = seen === this.network.activity;
       seen = this.network.activity;
       quiet = isQuiet ? quiet + 1 : 0;
     }

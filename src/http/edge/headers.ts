@@ -63,9 +63,9 @@ export const knownExpectation: RequestHandler = ({ headers: { expect }, httpVers
 
 export type HeadersFor = (origin: string | undefined) => HeaderList;
 
-/** The CORS headers of an answer, by the request's origin. */
-function websiteHeaders(origins: readonly string[]): HeadersFor {
-  const listed = (origin?: string): HeaderList => headersBy(preflight(origins), origin);
+/** The CORS headers of an answer after `first`, by the request's origin. */
+function websiteHeaders(origins: readonly string[], first: HeaderList = []): HeadersFor {
+  const listed = (origin?: string): HeaderList => [...first, ...headersBy(preflight(origins), origin)];
   const others = listed();
   const known = new Map(origins.map((origin) => [origin, listed(origin)]));
   return (origin) => (origin === undefined ? others : (known.get(origin) ?? others));
@@ -78,14 +78,7 @@ export function isForWebsite(path: string): boolean {
 
 /** The security and CORS headers of an answer for the website. */
 export function headersOfAnswers(origins: readonly string[]): HeadersFor {
-  const website = websiteHeaders(origins);
-  const whole = new Map<HeaderList, HeaderList>();
-  return (origin) => {
-    const list = website(origin);
-    const known = whole.get(list) ?? [...SECURITY_HEADERS, ...list];
-    whole.set(list, known);
-    return known;
-  };
+  return websiteHeaders(origins, SECURITY_HEADERS);
 }
 
 /** Allows the website's pages to read answers, and answers their preflight requests. */

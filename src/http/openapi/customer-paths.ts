@@ -1,30 +1,16 @@
 /** Paths for customers, with a token from the reseller's login (contract section 5). */
 import { countedAnswer, inPath, operation } from "./operation.js";
+import { ASKING } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
+import { LEARNED, RECORD } from "./staff-paths.js";
 
 const OWN = {
-  domain: "kabul.af",
-  status: "active",
-  registeredAt: "2024-05-02T00:00:00.000Z",
-  expiresAt: "2027-05-02T00:00:00.000Z",
-  autoRenew: true,
-  nameservers: ["ns1.example.net", "ns2.example.net"],
+  ...RECORD,
   renewal: [{ years: 1, price: { amount: "24.99", currency: "USD" } }],
-  asOf: "2026-03-01T09:30:00.000Z",
-  source: "cache",
+  ...LEARNED,
 };
 
-const PROBLEMS = [
-  "InvalidRequest",
-  "Unauthenticated",
-  "NotFound",
-  "NotAcceptable",
-  "RateLimited",
-  "Internal",
-  "UpstreamFailed",
-  "Unavailable",
-  "UpstreamTimeout",
-] as const;
+const PROBLEMS = [...ASKING, "Unauthenticated", "NotFound"] as const;
 
 const list = operation({
   id: "listOwnDomains",

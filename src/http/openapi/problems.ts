@@ -25,6 +25,10 @@ const RESPONSES = {
 
 export type ProblemResponse = keyof typeof RESPONSES;
 
+/** Of every operation under /v1, and of those that may ask the upstream. */
+export const LOCAL = ["InvalidRequest", "NotAcceptable", "RateLimited", "Internal"] as const;
+export const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
+
 /** Example retry times of the errors that always have one. */
 const RETRY_SECONDS: Partial<Record<ErrorCode, number>> = { rate_limited: 17, quota_exhausted: 9 };
 

@@ -1,13 +1,14 @@
 /** Paths for the reseller's staff, with a bearer token (contract section 6). */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+import { perLane } from "../../quota/lane.js";
 import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
 import { countedAnswer, inPath, operation } from "./operation.js";
-import type { ProblemResponse } from "./problems.js";
+import { ASKING, LOCAL, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
 const AS_OF = "2026-03-01T09:30:00.000Z";
-const LEARNED = { asOf: AS_OF, source: "cache" };
-const RECORD = {
+export const LEARNED = { asOf: AS_OF, source: "cache" };
+export const RECORD = {
   domain: "kabul.af",
   status: "active",
   registeredAt: "2024-05-02T00:00:00.000Z",
@@ -77,14 +78,7 @@ const OVERVIEW = {
     windowMs: 60000,
     largestWindowToday: 48,
     pausedForMs: 0,
-    lanes: {
-      checkout: LANE,
-      exact: LANE,
-      search: LANE,
-      account: LANE,
-      refresh: LANE,
-      suggestion: LANE,
-    },
+    lanes: perLane(() => LANE),
     waits: {
       retryAfter: { count: 14, p50Seconds: 21, p99Seconds: 60, maxSeconds: 60 },
       reservations: { made: 9, claimed: 7, honoured: 7, unclaimed: 1 },
@@ -128,15 +122,8 @@ const OVERVIEW = {
   fleetTotal: FIGURES,
 };
 
-const LOCAL = [
-  "InvalidRequest",
-  "Unauthenticated",
-  "Forbidden",
-  "NotAcceptable",
-  "RateLimited",
-  "Internal",
-] as const;
-const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
+const WITH_TOKEN = [...LOCAL, "Unauthenticated", "Forbidden"] as const;
+const ASKING_WITH_TOKEN = [...ASKING, "Unauthenticated", "Forbidden"] as const;
 
 interface Reading {
   readonly id: string;
@@ -183,7 +170,7 @@ const purge = operation({
       content: { schema: schemaRef("Purged"), example: { purged: { prices: 40 } } },
     }),
   },
-  problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+  problems: [...WITH_TOKEN, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
 });
 
 const preview = operation({
@@ -228,7 +215,7 @@ const preview = operation({
       },
     }),
   },
-  problems: [...LOCAL, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+  problems: [...WITH_TOKEN, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
 });
 
 export const STAFF_PATHS: JsonObject = {
@@ -238,14 +225,14 @@ export const STAFF_PATHS: JsonObject = {
     schema: "StaffDomains",
     example: { domains: [RECORD], ...LEARNED },
     csv: csvOf({ columns: DOMAIN_COLUMNS, rows: [{ ...RECORD, ...LEARNED }] }),
-    problems: ASKING,
+    problems: ASKING_WITH_TOKEN,
   }),
   "/v1/staff/domains/{domain}": reading({
     id: "getManagedDomain",
     summary: "One of the domains that the reseller manages.",
     schema: "StaffDomain",
     example: { ...RECORD, ...LEARNED },
-    problems: [...ASKING, "NotFound"],
+    problems: [...ASKING_WITH_TOKEN, "NotFound"],
     parameters: [inPath("domain", "The domain name.", { type: "string", minLength: 1 }, "kabul.af")],
   }),
   "/v1/staff/balance": reading({
@@ -260,14 +247,14 @@ export const STAFF_PATHS: JsonObject = {
       activeDomains: 37,
       ...LEARNED,
     },
-    problems: ASKING,
+    problems: ASKING_WITH_TOKEN,
   }),
   "/v1/staff/tier": reading({
     id: "getTier",
     summary: "The pricing tier, and what the next one requires.",
     schema: "Tier",
     example: { currentTier: "silver", nextTier: "gold", domainsNeeded: 13, ...LEARNED },
-    problems: ASKING,
+    problems: ASKING_WITH_TOKEN,
   }),
   "/v1/staff/prices": reading({
     id: "listStaffPrices",
@@ -279,7 +266,7 @@ export const STAFF_PATHS: JsonObject = {
       warnings: ["1 of 28 wholesale prices changed in the last 24 hours."],
     },
     csv: csvOf({ columns: PRICE_COLUMNS, rows: [PRICE] }),
-    problems: [...LOCAL, "ShuttingDown"],
+    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/prices/preview": { post: preview },
   "/v1/staff/promises/{id}": reading({
@@ -309,7 +296,7 @@ export const STAFF_PATHS: JsonObject = {
       ],
       marginLost: [],
     },
-    problems: [...LOCAL, "NotFound", "ShuttingDown"],
+    problems: [...WITH_TOKEN, "NotFound", "ShuttingDown"],
     parameters: [
       inPath(
         "id",
@@ -325,7 +312,7 @@ export const STAFF_PATHS: JsonObject = {
     description: "Uses no quota.",
     schema: "Overview",
     example: OVERVIEW,
-    problems: [...LOCAL, "ShuttingDown"],
+    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/history": reading({
     id: "getHistory",
@@ -344,7 +331,7 @@ export const STAFF_PATHS: JsonObject = {
       failed: [0],
       calls: [31],
     },
-    problems: [...LOCAL, "ShuttingDown"],
+    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/audit": reading({
     id: "getAudit",
@@ -354,7 +341,7 @@ export const STAFF_PATHS: JsonObject = {
     schema: "Audit",
     example: { acts: [ACT] },
     csv: csvOf({ columns: ACT_COLUMNS, rows: [ACT] }),
-    problems: [...LOCAL, "ShuttingDown"],
+    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/cache/purge": { post: purge },
 };

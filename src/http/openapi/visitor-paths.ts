@@ -2,6 +2,7 @@
 import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, IF_NONE_MATCH, operation, query, sharedAnswer } from "./operation.js";
+import { ASKING, LOCAL } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
 const AS_OF = "2026-03-01T09:30:00.000Z";
@@ -53,9 +54,6 @@ const onlyKnown = query(
   { type: "string", enum: ["known"] },
 );
 const required = { required: true };
-
-const LOCAL = ["InvalidRequest", "NotAcceptable", "RateLimited", "Internal"] as const;
-const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
 
 const availability = operation({
   id: "getAvailability",

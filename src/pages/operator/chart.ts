@@ -40,7 +40,11 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
   const legend = element(
     "ul",
     { class: "legend" },
-    ...lines.map(({ label, colour }) => element("li", { class: `key ${colour.slice(2)}` }, label)),
+    ...lines.map(({ label, colour }) => {
+      const key = element("li", { class: "key" }, label);
+      key.style.setProperty("--key", `var(${colour})`);
+      return key;
+    }),
   );
   const card = element(
     "div",

@@ -112,70 +112,69 @@ function run(api: StaffApi): void {
     if (domains !== null) domainList.show(domains, account?.balance.activeDomains ?? null);
   }
 
-  function fails(part: string, retryMs: number): (error: unknown) => number | null {
-    return (error) => {
-      const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
-      if (known.status === 401 || known.status === 403) {
-        close(known.status === 401 ? `${known.message} Sign in again.` : known.message);
-        return null;
-      }
-      const waitMs = Math.max(retryMs, (known.retryAfter ?? 0) * 1000);
-      notices.set(part, known.message, waitMs);
-      return waitMs;
-    };
+  /** Keeps a part of the page current, and shows a notice while it isn't. */
+  function watch<T>(
+    part: string,
+    everyMs: number,
+    ask: (signal: AbortSignal) => Promise<T>,
+    use: (value: T) => void,
+    retryMs = everyMs,
+  ) {
+    return poll({
+      everyMs,
+      ask,
+      show: (value: T) => {
+        notices.clear(part);
+        use(value);
+      },
+      fail: (error) => {
+        const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
+        if (known.status === 401 || known.status === 403) {
+          close(known.status === 401 ? `${known.message} Sign in again.` : known.message);
+          return null;
+        }
+        const waitMs = Math.max(retryMs, (known.retryAfter ?? 0) * 1000);
+        notices.set(part, known.message, waitMs);
+        return waitMs;
+      },
+    });
   }
 
+  const standing = async (signal: AbortSignal): Promise<Account> => ({
+    tier: await api.tier(signal),
+    balance: await api.balance(signal),
+  });
   const polls = [
-    poll({
-      everyMs: OVERVIEW_MS,
-      ask: api.overview,
-      show: (value) => {
-        notices.clear("overview");
-        latest = value;
-        overview.show(value);
-      },
-      fail: fails("overview", OVERVIEW_MS),
+    watch("overview", OVERVIEW_MS, api.overview, (value) => {
+      latest = value;
+      overview.show(value);
     }),
-    poll({
-      everyMs: AUDIT_MS,
-      ask: api.audit,
-      show: (value) => {
-        notices.clear("audit");
-        audit.show(value);
-      },
-      fail: fails("audit", AUDIT_MS),
+    watch("audit", AUDIT_MS, api.audit, audit.show),
+    watch("prices", PRICES_MS, api.prices, (value) => {
+      prices = value;
+      priceTable.show(value);
+      show();
     }),
-    poll({
-      everyMs: PRICES_MS,
-      ask: api.prices,
-      show: (value) => {
-        notices.clear("prices");
-        prices = value;
-        priceTable.show(value);
-        show();
-      },
-      fail: fails("prices", PRICES_MS),
-    }),
-    poll({
-      everyMs: ACCOUNT_MS,
-      ask: async (signal) => ({ tier: await api.tier(signal), balance: await api.balance(signal) }),
-      show: (value) => {
-        notices.clear("account");
+    watch(
+      "account",
+      ACCOUNT_MS,
+      standing,
+      (value) => {
         account = value;
         show();
       },
-      fail: fails("account", ACCOUNT_RETRY_MS),
-    }),
-    poll({
-      everyMs: ACCOUNT_MS,
-      ask: api.domains,
-      show: (value) => {
-        notices.clear("domains");
+      ACCOUNT_RETRY_MS,
+    ),
+    watch(
+      "domains",
+      ACCOUNT_MS,
+      api.domains,
+      (value) => {
         domains = value;
         show();
       },
-      fail: fails("domains", ACCOUNT_RETRY_MS),
-    }),
+      ACCOUNT_RETRY_MS,
+    ),
   ];
 
   // If the history can't be loaded, the charts begin now.

@@ -22,7 +22,7 @@ export function showIdentity(texts: Texts): void {
   const own = name?.[texts.language] ?? null;
   byId("brand", HTMLElement).textContent = own ?? texts.page.brand;
   document.title = own === null ? texts.page.title : `${texts.page.title} · ${own}`;
-  document.querySelector('meta[name="description"]')?.setAttribute("content", texts.description);
+  document.querySelector('meta[name="description"]')?.setAttribute("content", texts.page.lead);
   if (logo !== null) byId("logo", HTMLImageElement).src = logo;
   byId("runs", HTMLElement).textContent = own === null ? "" : texts.runBy(own);
   byId("demo", HTMLElement).hidden = sells;

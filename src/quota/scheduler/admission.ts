@@ -120,11 +120,6 @@ export class Admission {
     return this.#refusal(request, wait, this.#settings.clock.monotonic());
   }
 
-  /** Whether a reservation of this client is due. */
-  isExpected(client: string): boolean {
-    return this.#settings.reservations.isDue(client, this.#settings.clock.monotonic());
-  }
-
   /** Whether other clients wait for calls, or were refused within the last window. */
   othersWant(client: string): boolean {
     const { clock, windowMs, queue } = this.#settings;

@@ -2,6 +2,8 @@
  * The recent usage of clients and networks, in a few levels: each call counts, and decays by a factor of e in ten windows. Bounded: when full, the
  * client whose last call is oldest is dropped.
  */
+import type { Ask } from "../quota.js";
+
 const FADES_IN_WINDOWS = 10;
 
 /** Fewer recent calls than this are level 0; each further level is twice as many. */
@@ -14,10 +16,7 @@ export interface Share {
   readonly client: number;
 }
 
-export interface Consumer {
-  readonly client: string;
-  readonly network?: string | undefined;
-}
+export type Consumer = Pick<Ask, "client" | "network">;
 
 /** Negative if `a` used less than `b`. Compares networks first, then clients. */
 export function compareShares(a: Share, b: Share): number {

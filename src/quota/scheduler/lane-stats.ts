@@ -9,15 +9,7 @@ export interface Wait {
   readonly kept: boolean;
 }
 
-interface Totals {
-  served: number;
-  refused: number;
-  left: number;
-  retried: number;
-  retriedServed: number;
-  waitedMsTotal: number;
-  longestWaitMs: number;
-}
+type Totals = Record<Exclude<keyof LaneFigures, "queued">, number>;
 
 /** Retry times are counted over the last ten to twenty windows. */
 const RECENT_WINDOWS = 10;
@@ -105,16 +97,13 @@ export class LaneStats {
     const count = waits.reduce((sum, one) => sum + one, 0);
     const quantile = (part: number): number => {
       let left = Math.ceil(count * part);
-      return Math.max(
-        0,
-        waits.findIndex((here) => (left -= here) <= 0),
-      );
+      return waits.findIndex((here) => (left -= here) <= 0);
     };
     return {
       retryAfter: {
         count,
-        p50Seconds: count === 0 ? 0 : quantile(0.5),
-        p99Seconds: count === 0 ? 0 : quantile(0.99),
+        p50Seconds: quantile(0.5),
+        p99Seconds: quantile(0.99),
         maxSeconds: Math.max(
           0,
           waits.findLastIndex((here) => here > 0),

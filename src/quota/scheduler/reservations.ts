@@ -82,11 +82,7 @@ export interface Outlook {
   readonly backAndWaiting: number;
 }
 
-export interface Refused {
-  readonly key: string;
-  readonly client: string;
-  readonly askedAt: number;
-  readonly maxWaitMs: number;
+export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "maxWaitMs"> {
   /** The part of the reservable calls that is open to this client, up to 1. */
   readonly openPart: number;
 }

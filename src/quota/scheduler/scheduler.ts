@@ -42,11 +42,6 @@ const LEFT_FREE = 0.4;
 /** Refusals share a plan for this part of a window, unless a slot is taken or returned in the meantime. */
 const PLAN_LASTS = 1 / 600;
 
-/** The plan of the next calls. */
-interface Planned extends Views {
-  readonly madeAt: number;
-}
-
 class Scheduler implements Quota {
   readonly #ledger: Ledger;
   readonly #clock: Clock;
@@ -60,7 +55,8 @@ class Scheduler implements Quota {
   readonly #pacer: Pacer;
   readonly #callTimes = new CallTimes();
   #turns = FIRST_TURNS;
-  #plan: Planned | null = null;
+  /** The plan of the next calls. */
+  #plan: (Views & { readonly madeAt: number }) | null = null;
   /** What must end before the ledger may be closed. */
   readonly #running = new Set<Promise<unknown>>();
   /** Slots that are being taken for waiting requests. */
@@ -123,7 +119,7 @@ class Scheduler implements Quota {
   }
 
   isContested(client: string): boolean {
-    if (this.#queue.visitors === 0 || this.#admission.isExpected(client)) return false;
+    if (this.#queue.visitors === 0 || this.#reservations.isDue(client, this.#clock.monotonic())) return false;
     return this.#admission.othersWant(client);
   }
 
@@ -221,7 +217,7 @@ class Scheduler implements Quota {
   }
 
   /** The plan of the next calls; at most this old if nothing has changed since. */
-  #planned(mostAgeMs: number): Planned {
+  #planned(mostAgeMs: number): Views {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
     const views = viewsOf({
@@ -234,7 +230,8 @@ class Scheduler implements Quota {
       carts: this.#stats.cartsPerWindow(now),
       cartsElsewhere: this.#shared?.cartsElsewhere() ?? 0,
     });
-    return (this.#plan = { ...views, madeAt: now });
+    this.#plan = { ...views, madeAt: now };
+    return views;
   }
 
   /** Call when a request has joined or left. A visitor with a reservation within a window counts as waiting. */

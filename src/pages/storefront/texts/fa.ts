@@ -35,7 +35,6 @@ export const fa: Texts = {
     confirmAgain: "تأیید دوباره",
     checkout: "رفتن به پرداخت",
     undo: "برگرداندن",
-    remove: "حذف",
     prices: "قیمت‌ها",
     ending: "پسوند",
     registration: "ثبت",
@@ -57,8 +56,6 @@ export const fa: Texts = {
     demo: "این صفحه نمایشی است. اینجا چیزی فرمایش داده نمی‌شود.",
     docs: "اسناد رابط برنامه‌نویسی",
   },
-  description:
-    "آدرس‌های ویب برای افغانستان: فوراً ببینید که نامی قابل ثبت است یا نه، قیمتش چند است و تمدیدش چند.",
   runBy: (name) => `این فروشگاه از ${isolated(name)} است.`,
   yourName: "your-name",
 

@@ -35,7 +35,6 @@ export const ps: Texts = {
     confirmAgain: "بیا یې تایید کړئ",
     checkout: "تادیې ته ورشئ",
     undo: "بېرته یې راولئ",
-    remove: "لرې کړئ",
     prices: "بیې",
     ending: "وروستاړی",
     registration: "ثبت",
@@ -57,8 +56,6 @@ export const ps: Texts = {
     demo: "دا یوه نمایشي پاڼه ده. دلته فرمایش نه شئ ورکولای.",
     docs: "د پروګرام لیکنې د رابط اسناد",
   },
-  description:
-    "د افغانستان لپاره وېب پتې: سمدستي ووینئ چې نوم د ثبت وړ دی که نه، بیه یې څو ده او تمدید یې په څو دی.",
   runBy: (name) => `دا پلورنځی «${isolated(name)}» چلوي.`,
   yourName: "your-name",
 

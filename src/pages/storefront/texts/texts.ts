@@ -1,5 +1,6 @@
 /** The texts of the page, in one file per language. Numbers are passed in as digits of the language. */
 import type { ProblemCode, StorefrontProblem } from "../../../../client/src/client.js";
+import type { enPage } from "./en-page.js";
 
 export interface Texts {
   readonly language: Language;
@@ -7,8 +8,7 @@ export interface Texts {
   /** For numbers, amounts and dates. Browsers without Pashto use Dari, which has the same digits and calendar. */
   readonly locale: string;
   /** Texts of the page itself, by their `data-text` or `data-label`. */
-  readonly page: Readonly<Record<PageText, string>>;
-  readonly description: string;
+  readonly page: Readonly<Record<keyof typeof enPage, string>>;
   readonly runBy: (name: string) => string;
   readonly yourName: string;
 
@@ -115,49 +115,3 @@ function reasonFor({ reasons }: Texts, message: string): string {
   const [, character, endings] = /^contains (.*), which|sold under (.*)$/u.exec(message) ?? [];
   return typeof words === "string" ? words : words(character ?? endings ?? "");
 }
-
-export type PageText =
-  | "title"
-  | "brand"
-  | "skip"
-  | "languages"
-  | "heading"
-  | "lead"
-  | "searchLabel"
-  | "search"
-  | "examples"
-  | "hint"
-  | "term"
-  | "examplePrices"
-  | "results"
-  | "hideTaken"
-  | "ideas"
-  | "tryNow"
-  | "tryAgain"
-  | "add"
-  | "cart"
-  | "cartEmpty"
-  | "confirm"
-  | "confirmAgain"
-  | "checkout"
-  | "undo"
-  | "remove"
-  | "prices"
-  | "ending"
-  | "registration"
-  | "renewal"
-  | "transfer"
-  | "restore"
-  | "about"
-  | "findHeading"
-  | "find"
-  | "holdHeading"
-  | "hold"
-  | "orderHeading"
-  | "order"
-  | "renewHeading"
-  | "renew"
-  | "terms"
-  | "privacy"
-  | "demo"
-  | "docs";
