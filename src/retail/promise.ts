@@ -83,8 +83,15 @@ interface PromiseSettings {
   readonly log: Log;
 }
 
+interface SigningKey {
+  readonly key: KeyObject;
+  readonly public: PublicKey;
+  /** The encoded header of all that it signs. */
+  readonly header: string;
+}
+
 interface KeyRing {
-  readonly signing: { readonly key: KeyObject; readonly public: PublicKey };
+  readonly signing: SigningKey;
   readonly published: readonly PublicKey[];
 }
 
@@ -173,10 +180,13 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
 }
 
 /** A compact JWS (RFC 7515, section 7.1) with Ed25519 (RFC 8037, section 3.1). */
-function signedJwt(by: KeyRing["signing"], claims: object): string {
-  const header = { alg: "EdDSA", kid: by.public.kid, typ: "price-promise+jwt" };
-  const text = `${base64url(header)}.${base64url(claims)}`;
-  return `${text}.${sign(null, Buffer.from(text), by.key).toString("base64url")}`;
+function signedJwt({ header, key }: SigningKey, claims: object): string {
+  const text = `${header}.${base64url(claims)}`;
+  return `${text}.${sign(null, Buffer.from(text), key).toString("base64url")}`;
+}
+
+function signingKey(key: KeyObject, shown: PublicKey): SigningKey {
+  return { key, public: shown, header: base64url({ alg: "EdDSA", kid: shown.kid, typ: "price-promise+jwt" }) };
 }
 
 function base64url(part: object): string {
@@ -199,14 +209,14 @@ const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[\s\S]*?-----END \1-----/g;
 export function parsePromiseKeys(text: string): PromiseKeysResult {
   const blocks = text.replaceAll("\\n", "\n").match(PEM_BLOCK) ?? [];
   const published: PublicKey[] = [];
-  let signing: KeyRing["signing"] | null = null;
+  let signing: SigningKey | null = null;
   for (const [index, pem] of blocks.entries()) {
     try {
       const key = index === 0 ? createPrivateKey(pem) : createPublicKey(pem);
       if (key.asymmetricKeyType !== "ed25519")
         return { ok: false, problem: `key ${index + 1} must be an Ed25519 key` };
       const shown = publicKeyOf(index === 0 ? createPublicKey(pem) : key);
-      if (index === 0) signing = { key, public: shown };
+      if (index === 0) signing = signingKey(key, shown);
       if (published.every(({ kid }) => kid !== shown.kid)) published.push(shown);
     } catch {
       // Node's message may quote the key.

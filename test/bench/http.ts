@@ -19,20 +19,21 @@ interface Measure {
   readonly rssMb: number;
 }
 
-/** `only`: the candidates whose names contain it, and bare node:http. */
+/** `only`: the candidates whose names contain one of these words, separated by commas; and bare node:http. */
 export async function benchHttp({
   rounds = 5,
   seconds = 2,
   only = "",
   nodes = [THIS_NODE],
 }: Comparison): Promise<void> {
+  const isWanted = ({ name }: Candidate): boolean => only.split(",").some((words) => name.includes(words));
   installPeers();
   const [busy = 0] = loadavg();
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries: Entry[] = [];
   for (const node of nodes) {
     const [bare, ...others] = candidates(node, upstream.port);
-    for (const candidate of [bare, ...others.filter(({ name }) => name.includes(only))])
+    for (const candidate of [bare, ...others.filter(isWanted)])
       if (candidate !== undefined) entries.push(await enter(node, candidate));
   }
   for (const { running } of entries) {

@@ -197,8 +197,8 @@ export const redisRefuses: Condition = {
   },
 };
 
-function isPromiseHead(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "typ" in value && value.typ === "price-promise+jwt";
+function isPromise(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "jti" in value && "items" in value;
 }
 
 /** A fault of our own: what the service is built on doesn't do what it always does. */
@@ -206,7 +206,7 @@ export const signingFails: Condition = {
   cause: async (scene) => {
     const { stringify } = JSON;
     jest.spyOn(JSON, "stringify").mockImplementation((...given: Parameters<typeof stringify>) => {
-      if (isPromiseHead(given[0])) throw new Error("no memory for another promise");
+      if (isPromise(given[0])) throw new Error("no memory for another promise");
       return stringify(...given);
     });
     await askForCart(scene);
