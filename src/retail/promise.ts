@@ -186,7 +186,11 @@ function signedJwt({ header, key }: SigningKey, claims: object): string {
 }
 
 function signingKey(key: KeyObject, shown: PublicKey): SigningKey {
-  return { key, public: shown, header: base64url({ alg: "EdDSA", kid: shown.kid, typ: "price-promise+jwt" }) };
+  return {
+    key,
+    public: shown,
+    header: base64url({ alg: "EdDSA", kid: shown.kid, typ: "price-promise+jwt" }),
+  };
 }
 
 function base64url(part: object): string {
