@@ -1,20 +1,10 @@
 export default {
-  testMatch: ["<rootDir>/test/**/*.test.ts"],
-  extensionsToTreatAsEsm: [".ts"],
-  moduleNameMapper: { "^(\\.{1,2}/.*)\\.js$": "$1" },
-  transform: {
-    "^.+\\.ts$": [
-      "@swc/jest",
-      {
-        jsc: { target: "es2023", parser: { syntax: "typescript" } },
-        module: { type: "es6" },
-        sourceMaps: "inline",
-      },
-    ],
-  },
+  // What test/bundle.cjs makes of test/**/*.test.ts.
+  testMatch: ["<rootDir>/dist-test/**/*.test.js"],
+  transform: {},
   testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 120000,
   maxWorkers: 3,
   // Contexts of ended suites are never freed.
-  workerIdleMemoryLimit: "1GB",
+  workerIdleMemoryLimit: "500MB",
 };

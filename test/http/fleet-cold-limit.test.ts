@@ -12,6 +12,9 @@ import { recordingLog, until } from "../support/service.js";
 const PER_MINUTE = 20;
 const REPLICAS = 4;
 
+/** A client's minute doesn't refill while a busy machine takes its time. */
+const stillClock = { ...systemClock, monotonic: () => 0 };
+
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 describeWithRedis("the limit of new names over four replicas", () => {
@@ -28,7 +31,7 @@ describeWithRedis("the limit of new names over four replicas", () => {
       createColdLimit({
         perMinute: PER_MINUTE,
         isContested: () => true,
-        clock: systemClock,
+        clock: stillClock,
         share: (onCounted) =>
           createSharedCounts({
             link,

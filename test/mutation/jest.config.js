@@ -15,5 +15,5 @@ export default {
   rootDir: "../..",
   // A test that waits in vain kills its mutant too.
   testTimeout: 15_000,
-  testMatch: TESTS.map((tests) => `<rootDir>/test/${tests}.test.ts`),
+  testMatch: TESTS.map((tests) => `<rootDir>/dist-test/${tests}.test.js`),
 };

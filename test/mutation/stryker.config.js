@@ -16,7 +16,8 @@ export default {
   coverageAnalysis: "perTest",
   // Stryker would rewrite it with TypeScript's former API; nothing here needs it.
   tsconfigFile: "none",
-  ignorePatterns: ["dist-bench", "var", "coverage", "test-output"],
+  buildCommand: "node test/bundle.cjs",
+  ignorePatterns: ["dist-bench", "dist-test", "var", "coverage", "test-output"],
   tempDirName: "test-output/mutation",
   concurrency: 2,
   thresholds: { high: 95, low: 90, break: 90 },

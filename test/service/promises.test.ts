@@ -1,11 +1,11 @@
 /** Price promises over HTTP: made of what was shown, verified by others with the published key, explained to staff. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { transformSync } from "@swc/core";
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { transformSync } from "esbuild";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
@@ -333,10 +333,7 @@ describe("a reseller's checkout, in a process of its own", () => {
 
   test("verifies a promise with the TypeScript of the docs, and refuses one that was changed", async () => {
     const typed = `${fromDocs("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
-    const { code } = transformSync(typed, {
-      jsc: { target: "es2022", parser: { syntax: "typescript" } },
-      module: { type: "es6" },
-    });
+    const { code } = transformSync(typed, { loader: "ts", target: "es2022", format: "esm" });
     await isHeldTo({ command: process.execPath, file: "checkout.mjs", code });
   });
 

@@ -23,7 +23,7 @@ const SLOWEST = [
 
 /** @param {{ readonly path: string }} test */
 function rank({ path }) {
-  const at = SLOWEST.findIndex((name) => path.includes(`/test/${name}.`));
+  const at = SLOWEST.findIndex((name) => path.includes(`/dist-test/${name}.`));
   return at === -1 ? SLOWEST.length : at;
 }
 

@@ -32,7 +32,8 @@ async function eventually(what: () => Promise<boolean>): Promise<void> {
   throw new Error("it has not happened");
 }
 
-const knows = ({ log }: Service): boolean => log.some((line) => line.includes("prices.epoch.ended"));
+const hasEvidence = (log: readonly string[]): boolean =>
+  log.some((line) => line.includes("prices.epoch.ended"));
 
 async function pricesOf({ ask }: Service) {
   return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
@@ -43,6 +44,10 @@ interface Shops extends World {
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
   readonly replicas: readonly Service[];
+  /** Gives the reseller another tier, and with it other prices. */
+  change(): void;
+  /** Whether a replica has evidence of that change. */
+  knows(replica: Service): boolean;
   /** What was shown or signed that should not have been. */
   readonly wrong: readonly string[];
   /** How many promises were signed by replicas that knew of the change. */
@@ -71,6 +76,14 @@ async function open(): Promise<Shops> {
   const over = new AbortController();
   const wrong: string[] = [];
   let signed = 0;
+  /** The lines of each log before the change: a replica that is slow to start ends an epoch of its own then. */
+  let linesBefore: readonly number[] | null = null;
+  const change = (): void => {
+    linesBefore = replicas.map(({ log }) => log.length);
+    sandbox.control.setTier("demo", "Platinum");
+  };
+  const knows = (replica: Service): boolean =>
+    linesBefore !== null && hasEvidence(replica.log.slice(linesBefore[replicas.indexOf(replica)]));
 
   /** New names, so fast that all replicas together ask for twice the budget; from its evidence on a replica must show no old price as certain. */
   async function searches(replica: Service, at: number): Promise<void> {
@@ -103,6 +116,8 @@ async function open(): Promise<Shops> {
     redis,
     sandbox,
     replicas,
+    change,
+    knows,
     wrong,
     signed: () => signed,
     async close() {
@@ -129,10 +144,12 @@ describeWithRedis("a changed price list", () => {
   test("reaches all replicas by what one of them learns; none shows or signs an old price after it", async ({
     sandbox,
     replicas,
+    change,
+    knows,
     wrong,
     signed,
   }) => {
-    sandbox.control.setTier("demo", "Platinum");
+    change();
     await until(() => replicas.every(knows), "the evidence");
     await eventually(() => allRight(replicas));
     await eventually(() => Promise.resolve(signed() >= REPLICAS));
@@ -144,11 +161,13 @@ describeWithRedis("a changed price list", () => {
     redis,
     sandbox,
     replicas,
+    change,
+    knows,
     wrong,
     signed,
   }) => {
     await redis.kill();
-    sandbox.control.setTier("demo", "Platinum");
+    change();
     await until(() => replicas.some(knows), "the evidence");
     await redis.start();
     await eventually(() => Promise.resolve(replicas.every(knows)));

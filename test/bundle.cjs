@@ -1,0 +1,48 @@
+/**
+ * Bundles the tests into dist-test, where jest runs them. Jest gives each suite a context of its own: there, loading a thousand files takes
+ * longer than most suites, and reading a global takes ten times as long as elsewhere.
+ */
+const { readFileSync, rmSync } = require("node:fs");
+const { join } = require("node:path");
+const { pathToFileURL } = require("node:url");
+const { build } = require("esbuild");
+
+const root = join(__dirname, "..");
+const outdir = join(root, "dist-test");
+
+/** Each file keeps its own address: tests and the service look for other files relative to it. */
+const ownAddress = {
+  name: "own-address",
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/](?:src|test)[\\/].*\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replaceAll(
+        "import.meta.url",
+        JSON.stringify(pathToFileURL(path).href),
+      ),
+      loader: "ts",
+    }));
+  },
+};
+
+rmSync(outdir, { recursive: true, force: true });
+build({
+  absWorkingDir: root,
+  entryPoints: ["test/**/*.test.ts"],
+  outbase: "test",
+  outdir,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  sourcemap: true,
+  sourcesContent: false,
+  logLevel: "warning",
+  plugins: [ownAddress],
+  external: ["@jest/globals", "playwright-core", "esbuild", "quicktype-core"],
+  inject: ["test/support/globals.js"],
+  // Packages of the older kind call it.
+  banner: {
+    js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(${JSON.stringify(pathToFileURL(join(root, "package.json")).href)});`,
+  },
+}).catch(() => process.exit(1));
