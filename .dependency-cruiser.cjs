@@ -53,7 +53,7 @@ const rooms = {
   "app\\.ts": [...seen, "engine.ts", "http/"],
   "start-failure\\.ts": ["config/"],
   "service\\.ts": [...seen, "redis-link.ts", "app.ts", "start-failure.ts", "sandbox/"],
-  "main\\.ts": ["service.ts"],
+  "main\\.ts": ["code-cache.ts", "service.ts"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.
   "pages/": ["http/figures.ts", "quota/lane.ts"],

@@ -1,6 +1,7 @@
-/** Checks all types, and bundles the service with its tools into dist, its pages into dist/pages and what /docs loads into dist/docs. */
+/** Checks all types, and bundles the service and its tools into dist, its pages into dist/pages and what /docs loads into dist/docs. */
 const { spawnSync } = require("node:child_process");
-const { cpSync, readdirSync, readFileSync, rmSync } = require("node:fs");
+const { createHash } = require("node:crypto");
+const { cpSync, existsSync, readdirSync, readFileSync, rmSync } = require("node:fs");
 const { isBuiltin } = require("node:module");
 const { dirname, join } = require("node:path");
 const { build, buildSync } = require("esbuild");
@@ -40,21 +41,16 @@ const UNUSED = [
     'module.exports = require("node:stream").Writable;',
   ],
 ];
+const found = new Set();
 const withoutUnused = {
   name: "without-unused",
-  setup({ onLoad, onEnd }) {
-    const found = new Set();
+  setup({ onLoad }) {
     for (const [filter, contents] of UNUSED) {
       onLoad({ filter }, () => {
         found.add(filter);
         return { contents };
       });
     }
-    onEnd(() => {
-      const moved = UNUSED.filter(([filter]) => !found.has(filter));
-      for (const [filter] of moved) console.error(`no file of a package is called ${filter} any more`);
-      return { errors: moved.map(([filter]) => ({ text: String(filter) })) };
-    });
     // axios asks for the global FormData, which loads fetch as well.
     onLoad({ filter: /[\\/]axios[\\/]lib[\\/]utils\.js$/ }, ({ path }) => {
       const [before, , after] = readFileSync(path, "utf8").split(
@@ -90,11 +86,36 @@ const builtinsAsNeeded = {
   },
 };
 
-const service = build({
+const onNode = {
   ...bundled,
   plugins: [withoutUnused, tablesAsJson, builtinsAsNeeded],
   // winston's own debugging output, with all colours that a terminal knows.
   alias: { "@dabh/diagnostics": "@dabh/diagnostics/node/production.js" },
+  outbase: "src",
+  outdir: "dist",
+  platform: "node",
+  target: "node20",
+  sourcemap: true,
+  sourcesContent: false,
+};
+
+/** One script whose value is a function, as src/code-cache.ts needs it. Without other characters than ASCII, V8 reads it as it is. */
+const service = build({
+  ...onNode,
+  plugins: [withoutUnused, tablesAsJson],
+  entryPoints: ["src/service.ts"],
+  outExtension: { ".js": ".cjs" },
+  format: "cjs",
+  charset: "ascii",
+  define: { "import.meta.url": "ownAddress" },
+  banner: {
+    js: '(function (exports, require, module, __filename, __dirname) { "use strict"; const ownAddress = require("node:url").pathToFileURL(__filename).href;',
+  },
+  footer: { js: "})" },
+});
+
+const others = build({
+  ...onNode,
   entryPoints: [
     "src/main.ts",
     "src/sandbox/main.ts",
@@ -103,24 +124,28 @@ const service = build({
     "src/keys/promise-key.ts",
     "src/http/openapi.ts",
   ],
-  outbase: "src",
-  outdir: "dist",
   splitting: true,
-  platform: "node",
-  target: "node20",
-  sourcemap: true,
-  sourcesContent: false,
   metafile: true,
   // Packages of the older kind call it.
   banner: {
     js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
   },
 });
-service.then(
-  ({ metafile }) => {
+
+Promise.all([service, others]).then(
+  ([, { metafile }]) => {
+    const moved = UNUSED.filter(([filter]) => !found.has(filter));
+    for (const [filter] of moved) console.error(`no file of a package is called ${filter} any more`);
+    if (moved.length > 0) process.exit(1);
     for (const file of readdirSync(join(__dirname, "dist")))
       if (/^[a-z]+-[A-Z0-9]{8}\.js(\.map)?$/.test(file) && !(`dist/${file}` in metafile.outputs))
         rmSync(join(__dirname, "dist", file));
+    const hash = createHash("sha256")
+      .update(readFileSync(join(__dirname, "dist/service.cjs")))
+      .digest("hex");
+    const caches = join(__dirname, "dist/compile-cache");
+    for (const file of existsSync(caches) ? readdirSync(caches) : [])
+      if (!file.startsWith(hash)) rmSync(join(caches, file), { recursive: true });
   },
   () => process.exit(1),
 );

@@ -3,7 +3,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { AddressInfo, Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
@@ -18,17 +17,12 @@ import { startFailure } from "./start-failure.js";
 const CLOSE_IDLE_EVERY_MS = 100;
 const MAX_FLUSH_MS = 2_000;
 /**
- * Heap growth limit, as a percentage of the live heap. Short-lived entries of long-lived maps survive V8's minor collections, and by default
- * V8 lets them grow to several times the live heap: by 100 MB in a flood of new names.
- */
-const HEAP_GROWTH_PERCENT = 50;
-/**
  * Connections that the kernel accepts while the service is busy; it caps this at `net.core.somaxconn`. With Node's 511, a flood of 1,500
  * connections makes the kernel drop those of others, whose clients try again after a second.
  */
 const LISTEN_BACKLOG = 4096;
 
-/** Runs the service until a signal stops it. If it can't start, prints the faults and exits with 1. */
+/** Starts the service, which runs until a signal stops it. If it can't start, prints the faults and exits with 1. */
 export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   const result = readConfig(environment, systemClock);
   if (!result.ok) {
@@ -62,9 +56,6 @@ async function run(config: Config, log: Log): Promise<void> {
     mode,
     upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
   });
-
-  // Only now, because startup produces little garbage.
-  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
 
   let stopping = false;
   const stop = (signal: string): void => {

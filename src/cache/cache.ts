@@ -147,8 +147,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     failureKind = () => "remembered",
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
-  /** Facts requested before the last purge that came after it. */
-  const late = new LRUCache<string, Evidence<V>>({ max: settings.entries });
+  /** Facts requested before the last purge that came after it: at most one for each load that was in flight then. */
+  const late = new Map<string, Evidence<V>>();
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
