@@ -70,11 +70,16 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
   }
 
   async function round(by: Ask): Promise<number | "no room"> {
-    const todo = inOrder();
+    const todo = shuffled(sold());
+    /** Also a price that was wanted only after the round had begun comes before the others. */
+    const next = (): Combination | undefined => {
+      const at = todo.findIndex((what) => wanted.has(keyOf(what)));
+      return at === -1 ? todo.shift() : todo.splice(at, 1)[0];
+    };
     let refreshed = 0;
     let left = 0;
     const work = async (): Promise<void> => {
-      for (let what = todo.shift(); what !== undefined && !by.signal.aborted; what = todo.shift()) {
+      for (let what = next(); what !== undefined && !by.signal.aborted; what = next()) {
         try {
           const outcome = await refresh(what, by);
           if (outcome === "refreshed") refreshed += 1;
@@ -88,14 +93,6 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     await Promise.all(Array.from({ length: AT_A_TIME }, work));
     if (refreshed > 0) settings.onRefreshed(refreshed);
     return left > 0 ? "no room" : CHECK_EVERY_MS;
-  }
-
-  /** Prices that visitors need first; the others in random order, so that replicas refreshing at the same time share the work. */
-  function inOrder(): Combination[] {
-    return sold()
-      .map((what) => ({ what, place: wanted.has(keyOf(what)) ? -1 : Math.random() }))
-      .sort((a, b) => a.place - b.place)
-      .map(({ what }) => what);
   }
 
   function noteFailure(what: Combination, error: unknown): void {
@@ -131,4 +128,12 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       return background.stop;
     },
   };
+}
+
+/** In random order, so that replicas that refresh at the same time share the work. */
+function shuffled(sold: readonly Combination[]): Combination[] {
+  return sold
+    .map((what) => ({ what, place: Math.random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ what }) => what);
 }

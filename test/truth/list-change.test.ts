@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock, settle } from "../support/fake-clock.js";
-import { bearer, CHECK, inTime, PRICING, type Service, startService } from "../support/service.js";
+import { bearer, CHECK, inTime, PRICING, type Service, startService, until } from "../support/service.js";
 import { claimsOf } from "../support/promise.js";
 
 const WINDOW_MS = 60_000;
@@ -83,3 +83,28 @@ async function isRight({ ask }: Service): Promise<boolean> {
   const { prices } = staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body);
   return prices.length === 28 && prices.every(({ doubtful, changed }) => !doubtful && changed !== undefined);
 }
+
+test("a price that a visitor asks for during a refresh is the next one to be refreshed", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  const { control } = service.sandbox;
+  const availability = async () => shown.parse((await service.ask("/v1/availability?domain=kabul.af")).body);
+  try {
+    expect(await availability()).toMatchObject({ stale: false });
+    const refreshed: string[] = [];
+    control.watch(({ operation, fact }) => {
+      if (operation === "quote") refreshed.push(`${fact.tld} ${fact.action} ${fact.years}`);
+    });
+    const hold = control.hold({ operation: "quote", calls: 2, decided: "on-arrival" });
+    const body = { what: "prices" };
+    await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
+    await until(() => hold.answers().length === 2, "the first two");
+    expect(await availability()).toMatchObject({ stale: true });
+    hold.release();
+    await until(async () => !(await availability()).stale, "a price without doubt");
+    // Two are refreshed at a time.
+    expect(refreshed.indexOf(".af registration 1")).toBeLessThanOrEqual(3);
+  } finally {
+    await service.close();
+  }
+});
