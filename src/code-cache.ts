@@ -1,6 +1,6 @@
 /**
- * Runs a bundle with the code that V8 compiled in an earlier run, so that a start needn't compile it again. A cache of other text, or of another
- * V8, is ignored.
+ * Runs a bundle with the code that V8 compiled in an earlier run, so that a start needn't compile it again. A cache of other text or of another
+ * V8, or one that isn't as it was written, is ignored.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -19,10 +19,8 @@ export interface Loaded {
 export function loadCached(path: string, directory: string): Loaded {
   const text = readFileSync(path);
   // V8 itself compares only the length. It refuses what another version has compiled, or the same with other flags, so each has its own.
-  const file = join(
-    directory,
-    `${hashOf(text)}-${hashOf([process.versions.v8, ...process.execArgv].join(" "))}`,
-  );
+  const runtime = [process.versions.v8, ...process.execArgv].join(" ");
+  const file = join(directory, `${hashOf(text).toString("hex")}-${hashOf(runtime).toString("hex")}`);
   const cachedData = read(file);
   const script = new Script(text.toString("latin1"), { filename: path, ...(cachedData && { cachedData }) });
   const isCached = cachedData !== undefined && script.cachedDataRejected !== true;
@@ -42,7 +40,8 @@ export function loadCached(path: string, directory: string): Loaded {
         mkdirSync(directory, { recursive: true });
         // Another process may be reading it.
         const unfinished = `${file}.${process.pid}`;
-        writeFileSync(unfinished, script.createCachedData());
+        const code = script.createCachedData();
+        writeFileSync(unfinished, Buffer.concat([hashOf(code), code]));
         renameSync(unfinished, file);
       } catch {
         // Where nothing can be written, nothing is cached.
@@ -51,13 +50,18 @@ export function loadCached(path: string, directory: string): Loaded {
   };
 }
 
-function hashOf(text: Buffer | string): string {
-  return createHash("sha256").update(text).digest("hex");
+const HASH_BYTES = 32;
+
+function hashOf(content: Buffer | string): Buffer {
+  return createHash("sha256").update(content).digest();
 }
 
+/** The compiled code in the file; undefined if there is none. V8 would crash on code that the file system has damaged. */
 function read(file: string): Buffer | undefined {
   try {
-    return readFileSync(file);
+    const content = readFileSync(file);
+    const code = content.subarray(HASH_BYTES);
+    return content.subarray(0, HASH_BYTES).equals(hashOf(code)) ? code : undefined;
   } catch {
     return undefined;
   }

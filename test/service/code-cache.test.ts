@@ -1,5 +1,6 @@
 /** Compiled code of an earlier run is used where it belongs to the same text, and never needed. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadCached } from "../../src/code-cache.js";
@@ -60,13 +61,17 @@ test.each([
   ["empty", () => Buffer.alloc(0)],
   ["noise", () => Buffer.from("no compiled code at all, but some bytes")],
   ["cut off", (whole: Buffer) => whole.subarray(0, whole.length / 2)],
+  ["of the right length, but partly zero", (whole: Buffer) => whole.fill(0, whole.length / 2)],
+  ["of other code", () => Buffer.concat([createHash("sha256").update("code").digest(), Buffer.from("code")])],
 ])("a cache that is %s is ignored and replaced", (_what, damage) => {
   const { file, code } = compiledElsewhere();
-  writeFileSync(file, damage(code));
+  writeFileSync(file, damage(Buffer.from(code)));
   const { exports, save } = loadCached(bundle, caches);
   save();
   expect(exports).toMatchObject({ word: "one" });
-  expect(readFileSync(file).length).toBeGreaterThan(code.length / 2);
+  const replaced = readFileSync(file);
+  expect(replaced.length).toBeGreaterThan(100);
+  expect(replaced.subarray(0, 32)).toEqual(createHash("sha256").update(replaced.subarray(32)).digest());
 });
 
 test("where nothing can be written, everything else works", () => {

@@ -1,4 +1,4 @@
-/** Debian's Chromium, without what only a desk needs if that is installed, and a visit to a page of the service that notes whatever a page must never do. */
+/** Debian's Chromium, its headless shell if that is installed, and a visit to a page of the service that notes whatever a page must never do. */
 import { describe, test } from "@jest/globals";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import { z } from "zod";
 /** For the hooks that start a browser: a cold one on a busy machine takes its time. */
 export const STARTING_MS = 60_000;
 
-/** The first one starts and draws in half the time. */
+/** The headless shell starts and draws in half the time. */
 const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path));
 const PICTURES = fileURLToPath(new URL("../../../test-output/", import.meta.url));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
