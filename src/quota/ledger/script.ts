@@ -337,7 +337,7 @@ if now > (s.trustedFrom or 0) then
   end
   for _, name in ipairs(dead) do retire(name, now) end
 end
--- At most replicasMax members have a seat, and with it their own share, if the budget has one left: replicas may have been told of more replicas than
+-- At most replicasMax members have a seat, and with it their own share, if the budget has one left: some replicas may be configured for more replicas than
 -- others, and so have smaller shares. Those without a seat use what the pool has left, only through Redis.
 local seats, shares, withheld = 0, 0, 0
 for name, member in pairs(s.members) do
