@@ -147,7 +147,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     failureKind = () => "remembered",
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
-  /** Facts requested before the last purge that came after it: at most one for each load that was in flight then. */
+  /** Facts requested before the last purge that came after it: no more than were under way then. */
   const late = new Map<string, Evidence<V>>();
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
