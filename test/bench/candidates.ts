@@ -4,11 +4,12 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { freePort } from "../support/free-port.js";
 import { upstreamAt } from "../support/upstream.js";
 import type { Core } from "./cores.js";
 import { nginxProgram, startNginx } from "./nginx.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { freePort, type Question, Server, temporaryFolder } from "./server.js";
+import { type Question, Server, temporaryFolder } from "./server.js";
 
 const PEERS = "test/bench/peers";
 const ENDLESS = "1000000000";

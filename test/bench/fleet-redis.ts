@@ -2,7 +2,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
-import { freePort, type RedisServer, startRedis } from "../support/redis-server.js";
+import { freePort } from "../support/free-port.js";
+import { type RedisServer, startRedis } from "../support/redis-server.js";
 import { startSentinel } from "../support/sentinel.js";
 
 /** Waits for a random time between these, in windows. */

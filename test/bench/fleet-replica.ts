@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../support/redis-server.js";
+import { freePort } from "../support/free-port.js";
 
 const LONG_AFTER_MS = 5000;
 
@@ -45,10 +45,15 @@ export class Replica {
   }
 
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [this.#program], { stdio: "ignore", env: this.#env });
+    const child = spawn(process.execPath, [this.#program], {
+      stdio: ["ignore", "ignore", "pipe"],
+      env: this.#env,
+    });
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (part: string) => (said = (said + part).slice(-500)));
     this.#child = child;
     child.once("exit", () => {
-      if (this.#child === child) throw new Error("a replica has ended by itself");
+      if (this.#child === child) throw new Error(`a replica has ended by itself: ${said}`);
     });
     process.setMaxListeners(0);
     process.once("exit", () => child.kill("SIGKILL"));

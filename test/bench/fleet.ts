@@ -12,6 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { timesOf } from "../../src/quota/ledger/protocol.js";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
+import { startPeer } from "./candidates.js";
 import { ask, Replica } from "./fleet-replica.js";
 import { type Faults, oneRedis, redisBehindSentinel, type SharedRedis } from "./fleet-redis.js";
 import { median, table } from "./table.js";
@@ -27,6 +28,9 @@ const SETTLE_WINDOWS = 1.8;
 /** What is done with the budget is printed for a fault after which less of it was used. */
 const LEAST_USE = 0.85;
 const SAMPLE_EVERY_MS = 250;
+const CALM_WINDOWS = 3;
+/** Of a run with many faults, whose known names are compared with those without faults. */
+const LONG_CALM_WINDOWS = 12;
 /** Visitors of each replica, as a multiple of the whole budget. */
 const LOAD = 0.5;
 /** Visitors who follow what they are told give up after so many times. */
@@ -44,6 +48,12 @@ export interface FaultSeen {
   readonly samples: readonly string[];
 }
 
+/** Milliseconds, without faults and through them. */
+interface Latencies {
+  readonly calm: readonly number[];
+  readonly throughFaults: readonly number[];
+}
+
 export interface FleetSeen {
   readonly faults: readonly FaultSeen[];
   readonly calmUse: number;
@@ -53,9 +63,10 @@ export interface FleetSeen {
   /** The longest time for which the sandbox, which runs in this process, couldn't take calls. */
   readonly sandboxLagMs: number;
   readonly rejections: number;
-  /** Known names: ms each took, without faults and through them, and for those that failed the status (0: no answer) and the fault. */
-  readonly calmHitsMs: readonly number[];
-  readonly hitsMs: readonly number[];
+  /** What known names took, and a bare node:http server that is asked in turn with them: what the machine itself does to both. */
+  readonly hits: Latencies;
+  readonly bare: Latencies;
+  /** For each known name that failed the status (0: no answer) and the fault. */
   readonly hitsFailed: readonly string[];
 }
 
@@ -64,6 +75,8 @@ export interface FleetFaultsSettings {
   /** The upstream's window. What takes seconds, such as noticing a fault, weighs more in a shorter one. */
   readonly windowMs?: number;
   readonly random?: () => number;
+  /** For how many windows the fleet is watched before the first fault (3), after as many at most in which it has compiled its code and uses what it should. */
+  readonly calmWindows?: number;
   /** Only these, by name. */
   readonly only?: (fault: string) => boolean;
   /** By default one, each replica behind a network of its own. */
@@ -79,7 +92,7 @@ export const FLEET_BUDGET = BUDGET;
 /** Plays the faults one after another and returns what the sandbox has counted. */
 export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise<FleetSeen> {
   const { random = Math.random, only = () => true, startRedis = oneRedis, behindNginx } = settings;
-  const { windowMs = SHORT_WINDOW_MS, onFault = () => {} } = settings;
+  const { windowMs = SHORT_WINDOW_MS, calmWindows = CALM_WINDOWS, onFault = () => {} } = settings;
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: LIMIT, windowMs },
@@ -124,7 +137,11 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     return replica;
   };
 
-  const hits = { ms: [] as number[], failed: [] as string[] };
+  const bareServer = await startPeer("bare.mjs", { core: "any" });
+  const bareAt = { port: bareServer.port, agent: new Agent({ keepAlive: true }) };
+  let hitsMs: number[] = [];
+  let bareMs: number[] = [];
+  const hitsFailed: string[] = [];
   let playing = "no fault";
   let asked = 0;
   let refused = 0;
@@ -157,10 +174,11 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       const { isThere, interruptions } = replica;
       const { status, tookMs } = await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`);
       if (isThere && replica.interruptions === interruptions) {
-        if (status === 200) hits.ms.push(tookMs);
-        else if (replica.hasAnswered) hits.failed.push(`${status}: ${playing}`);
+        if (status === 200) hitsMs.push(tookMs);
+        else if (replica.hasAnswered) hitsFailed.push(`${status}: ${playing}`);
         replica.hasAnswered ||= status === 200;
       }
+      bareMs.push((await ask(bareAt, "/")).tookMs);
       await sleep(50);
     }
   }
@@ -230,9 +248,11 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     while ((await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`)).status !== 200) await sleep(50);
   floods.push(hit(), sample());
   await windows(4);
-  hits.ms.length = 0;
-  const calmUse = await use(() => windows(3));
-  const calmHitsMs = hits.ms.splice(0);
+  for (let n = 0; n < calmWindows && (await use(() => windows(1))) < LEAST_USE; n += 1);
+  [hitsMs, bareMs] = [[], []];
+  const calmUse = await use(() => windows(calmWindows));
+  const [calmHitsMs, calmBareMs] = [hitsMs, bareMs];
+  [hitsMs, bareMs] = [[], []];
   const faults: FaultSeen[] = [];
   const exceededBy: string[] = [];
   let largest = BUDGET;
@@ -254,6 +274,8 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const seen = record();
   lag.disable();
   front?.agent.destroy();
+  bareAt.agent.destroy();
+  await bareServer.stop();
   await nginx?.close();
   await Promise.all(replicas.map((replica) => replica.close()));
   await redis.close();
@@ -266,9 +288,9 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     exceededBy,
     sandboxLagMs: lag.max / 1e6,
     rejections: seen?.rejected429 ?? 0,
-    calmHitsMs,
-    hitsMs: hits.ms,
-    hitsFailed: hits.failed,
+    hits: { calm: calmHitsMs, throughFaults: hitsMs },
+    bare: { calm: calmBareMs, throughFaults: bareMs },
+    hitsFailed,
   };
 }
 
@@ -312,7 +334,11 @@ export async function benchFleet({
         if (useAfter < LEAST_USE) console.error(samples.join("\n"));
       };
       const faults = Math.ceil(rounds / fleets.length);
-      print(name, windowMs, await fleetThroughFaults({ faults, windowMs, onFault, ...settings }));
+      print(
+        name,
+        windowMs,
+        await fleetThroughFaults({ faults, windowMs, calmWindows: LONG_CALM_WINDOWS, onFault, ...settings }),
+      );
     }),
   );
 }
@@ -341,9 +367,25 @@ function print(fleet: string, windowMs: number, seen: FleetSeen): void {
       }),
     ),
   );
-  const ratio = (part: number): string =>
-    (quantile(seen.hitsMs, part) / quantile(seen.calmHitsMs, part)).toFixed(2);
   console.log(
-    `use: of the budget, in the window that begins ${SETTLE_WINDOWS} windows after the fault is over; known names through the faults: ${seen.hitsMs.length} answered, ${seen.hitsFailed.length} failed (${[...new Set(seen.hitsFailed)].join(", ")}), p50 ${ratio(0.5)} and p99 ${ratio(0.99)} times that without faults`,
+    `use: of the budget, in the window that begins ${SETTLE_WINDOWS} windows after the fault is over; ${seen.hitsFailed.length} known names failed (${[...new Set(seen.hitsFailed)].join(", ")})`,
   );
+  console.log(
+    table(
+      [
+        "asked in turn",
+        "answered",
+        "p50 ms, no fault",
+        "through faults",
+        "p99 ms, no fault",
+        "through faults",
+      ],
+      [latencyRow("known names", seen.hits), latencyRow("bare node:http", seen.bare)],
+    ),
+  );
+}
+
+function latencyRow(name: string, { calm, throughFaults }: Latencies): string[] {
+  const figures = [0.5, 0.99].flatMap((part) => [quantile(calm, part), quantile(throughFaults, part)]);
+  return [name, String(throughFaults.length), ...figures.map((ms) => ms.toFixed(2))];
 }

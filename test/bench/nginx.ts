@@ -2,7 +2,8 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { freePort, Server, temporaryFolder } from "./server.js";
+import { freePort } from "../support/free-port.js";
+import { Server, temporaryFolder } from "./server.js";
 
 /** Where packages put it, though the path of an ordinary user does not lead there. */
 const PLACES = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
+import { freePort } from "../support/free-port.js";
 import { bearer, type Service, startService, temporaryFolder, until } from "../support/service.js";
 import { isInstalled, succeeds, testWithTool } from "../support/tools.js";
 
@@ -122,16 +122,6 @@ test("the compose file gives every secret that it names, and Redis a password an
 });
 
 describe("nginx", () => {
-  const freePort = (): Promise<number> =>
-    new Promise((done) => {
-      const server = createServer().listen(0, "127.0.0.1", () => {
-        const address = server.address();
-        server.close(() => {
-          done(typeof address === "object" && address !== null ? address.port : 0);
-        });
-      });
-    });
-
   const isReady = isInstalled("nginx") && isInstalled("openssl");
   (isReady ? test : test.skip)("serves answers and streams with TLS, and counts one hop", async () => {
     const at = (name: string): string => join(folder.path, name);

@@ -4,7 +4,8 @@ import { systemClock } from "../../src/clock.js";
 import type { RedisLink } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
-import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
+import { freePort } from "../support/free-port.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { type Sentinel, startSentinel } from "../support/sentinel.js";
 import { recordingLog, spawnService, until } from "../support/service.js";
 

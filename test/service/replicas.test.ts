@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import { describeWithRedis, freePort, type RedisServer, startRedis } from "../support/redis.js";
+import { freePort } from "../support/free-port.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 

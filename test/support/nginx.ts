@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exchange, get } from "./raw.js";
-import { freePort } from "./redis-server.js";
+import { freePort } from "./free-port.js";
 import { temporaryFolder } from "./service.js";
 
 /** Where packages put it, though the path of an ordinary user does not lead there. */

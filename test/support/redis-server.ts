@@ -1,7 +1,7 @@
 /** A real Redis on a unix socket in a folder of its own, and on a port if it is given one, to be stopped, hung, emptied and started again. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { constants, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -32,16 +32,6 @@ function prefer({ pid }: ChildProcess): void {
   } catch {
     // Only root may; without it a busy machine may disturb a story.
   }
-}
-
-/** A port of 127.0.0.1 that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (typeof address !== "object" || address === null) throw new Error("there is no port");
-  return address.port;
 }
 
 /** Starts one with these arguments on top, at every start, and waits until it answers. */

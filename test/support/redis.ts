@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, test } from "@jest/globals";
 
-export { freePort, type RedisServer, startRedis } from "./redis-server.js";
+export { type RedisServer, startRedis } from "./redis-server.js";
 
 export const REDIS_INSTALLED = spawnSync("redis-server", ["--version"]).error === undefined;
 
