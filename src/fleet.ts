@@ -32,11 +32,13 @@ const replicaSchema = z.object({
 });
 export type Replica = z.infer<typeof replicaSchema>;
 
-export type FleetFault = "oversized" | "settings differ";
+const FAULTS = ["oversized", "settings differ"] as const;
+export type FleetFault = (typeof FAULTS)[number];
 
 export interface Fleet {
   /** This replica first; only this one without Redis. */
   members(): readonly [Replica, ...Replica[]];
+  /** What has been wrong for three seconds: until then a killed replica still counts together with its replacement, and a changed file may not have been read by all. */
   fault(): FleetFault | null;
   /** Removes this replica from the fleet; resolves even if Redis is unreachable. */
   close(): Promise<void>;
@@ -56,6 +58,7 @@ interface FleetSettings {
 const KEY = "af-storefront:fleet";
 const HEARTBEAT_MS = 1000;
 const GONE_AFTER_MS = 3000;
+const FAULT_AFTER_MS = GONE_AFTER_MS;
 
 /** Stores ARGV[2] for the replica ARGV[1], or removes the replica if ARGV[2] is empty, and returns the others. */
 const HEARTBEAT = redisScript(`
@@ -76,8 +79,7 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
   const id = randomUUID();
   const sinceMs = clock.now();
   let others: readonly Replica[] = [];
-  /** Since when there are too many replicas. A killed one still counts for a while, together with its replacement. */
-  let oversizedSinceMs: number | null = null;
+  const faultySinceMs = new Map<FleetFault, number>();
   let reported: FleetFault | null = null;
   let cancel = (): void => {};
 
@@ -91,22 +93,31 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
   const known = (): readonly Replica[] => (link?.reachable() === true ? others : []);
 
   function fault(): FleetFault | null {
-    const sinceMs = known().length === 0 ? null : oversizedSinceMs;
-    if (sinceMs !== null && clock.monotonic() - sinceMs > GONE_AFTER_MS) return "oversized";
-    const settings = own.settings();
-    return known().some((other) => other.settings !== settings) ? "settings differ" : null;
+    if (known().length === 0) return null;
+    const until = clock.monotonic() - FAULT_AFTER_MS;
+    return FAULTS.find((fault) => (faultySinceMs.get(fault) ?? Infinity) < until) ?? null;
+  }
+
+  function note(fault: FleetFault, isThere: boolean): void {
+    if (!isThere) faultySinceMs.delete(fault);
+    else if (!faultySinceMs.has(fault)) faultySinceMs.set(fault, clock.monotonic());
   }
 
   async function heartbeat(to: RedisLink): Promise<void> {
     try {
+      const self = me();
       const words = z
         .array(z.string())
-        .parse(await to.run(HEARTBEAT, KEY, [id, JSON.stringify(me()), GONE_AFTER_MS]));
+        .parse(await to.run(HEARTBEAT, KEY, [id, JSON.stringify(self), GONE_AFTER_MS]));
       others = words.flatMap((text) => replicaSchema.safeParse(JSON.parse(text)).data ?? []);
+      note("oversized", others.length + 1 > replicasMax);
+      note(
+        "settings differ",
+        others.some(({ settings }) => settings !== self.settings),
+      );
     } catch {
       return;
     }
-    oversizedSinceMs = others.length + 1 > replicasMax ? (oversizedSinceMs ?? clock.monotonic()) : null;
     const found = fault();
     if (found === "oversized" && reported !== found)
       log.error("fleet.oversized", { replicas: others.length + 1, replicasMax });

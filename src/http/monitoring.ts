@@ -135,10 +135,13 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   };
 }
 
-/** A fingerprint of the credential in use and the settings that all replicas must share. */
+/** A fingerprint of what all replicas must have in common: upstream, credential, quota, client limits, and the price rules in effect. */
 function agreedSettings({ config, mode, place, engine }: MonitoringSettings): string {
-  const { quota, retail, clientPerMinute, clientColdPerMinute } = config;
+  const { quota, clientPerMinute, clientColdPerMinute } = config;
+  // How the ledger starts is a matter of one start.
+  const { coldStart: _coldStart, ...shared } = quota;
   const where = mode === "sandbox" ? mode : place;
-  const agreed = [where, engine.credentialInUse(), quota, retail, clientPerMinute, clientColdPerMinute];
+  const rules = engine.policies.config();
+  const agreed = [where, engine.credentialInUse(), shared, rules, clientPerMinute, clientColdPerMinute];
   return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);
 }

@@ -1,9 +1,11 @@
 /** What staff see of a fleet from any replica: who is there, its parts and the whole, and what is wrong with it. */
 import { expect } from "@jest/globals";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join as pathOf } from "node:path";
 import { z } from "zod";
 import { describeWithRedis } from "../support/redis.js";
 import { startFleet } from "../support/fleet.js";
-import { bearer, type Service, until } from "../support/service.js";
+import { bearer, type Service, temporaryFolder, until } from "../support/service.js";
 import { sideBySide } from "../support/stories.js";
 
 const overviewShape = z.object({
@@ -82,5 +84,24 @@ describeWithRedis("a fleet", () => {
       "the warning",
     );
     await until(() => first.log.some((line) => line.includes('"fleet.settings.differ"')), "the log line");
+  });
+
+  test("is judged by the price rules in effect, not by those of each start", async ({ replicas, join }) => {
+    const [first, second] = replicas;
+    if (first === undefined || second === undefined) throw new Error("there is no replica");
+    const folder = temporaryFolder();
+    const file = pathOf(folder.path, "retail.yaml");
+    const shipped = readFileSync("config/retail.yaml", "utf8");
+    const edited = shipped.replace(/markupPercent: "\d+"/, 'markupPercent: "77"');
+    writeFileSync(file, edited);
+    await second.close();
+    await join({ RETAIL_CONFIG: file });
+    const warns = async (): Promise<boolean> => (await redisCheck(first)).output !== undefined;
+    await until(warns, "the warning");
+    writeFileSync(file, shipped);
+    await until(async () => !(await warns()), "the recovery");
+    writeFileSync(file, edited);
+    await until(warns, "the warning about the edited file");
+    folder.remove();
   });
 });
