@@ -17,8 +17,7 @@ ENV NODE_ENV=production STATE_DIR=/var/lib/af-storefront
 RUN install -d -o node -g node -m 700 "$STATE_DIR"
 # Owned by root, so that the service can't change its own program.
 COPY --from=build /app/package.json ./
-# Everything else is in the bundle.
-COPY --from=build /app/node_modules/swagger-ui-dist ./node_modules/swagger-ui-dist
+# Everything else is in dist, also what /docs loads.
 COPY --from=build /app/dist ./dist
 COPY config ./config
 USER node

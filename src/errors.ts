@@ -1,4 +1,4 @@
-/** The error class of the service and the closed list of codes in its answers (contract section 3). */
+/** The error class of the service and the closed list of codes in its answers. */
 export const PROBLEMS = {
   invalid_request: { status: 400, title: "Invalid request" },
   unauthenticated: { status: 401, title: "Authentication required" },

@@ -1,4 +1,4 @@
-/** Carts (`POST /v1/quotes`, contract section 4.4): each is parsed once, and answered with its prices, signed. */
+/** Carts (`POST /v1/quotes`): each is parsed once, and answered with its prices, signed. */
 import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 import type { PricedCart, QuoteItem } from "../storefront/quotes.js";

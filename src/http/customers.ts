@@ -1,4 +1,4 @@
-/** The routes for customers' own domains (contract section 5). Any other name gets the same 404 as one that doesn't exist. */
+/** The routes for customers' own domains. Any other name gets the same 404 as one that doesn't exist. */
 import { type Request, Router } from "express";
 import type { Account } from "../account/account.js";
 import type { CustomerTokens } from "../auth/customer-tokens.js";

@@ -1,4 +1,4 @@
-/** Liveness, readiness and health (contract section 7): coarse states without business figures. None of them contacts the upstream. */
+/** Liveness, readiness and health: coarse states without business figures. None of them contacts the upstream. */
 import { Router } from "express";
 import type { AnswerOf } from "../wire/answer.js";
 import type { healthShape } from "../wire/service.js";

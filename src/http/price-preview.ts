@@ -1,5 +1,5 @@
 /** Staff only: what a `retail.yaml` would change if it took effect now. Costs no call and changes nothing. */
-/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { isDeepStrictEqual } from "node:util";
 import { presentWholesaleToStaff, type Wholesale } from "../money.js";
 import type { LivePolicy } from "../retail/live-policy.js";

@@ -1,5 +1,5 @@
 /**
- * The visitor queries that are mostly answered from memory: availability, search and prices (contract section 4). Each query is parsed once, into a
+ * The visitor queries that are mostly answered from memory: availability, search and prices. Each query is parsed once, into a
  * `Question` that returns the answer from memory, rendered and cached with its facts, or looks it up.
  */
 import type { IncomingMessage } from "node:http";

@@ -1,5 +1,5 @@
 /**
- * Streams a search as events (contract section 4): each name as soon as it is known, suggestions if the exact name is taken, then `done`. A
+ * Streams a search as events: each name as soon as it is known, suggestions if the exact name is taken, then `done`. A
  * client that reconnects with `Last-Event-ID` gets only the names that it hasn't received, and only these are looked up.
  */
 import { createHash } from "node:crypto";

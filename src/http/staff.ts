@@ -1,4 +1,4 @@
-/** The staff routes, by token scope (contract section 6). No other route shows wholesale amounts. */
+/** The staff routes, by token scope. No other route shows wholesale amounts. */
 import { type Request, type RequestHandler, Router } from "express";
 import type { Account } from "../account/account.js";
 import type { Audit } from "../audit/audit.js";

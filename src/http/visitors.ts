@@ -1,4 +1,4 @@
-/** The visitor routes: availability, search, prices and quotes (contract section 4). HEAD never makes an upstream call. */
+/** The visitor routes: availability, search, prices and quotes. HEAD never makes an upstream call. */
 import { type Request, Router } from "express";
 import type { Lane } from "../quota/lane.js";
 import type { VisitorAsk } from "../storefront/availability.js";

@@ -1,7 +1,6 @@
 /** The purposes of calls. Browsers use this file too, so it imports nothing. */
 export const LANES = ["checkout", "exact", "search", "account", "refresh", "suggestion"] as const;
 
-/** Most urgent first. */
 export type Lane = (typeof LANES)[number];
 
 export function perLane<V>(of: (lane: Lane) => V): Record<Lane, V> {

@@ -1,4 +1,4 @@
-/** The shapes of answers for customers (contract section 5). */
+/** The shapes of answers for customers. */
 import { z } from "zod";
 import { originShape, record } from "./staff.js";
 import { moneyShape, years } from "./visitors.js";

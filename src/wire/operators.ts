@@ -1,5 +1,5 @@
 /** The shapes of price previews and the audit log. */
-/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
 import { signedMoneyShape } from "./staff.js";

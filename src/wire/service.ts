@@ -1,4 +1,4 @@
-/** The shapes of errors (RFC 9457), health and keys (contract sections 3 and 7). */
+/** The shapes of errors (RFC 9457), health and keys. */
 import { z } from "zod";
 import { type ErrorCode, PROBLEMS } from "../errors.js";
 

@@ -1,4 +1,4 @@
-/** The shapes of requests and answers of staff (contract section 6), the only ones with wholesale amounts. */
+/** The shapes of requests and answers of staff, the only ones with wholesale amounts. */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
 import { action, count, currency, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";

@@ -1,4 +1,4 @@
-/** The shapes of requests and answers of visitors (contract section 4): parsed, presented and documented from here. Any other field is an error. */
+/** The shapes of requests and answers of visitors: parsed, presented and documented from here. Any other field is an error. */
 import { z } from "zod";
 import { ACTIONS } from "../upstream/contract.js";
 

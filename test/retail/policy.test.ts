@@ -1,4 +1,4 @@
-/** Prices follow contract section 8 to the cent, and nothing is ever sold below its floor. */
+/** Prices follow the rules (docs/pricing.md) to the cent, and nothing is ever sold below its floor. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { decimal, parseWholesale, retailOf, type Wholesale } from "../../src/money.js";

@@ -1,4 +1,4 @@
-/** `GET /v1/staff/audit`: who did what, when, and what came of it (contract section 6). */
+/** `GET /v1/staff/audit`: who did what, when, and what came of it. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** `Accept: text/csv` gives staff the same lists as CSV (contract section 6). */
+/** `Accept: text/csv` gives staff the same lists as CSV. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { csvOf } from "../../src/http/csv.js";

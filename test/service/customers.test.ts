@@ -1,4 +1,4 @@
-/** What customers see of their own domains (contract section 5), and that nobody else does. */
+/** What customers see of their own domains, and that nobody else does. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";

@@ -1,4 +1,4 @@
-/** What holds for every answer (contract section 3), and what comes in at the edges of HTTP. */
+/** What holds for every answer, and what comes in at the edges of HTTP. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { connect } from "node:net";
 import { openApiDocument } from "../../src/http/openapi.js";

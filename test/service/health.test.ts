@@ -1,4 +1,4 @@
-/** Liveness, readiness and health (contract section 7): true, coarse, and free. */
+/** Liveness, readiness and health: true, coarse, and free. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

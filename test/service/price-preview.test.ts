@@ -1,5 +1,5 @@
-/** `POST /v1/staff/prices/preview`: what a `retail.yaml` would change (contract section 6). */
-/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+/** `POST /v1/staff/prices/preview`: what a `retail.yaml` would change. */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { openApiDocument } from "../../src/http/openapi.js";

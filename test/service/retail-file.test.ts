@@ -1,4 +1,4 @@
-/** `RETAIL_CONFIG` is read again when it changes (contract section 8): a good file takes effect for every answer at once, a bad one never. */
+/** `RETAIL_CONFIG` is read again when it changes: a good file takes effect for every answer at once, a bad one never. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What staff ask, by scope (contract section 6). */
+/** What staff ask, by scope. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

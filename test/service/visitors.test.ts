@@ -1,4 +1,4 @@
-/** What visitors ask and are answered (contract section 4), when all goes well, when quota is short and when the upstream fails. */
+/** What visitors ask and are answered, when all goes well, when quota is short and when the upstream fails. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { plainShapes } from "../../src/sandbox/shapes.js";

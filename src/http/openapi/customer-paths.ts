@@ -1,4 +1,4 @@
-/** Paths for customers, with a token from the reseller's login (contract section 5). */
+/** Paths for customers, with a token from the reseller's login. */
 import { countedAnswer, inPath, operation } from "./operation.js";
 import { ASKING } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";

@@ -1,4 +1,4 @@
-/** Paths for operators and tools: metrics, health, keys, error codes, this document (contract sections 3, 6 and 7). */
+/** Paths for operators and tools: metrics, health, keys, error codes, this document. */
 import { ETAG } from "./headers.js";
 import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";

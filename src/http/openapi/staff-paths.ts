@@ -1,5 +1,5 @@
-/** Paths for the reseller's staff, with a bearer token (contract section 6). */
-/* oxlint-disable unicorn/no-thenable -- `now` and `then` are the names of the contract; nothing awaits the rows */
+/** Paths for the reseller's staff, with a bearer token. */
+/* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { perLane } from "../../quota/lane.js";
 import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
 import { countedAnswer, inPath, operation } from "./operation.js";

@@ -1,4 +1,4 @@
-/** The visitor paths: availability, search, prices and quotes (contract section 4). */
+/** The visitor paths: availability, search, prices and quotes. */
 import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, IF_NONE_MATCH, operation, query, sharedAnswer } from "./operation.js";

@@ -75,7 +75,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
       true,
       "warn",
       `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
-      "It was ignored. Run npm run probe and report what it prints.",
+      "It was ignored. Run the probe (docs/operations.md) and report what it prints.",
     );
   return alarms;
 }
@@ -97,7 +97,7 @@ function redisAlarms({ redis }: Source, add: Add): void {
     redis === "refusing",
     "warn",
     `Redis refuses commands. ${share}`,
-    "Check its memory, its disk and the user's rights (docs/operations.md).",
+    "Check its memory, its disk and the user's rights (docs/going-live.md, Several replicas).",
   );
   add(
     redis === "gone",
