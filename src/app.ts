@@ -69,13 +69,13 @@ export function createApp(settings: AppSettings): App {
   });
 
   const { maxWaitMs } = config.quota;
-  const ask = asks(cold, maxWaitMs);
+  const ask = asks(cold, maxWaitMs, clock);
   // Leaves the last upstream call of a search enough time to finish.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ streams, ask, clock });
   const isUnknown = (name: DomainName, years: number): boolean => shop().availability.isUnknown(name, years);
-  const refuse = quickRefusals({ isUnknown, upstream, cold, maxWaitMs });
-  const questions = visitorQuestions({ shop, prices, searchStream, ask, refuse, now: () => clock.now() });
+  const refuse = quickRefusals({ isUnknown, upstream, cold, maxWaitMs, clock });
+  const questions = visitorQuestions({ shop, prices, searchStream, ask, refuse, clock });
 
   const accessLog = createAccessLog(log, metrics, clock);
   const toBoth = { questions, limit, accessLog, onProblem, clock };

@@ -59,6 +59,15 @@ export class ServiceError extends Error {
     this.kept = extras.kept;
     this.headers = extras.headers ?? {};
   }
+
+  /** The same refusal as it is true `ms` later: less time is left to wait, and a call that was reserved for a time that has passed no longer is. */
+  after(ms: number): ServiceError {
+    const { code, detail, errors, retryAfterMs, kept, headers } = this;
+    if (retryAfterMs === undefined || ms <= 0) return this;
+    const leftMs = Math.max(1, retryAfterMs - ms);
+    const isKept = kept === undefined ? {} : { kept: kept && ms < retryAfterMs };
+    return new ServiceError(code, detail, { errors, headers, retryAfterMs: leftMs, ...isKept });
+  }
 }
 
 /** An `invalid_request` caused by one field, which the answer names. */

@@ -260,13 +260,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     return isFresh(entry) ? entry.hit : entry.stale;
   }
 
-  /** `cameMs`: when the caller first asked, on the monotonic clock. */
   async function get(
     key: string,
     asker: A,
     load: (flight: Flight<A>) => Promise<Fact<V>>,
     options: GetOptions = {},
-    cameMs = clock.monotonic(),
   ): Promise<Known<V>> {
     const { askedSinceMs = -Infinity, othersMs = OTHERS_MS } = options;
     const entry = usable(key);
@@ -280,9 +278,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       throw failure.error;
     }
     const joins = flights.has(key);
-    const now = clock.monotonic();
-    const demand = { askedSinceMs, othersUntilMs: now + othersMs };
-    const loading = flights.join(key, asker, demand, now - cameMs, (flight) => start(key, load, flight));
+    const demand = { askedSinceMs, othersUntilMs: clock.monotonic() + othersMs };
+    const loading = flights.join(key, asker, demand, (flight) => start(key, load, flight));
     if (isRecentEnough && options.whileRevalidating === true) {
       loading.catch(() => undefined);
       return answer(entry, "stale");
@@ -291,11 +288,11 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       const { entry: found, isShared } = await loading;
       // The load was in flight before this caller joined, so its request may have been sent too early.
       if (found.hit.askedMs < askedSinceMs && (joins || isShared))
-        return await get(key, asker, load, options, cameMs);
+        return await get(key, asker, load, options);
       return answer(found, joins ? "inflight" : isShared ? "hit" : "miss");
     } catch (error) {
       if (joins && !asker.signal.aborted && failureKind(error) === "own")
-        return await get(key, asker, load, options, cameMs);
+        return await get(key, asker, load, options);
       const old = asker.signal.aborted ? undefined : usable(key);
       if (old && old.hit.askedMs >= askedSinceMs) return answer(old, "stale");
       throw error;

@@ -11,8 +11,6 @@ export interface Flight<A extends Asker> {
   readonly askers: ReadonlySet<A>;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** How long its first caller had already waited for another load, in ms. */
-  readonly waitedMs: number;
 }
 
 /** The requirements of a caller. */
@@ -48,15 +46,9 @@ export class SingleFlight<R, A extends Asker> {
   }
 
   /** Joins the load in flight, or starts one; rejects as soon as the caller leaves. */
-  join(
-    key: string,
-    asker: A,
-    demand: Demand,
-    waitedMs: number,
-    start: (flight: OpenFlight<A>) => Promise<R>,
-  ): Promise<R> {
+  join(key: string, asker: A, demand: Demand, start: (flight: OpenFlight<A>) => Promise<R>): Promise<R> {
     const existing = this.#flights.get(key);
-    const flight = existing ?? this.#open(key, demand, waitedMs);
+    const flight = existing ?? this.#open(key, demand);
     flight.askers.add(asker);
     flight.demand = {
       askedSinceMs: Math.max(flight.demand.askedSinceMs, demand.askedSinceMs),
@@ -86,13 +78,12 @@ export class SingleFlight<R, A extends Asker> {
     this.#flights.clear();
   }
 
-  #open(key: string, demand: Demand, waitedMs: number): Entry<R, A> {
+  #open(key: string, demand: Demand): Entry<R, A> {
     const abort = new AbortController();
     const flight: Entry<R, A> = {
       askers: new Set(),
       abort,
       signal: abort.signal,
-      waitedMs,
       demand,
       outcome: new Promise(() => {}),
     };

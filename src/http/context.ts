@@ -7,6 +7,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import type { Clock } from "../clock.js";
+import type { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import type { Lane } from "../quota/lane.js";
@@ -29,8 +30,8 @@ class RequestContext {
   /** Who it is and what it acts on, for the audit log of staff. */
   tokenName: string | null = null;
   subject: string | null = null;
-  /** Whether this request has been charged to its client's cold limit. */
-  cold = false;
+  /** Whether this request has been charged to its client's cold limit, or why it was refused. */
+  cold: "charged" | ServiceError | null = null;
   readonly #address: string;
   readonly #hangUp = new AbortController();
   #client: string | null = null;
@@ -118,21 +119,24 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
   };
 }
 
-/** Creates the asks of a request. The first that needs the upstream counts against the client's cold limit; the others are free. */
-export function asks(cold: ColdLimit, maxWaitMs: number) {
+/**
+ * Creates the asks of a request, which from then on waits for calls for at most `maxWaitMs` in all. The first one that needs the upstream counts
+ * against the client's cold limit; the others are free, or refused with it.
+ */
+export function asks(cold: ColdLimit, maxWaitMs: number, clock: Clock) {
   return (request: Request, lane: Lane): VisitorAsk => {
     const context = contextOf(request);
     return {
       lane,
       ...context.asker,
-      maxWaitMs,
+      waitUntilMs: clock.monotonic() + maxWaitMs,
       signal: context.signal,
       spend() {
-        if (context.cold) return;
-        const refusal = cold.refusal(context.client, context.asker.client);
-        if (refusal !== null) throw refusal;
+        if (context.cold === "charged") return;
+        context.cold ??= cold.refusal(context.client, context.asker.client);
+        if (context.cold !== null) throw context.cold;
         cold.count(context.client);
-        context.cold = true;
+        context.cold = "charged";
       },
     };
   };

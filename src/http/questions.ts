@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
+import type { Clock } from "../clock.js";
 import { parseDomainName, parseSearchTerm } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
 import type { Lane } from "../quota/lane.js";
@@ -37,7 +38,7 @@ interface QuestionParts {
   readonly searchStream: SearchStream;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly refuse: QuickRefusal;
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 type SearchAnswer = AnswerOf<typeof searchShape>;
@@ -133,7 +134,7 @@ function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): Read
   };
 }
 
-function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): ReadQuestion {
+function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts): ReadQuestion {
   return (given) => {
     const shop = open();
     const { policy, availability } = shop;
@@ -176,16 +177,15 @@ function searchQuestions({ shop: open, searchStream, ask }: QuestionParts): Read
       ...fromMemory,
       events,
       async find(request) {
-        const { results, complete } = await search(names, availability, (position) =>
-          ask(request, position === 0 ? "exact" : "search"),
-        );
+        const askFor = (position: number) => ask(request, position === 0 ? "exact" : "search");
+        const { results, complete } = await search(names, availability, askFor, clock);
         return made(results.map(presentAvailability), complete);
       },
     };
   };
 }
 
-function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestion {
+function priceQuestions({ shop: open, prices, clock }: QuestionParts): ReadQuestion {
   const rendered = new WeakMap<readonly PriceFact[], Map<string, Rendered>>();
   return (given) => {
     const shop = open();
@@ -206,7 +206,7 @@ function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestio
           (wanted.years ?? years) === years,
       );
       const cacheControl = isWhole ? PRICES_CACHE : "no-store";
-      return render(presentPrices(matching, policy, now()), { cacheControl, tagged: true });
+      return render(presentPrices(matching, policy, clock.now()), { cacheControl, tagged: true });
     };
     return {
       shop,
@@ -220,7 +220,7 @@ function priceQuestions({ shop: open, prices, now }: QuestionParts): ReadQuestio
           });
         }
         const lists = remembered(rendered, facts, () => new Map<string, Rendered>());
-        const key = `${policy.promotionEpoch(now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
+        const key = `${policy.promotionEpoch(clock.now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
         return remembered(lists, key, () => made(facts));
       },
     };

@@ -2,6 +2,7 @@
  * Refuses a lookup synchronously if the full lookup would end in the same refusal: memory has nothing about the name, no request for it is
  * in flight, and no other replica can know it.
  */
+import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import type { AvailabilityService } from "../storefront/availability.js";
@@ -14,6 +15,7 @@ interface QuickRefusalParts {
   readonly upstream: Pick<Upstream, "refusal">;
   readonly cold: ColdLimit;
   readonly maxWaitMs: number;
+  readonly clock: Clock;
 }
 
 /** The refusal for a visitor at this address, or null if the full lookup must decide. */
@@ -22,18 +24,22 @@ export type QuickRefusal = (address: string, name: DomainName, years: number) =>
 /** A client can't disconnect during a synchronous call. */
 const NEVER_ABORTED = new AbortController().signal;
 
-export function quickRefusals({ isUnknown, upstream, cold, maxWaitMs }: QuickRefusalParts): QuickRefusal {
+export function quickRefusals({
+  isUnknown,
+  upstream,
+  cold,
+  maxWaitMs,
+  clock,
+}: QuickRefusalParts): QuickRefusal {
   return (address, name, years) => {
     if (!isUnknown(name, years)) return null;
     const client = clientOf(address);
     const asker = askerOf(address);
     const limited = cold.refusal(client, asker.client);
     if (limited !== null) return limited;
-    const refusal = upstream.refusal(
-      { lane: "exact", ...asker, maxWaitMs, signal: NEVER_ABORTED },
-      name,
-      years,
-    );
+    const waitUntilMs = clock.monotonic() + maxWaitMs;
+    const ask = { lane: "exact", ...asker, waitUntilMs, signal: NEVER_ABORTED } as const;
+    const refusal = upstream.refusal(ask, name, years);
     if (refusal !== null) cold.count(client);
     return refusal;
   };

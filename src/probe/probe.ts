@@ -79,7 +79,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
       ask: {
         lane: "account",
         client: "probe",
-        maxWaitMs: WINDOWS_WAITED * config.quota.windowMs,
+        waitUntilMs: clock.monotonic() + WINDOWS_WAITED * config.quota.windowMs,
         signal: new AbortController().signal,
       },
     });

@@ -37,7 +37,7 @@ export function inBackground(settings: BackgroundSettings): Background {
   const ask: Ask = {
     lane: "refresh",
     client: settings.client,
-    maxWaitMs: Infinity,
+    waitUntilMs: Infinity,
     signal: end.signal,
   };
   let cancelTimer = (): void => {};

@@ -10,14 +10,16 @@ export interface Ask {
   readonly client: string;
   /** Opaque key of the client's network, which is counted before the client. */
   readonly network?: string | undefined;
-  /** Infinity for background work. */
-  readonly maxWaitMs: number;
+  /** Until when it may wait for a call; monotonic clock, ms. Several calls for the same request share this. Infinity for background work. */
+  readonly waitUntilMs: number;
   /** Aborted when nobody waits for the answer any more. The request then leaves the queue and spends nothing. */
   readonly signal: AbortSignal;
 }
 
 /** A request to the quota. After a refusal, another one with the same client and question counts as a retry of the same visitor. */
-export interface QuotaRequest extends Ask {
+export interface QuotaRequest extends Omit<Ask, "waitUntilMs"> {
+  /** Infinity for background work. */
+  readonly maxWaitMs: number;
   /** Opaque key of the upstream query. */
   readonly question: string;
 }

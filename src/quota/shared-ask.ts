@@ -7,8 +7,6 @@ interface Together {
   readonly askers: ReadonlySet<Ask>;
   /** Aborted when the last caller has left. */
   readonly signal: AbortSignal;
-  /** How long the leader had already waited. */
-  readonly waitedMs: number;
 }
 
 /**
@@ -16,13 +14,13 @@ interface Together {
  * literal refer to until the next full garbage collection.
  */
 export class SharedAsk implements Ask {
-  readonly maxWaitMs: number;
+  readonly waitUntilMs: number;
   readonly signal: AbortSignal;
   readonly #askers: ReadonlySet<Ask>;
   readonly #leader: Ask;
 
-  constructor({ askers, signal, waitedMs }: Together, leader: Ask) {
-    this.maxWaitMs = Math.max(0, leader.maxWaitMs - waitedMs);
+  constructor({ askers, signal }: Together, leader: Ask) {
+    this.waitUntilMs = leader.waitUntilMs;
     this.signal = signal;
     this.#askers = askers;
     this.#leader = leader;

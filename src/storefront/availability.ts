@@ -29,7 +29,12 @@ export interface Availability {
   readonly asOfMs: number;
   /** The answer is past its freshness, or its price is doubtful. */
   readonly stale: boolean;
+  /** Until when it may be shown, even as stale; monotonic clock, ms. */
+  readonly showUntilMs: number;
 }
+
+/** A name is never shown as available for longer after its check. */
+const AVAILABLE_FOR_MS = 60_000;
 
 /** A registration that a promise can contain. */
 export interface Registration extends Pick<Availability, "status" | "premium" | "price" | "asOfMs"> {
@@ -166,6 +171,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       renewal: premium || price === null ? null : renewalPrice(name, renewalQuote(name)),
       asOfMs: assessed.check.asOfMs,
       stale: stale || isOld,
+      showUntilMs: assessed.check.askedMs + AVAILABLE_FOR_MS,
     };
   }
 
@@ -203,6 +209,15 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   }
 
   async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
+    const answer = await decide(ask, name, years);
+    if (answer.showUntilMs >= clock.monotonic()) return answer;
+    throw new ServiceError(
+      "upstream_timeout",
+      "The registry service did not confirm its last answer in time.",
+    );
+  }
+
+  async function decide(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
     const own = owned(name, years);
     if (own !== undefined) return own;
     const fact = await names.find(ask, name, years);
@@ -225,7 +240,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       warnNoPrice(what, error.code);
     }
     const taken = names.taken(name);
-    return taken ? takenFrom(name, years, taken) : { ...takenFrom(name, years, fact), status: "available" };
+    if (taken !== undefined) return takenFrom(name, years, taken);
+    const showUntilMs = fact.kept.askedMs + AVAILABLE_FOR_MS;
+    return { ...takenFrom(name, years, fact), status: "available", showUntilMs };
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
@@ -312,7 +329,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 }
 
 function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
-  return { name, years, status: "taken", premium: false, price: null, renewal: null, asOfMs, stale };
+  const noPrices = { premium: false, price: null, renewal: null } as const;
+  return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
 }
 
 function takenFrom(name: DomainName, years: number, { kept, source }: NameFact): Availability {

@@ -72,6 +72,8 @@ export interface QuoteSettings {
 interface Ready {
   readonly line: CartLine;
   readonly wholesale: Wholesale | null;
+  /** When its problem arose; monotonic clock, ms. */
+  readonly problemAtMs?: number;
   isCurrent(): boolean;
 }
 
@@ -172,7 +174,13 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
   function unanswered(item: QuoteItem, problem: ServiceError, premium = false): Ready {
     const asOfMs = clock.now();
     const line: CartLine = { ...item, price: null, status: "not_checked", premium, asOfMs, problem };
-    return { line, wholesale: null, isCurrent: () => true };
+    return { line, wholesale: null, problemAtMs: clock.monotonic(), isCurrent: () => true };
+  }
+
+  /** The line as it is true now: a wait has become shorter while other lines were being priced. */
+  function asOfNow({ line, problemAtMs, ...ready }: Ready): Ready {
+    if (line.problem === null || problemAtMs === undefined) return { line, ...ready };
+    return { ...ready, line: { ...line, problem: line.problem.after(clock.monotonic() - problemAtMs) } };
   }
 
   async function ready(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
@@ -211,7 +219,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       const again = await Promise.all(
         first.map(async (one) => (one.isCurrent() ? one : ready(ask, one.line))),
       );
-      const settled = again.map((one) => (one.isCurrent() ? one : unanswered(one.line, changing())));
+      const settled = again.map((one) => asOfNow(one.isCurrent() ? one : unanswered(one.line, changing())));
       const problems = settled.flatMap(({ line }) => line.problem ?? []);
       const [problem] = problems;
       if (problem !== undefined && problems.length === wanted.length) throw problem;

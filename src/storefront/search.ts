@@ -49,29 +49,36 @@ export function namesFor(request: SearchRequest, policy: RetailPolicy): Searched
 }
 
 /**
- * Looks up all names at the same time; `askFor` returns the quota request for each. Rejects only if the client is over its limit and no
- * name has an answer.
+ * Looks up all names at the same time; `askFor` returns the quota request for each. Waits and answers are as they are true once the last name
+ * has settled. Rejects only if the client is over its limit and no name has an answer.
  */
 export async function search(
   names: readonly SearchedName[],
   availability: Pick<AvailabilityService, "lookUp">,
   askFor: (position: number) => VisitorAsk,
+  clock: Clock,
 ): Promise<SearchResult> {
-  const outcomes = await Promise.allSettled(
-    names.map(({ name, years }, position) => availability.lookUp(askFor(position), name, years)),
+  const outcomes = await Promise.all(
+    names.map(async (asked, position) => {
+      try {
+        return { asked, answer: await availability.lookUp(askFor(position), asked.name, asked.years) };
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code === "internal") throw error;
+        return { asked, refusal: error, refusedAtMs: clock.monotonic() };
+      }
+    }),
   );
-  let limited: ServiceError | null = null;
-  const results = outcomes.map((outcome, position): Availability | Unknown => {
-    if (outcome.status === "fulfilled") return outcome.value;
-    const reason: unknown = outcome.reason;
-    if (!(reason instanceof ServiceError) || reason.code === "internal") throw reason;
-    if (reason.code === "rate_limited") limited = reason;
-    const asked = names[position];
-    if (asked === undefined) throw reason;
-    return unknown(asked, reason);
+  const nowMs = clock.monotonic();
+  const refusals: ServiceError[] = [];
+  const results = outcomes.map(({ asked, ...outcome }): Availability | Unknown => {
+    if ("answer" in outcome) return outcome.answer.showUntilMs >= nowMs ? outcome.answer : unknown(asked);
+    const refusal = outcome.refusal.after(nowMs - outcome.refusedAtMs);
+    refusals.push(refusal);
+    return unknown(asked, refusal);
   });
   const known = results.filter(({ status }) => status !== "unknown").length;
-  if (limited !== null && known === 0) throw limited as ServiceError;
+  const limited = refusals.find(({ code }) => code === "rate_limited");
+  if (limited !== undefined && known === 0) throw limited;
   return { results, complete: known === results.length };
 }
 
@@ -102,8 +109,8 @@ export async function searchWithRetries(
     for (;;) {
       const ask = askFor(asked);
       try {
-        const maxWaitMs = Math.min(ask.maxWaitMs, endsAt - clock.monotonic());
-        return await availability.lookUp({ ...ask, maxWaitMs }, asked.name, asked.years);
+        const waitUntilMs = Math.min(ask.waitUntilMs, endsAt);
+        return await availability.lookUp({ ...ask, waitUntilMs }, asked.name, asked.years);
       } catch (error) {
         if (signal.aborted) return unknown(asked);
         if (!(error instanceof ServiceError) || error.code === "internal") {

@@ -45,7 +45,7 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
     return {
       lane: "suggestion",
       client: "suggestions",
-      maxWaitMs: ask.maxWaitMs,
+      waitUntilMs: ask.waitUntilMs,
       signal,
       spend() {
         // Fails this caller alone, not others waiting for the same name; only this error code does that.

@@ -114,7 +114,6 @@ export function createCaller(settings: CallerSettings): Caller {
   async function call<T>(ask: Ask, request: Call<T>): Promise<Answered<T>> {
     const circuit = circuitOf(request.operation);
     const isBackground = (): boolean => ask.lane === "refresh";
-    const startedMs = clock.monotonic();
     let verificationMs = settings.timeoutMs;
     for (;;) {
       const rejection = circuit.rejection(isBackground());
@@ -131,7 +130,7 @@ export function createCaller(settings: CallerSettings): Caller {
         continue;
       }
       const quota = await settings.quotaOf(credential);
-      const maxWaitMs = Math.max(0, ask.maxWaitMs - (clock.monotonic() - startedMs));
+      const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
       const attempt: Attempt = { circuit, credential, isBackground };
       const result = await slots.run(
         quota,
@@ -298,7 +297,9 @@ export function createCaller(settings: CallerSettings): Caller {
     // If something else prevents the call, the call itself reports it.
     if (credential === null || credentials.verification(credential) !== null) return null;
     if (circuitOf(request.operation).rejection(false) !== null) return null;
-    return settings.openedQuotaOf?.(credential)?.refusal({ ...ask, question: questionOf(request) }) ?? null;
+    const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
+    const quota = settings.openedQuotaOf?.(credential);
+    return quota?.refusal({ ...ask, maxWaitMs, question: questionOf(request) }) ?? null;
   }
 
   return {

@@ -167,20 +167,6 @@ describe("a failure", () => {
     expect(source.asked).toBe(1);
   });
 
-  test("that concerned only another caller counts the time that was waited for it", async () => {
-    const first = new Source(stamp);
-    const refused = expect(pool.get("a", caller(), first.load)).rejects.toBe(TOO_MANY);
-    const source = new Source(stamp);
-    await clock.advance(200);
-    const joined = pool.get("a", caller(), source.load);
-    await clock.advance(700);
-    await first.fail(TOO_MANY);
-    await refused;
-    await source.answer("1");
-    await joined;
-    expect([first.flight?.waitedMs, source.flight?.waitedMs]).toEqual([0, 700]);
-  });
-
   test("is remembered by default, whatever the error", async () => {
     pool = createPool({
       entries: 10,

@@ -39,7 +39,7 @@ describe("background work", () => {
     const at = new Rounds();
     at.start();
     expect(at.began).toEqual([0]);
-    expect(at.asks[0]).toMatchObject({ lane: "refresh", client: "test", maxWaitMs: Infinity });
+    expect(at.asks[0]).toMatchObject({ lane: "refresh", client: "test", waitUntilMs: Infinity });
     const later = new Rounds();
     later.start({ firstInMs: 5000 });
     await later.clock.advance(4999);

@@ -203,11 +203,11 @@ describe("a fair share", () => {
 });
 
 test("a shared ask is its leader's, and the first remaining asker's once the leader has left", () => {
-  const leader = ask({ client: "leader", network: "l" });
-  const other = ask({ client: "other" });
+  const leader = { ...ask({ client: "leader", network: "l" }), waitUntilMs: 8000 };
+  const other = { ...ask({ client: "other" }), waitUntilMs: 9000 };
   const askers = new Set([leader, other]);
-  const shared = new SharedAsk({ askers, signal: new AbortController().signal, waitedMs: 3000 }, leader);
-  expect([shared.client, shared.network, shared.maxWaitMs]).toEqual(["leader", "l", 5000]);
+  const shared = new SharedAsk({ askers, signal: new AbortController().signal }, leader);
+  expect([shared.client, shared.network, shared.waitUntilMs]).toEqual(["leader", "l", 8000]);
   askers.delete(leader);
   expect([shared.client, shared.network]).toEqual(["other", undefined]);
 });

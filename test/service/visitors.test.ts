@@ -669,6 +669,71 @@ describe("when quota is short", () => {
     }
   });
 
+  test.each([
+    ["search", (service: Service) => service.ask("/v1/search?q=bank.com.af")],
+    [
+      "cart",
+      (service: Service) => {
+        const items = ["bank.com.af", "bank.af"].map((domain) => ({
+          domain,
+          action: "registration",
+          years: 1,
+        }));
+        return service.ask("/v1/quotes", { method: "POST", body: { items } });
+      },
+    ],
+  ] as const)(
+    "a %s tells the wait that is left when it answers, not that of a name it refused before",
+    async (_, ask) => {
+      const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
+      async function told(heldMs: number): Promise<number> {
+        const clock = new FakeClock();
+        const service = await startService({ clock, retail: FOUR_TLDS, env });
+        try {
+          await service.ask("/v1/search?q=kabul");
+          const { control } = service.sandbox;
+          control.hold({ operation: "check", calls: 1, decided: "on-arrival" });
+          const asking = ask(service);
+          const held = () => control.holds().flatMap((hold) => hold.answers());
+          await until(() => held().length === 1, "the first name's call");
+          await clock.advance(heldMs);
+          for (const hold of control.holds()) hold.release();
+          return z.coerce.number().parse(/"retryAfter":(\d+)/.exec((await asking).text)?.[1]);
+        } finally {
+          await service.close();
+        }
+      }
+      expect(await told(4_000)).toBe((await told(0)) - 4);
+    },
+  );
+
+  test("a name that was available isn't shown once its minute is over while others are waited for", async () => {
+    const clock = new FakeClock();
+    const service = await startService({ clock, retail: FOUR_TLDS });
+    try {
+      await service.ask("/v1/availability?domain=kabul.af");
+      await clock.advance(59_000);
+      const { control } = service.sandbox;
+      control.setFault("check", { fault: "status-500" });
+      const first = await service.ask("/v1/availability?domain=kabul.af");
+      expect(first.body).toMatchObject({ status: "available", stale: true });
+      control.clearFaults();
+      control.hold({ operation: "check", calls: 1, decided: "on-arrival" });
+      const asking = service.ask("/v1/search?q=kabul&tlds=.af,.com.af");
+      const held = () => control.holds().flatMap((hold) => hold.answers());
+      await until(() => held().length === 1, "the other name's call");
+      await clock.advance(2_000);
+      for (const hold of control.holds()) hold.release();
+      const { results } = searchShape.parse((await asking).body);
+      expect(results.map(({ domain, status }) => [domain, status])).toEqual([
+        ["kabul.af", "unknown"],
+        ["kabul.com.af", "available"],
+      ]);
+    } finally {
+      await service.close();
+    }
+  });
+
   test("a search without any answer is still a 200", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM, env: small });
@@ -796,8 +861,8 @@ describe("when this client sends too many requests", () => {
     const clock = new FakeClock();
     const service = await startService({
       clock,
-      retail: ONE_TERM,
-      env: { CLIENT_COLD_PER_MINUTE: "2", TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "9" },
+      retail: FOUR_TLDS,
+      env: { CLIENT_COLD_PER_MINUTE: "2", TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "12" },
     });
     const from = (address: string, path: string) =>
       service.ask(path, { headers: { "X-Forwarded-For": address } });
@@ -817,7 +882,7 @@ describe("when this client sends too many requests", () => {
       const calls = service.calls();
       const problem = problemOf(await cold("203.0.113.5", "new-7"));
       expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 5]);
-      // Those behind one address are told different times.
+      // Those behind one address are told different times, each request one, however many names it is for.
       const next = problemOf(await from("203.0.113.5", "/v1/search?q=balkhi"));
       expect([next.code, next.retryAfter]).toEqual(["rate_limited", 35]);
       expect(service.calls()).toBe(calls);

@@ -1,9 +1,10 @@
 /** A search with retries reports every name, even if others fail. */
 import { expect, test } from "@jest/globals";
+import { pause } from "../../src/clock.js";
 import { nameOf } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
 import type { AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
-import { type SearchedName, searchWithRetries } from "../../src/storefront/search.js";
+import { search, type SearchedName, searchWithRetries } from "../../src/storefront/search.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 const names = ["a", "b", "c"].flatMap((label): SearchedName[] => {
@@ -30,19 +31,26 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
         renewal: null,
         asOfMs: 0,
         stale: false,
+        showUntilMs: Infinity,
       };
     },
   };
   const ask: VisitorAsk = {
     lane: "search",
     client: "visitor",
-    maxWaitMs: 8_000,
+    waitUntilMs: 0,
     signal: stop.signal,
     spend: () => undefined,
   };
   const over = searchWithRetries(
     names,
-    { availability, askFor: () => ask, retryForMs: 30_000, signal: stop.signal, clock },
+    {
+      availability,
+      askFor: () => ({ ...ask, waitUntilMs: clock.monotonic() + 8_000 }),
+      retryForMs: 30_000,
+      signal: stop.signal,
+      clock,
+    },
     ({ name }, result) => {
       results.push(
         result.status === "unknown"
@@ -76,14 +84,14 @@ test("a name that the upstream fails to answer is unknown immediately", async ()
 test("a refused name is retried at the given second, and never after the time for retries", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 12_345 });
   const { clock, results, asks, over } = searching(() => Promise.reject(refusal));
-  const waits = () => asks.slice(3).map(({ maxWaitMs }) => maxWaitMs);
+  const waits = () => asks.slice(3).map(({ waitUntilMs }) => waitUntilMs);
   await clock.advance(12_999);
   expect([results, waits()]).toEqual([OTHERS, []]);
   await clock.advance(1);
-  expect(waits()).toEqual([8_000]);
+  expect(waits()).toEqual([21_000]);
   await clock.advance(13_000);
   await over;
-  expect(waits()).toEqual([8_000, 4_000]);
+  expect(waits()).toEqual([21_000, 30_000]);
   expect(results[2]).toEqual(["b", "unknown", 12_345]);
 });
 
@@ -94,4 +102,33 @@ test("a name still waiting when the search is aborted is reported with the rest 
   stop.abort();
   await over;
   expect([results[2], clock.pending]).toEqual([["b", "unknown", 15_000], 0]);
+});
+
+test("a reserved call that wasn't claimed while another name was waited for isn't promised any more", async () => {
+  const clock = new FakeClock();
+  const refused = new ServiceError("quota_exhausted", "later", { retryAfterMs: 9_000, kept: true });
+  const [a, b] = names;
+  if (a === undefined || b === undefined) throw new Error("there are three names");
+  const over = search(
+    [a, b],
+    {
+      lookUp: async (_, { label }) => {
+        if (label === "b") await pause(clock, 11_000, new AbortController().signal);
+        throw refused;
+      },
+    },
+    () => ({
+      lane: "exact",
+      client: "a",
+      waitUntilMs: 0,
+      signal: new AbortController().signal,
+      spend: () => {},
+    }),
+    clock,
+  );
+  await clock.advance(11_000);
+  expect((await over).results).toMatchObject([
+    { retryAfterMs: 1, kept: false },
+    { retryAfterMs: 9_000, kept: true },
+  ]);
 });

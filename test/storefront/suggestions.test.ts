@@ -104,7 +104,17 @@ describe("suggesting", () => {
       async lookUp(ask, name, years) {
         asks.push(ask);
         const status = await lookUp(ask, name.label);
-        return { name, years, status, premium: false, price: null, renewal: null, asOfMs: 0, stale: false };
+        return {
+          name,
+          years,
+          status,
+          premium: false,
+          price: null,
+          renewal: null,
+          asOfMs: 0,
+          stale: false,
+          showUntilMs: Infinity,
+        };
       },
     };
     const suggestions = createSuggestions({
@@ -118,7 +128,7 @@ describe("suggesting", () => {
     const ask: VisitorAsk = {
       lane: "exact",
       client: "visitor",
-      maxWaitMs: 8000,
+      waitUntilMs: 8000,
       signal,
       spend: () => {
         charged += 1;

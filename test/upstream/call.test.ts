@@ -48,7 +48,8 @@ function bench(settings: Partial<BenchSettings> = {}): Bench {
 }
 
 function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {
-  const asked: Ask = { ...ask(), lane, client, maxWaitMs: lane === "refresh" ? Infinity : 8000 };
+  const waitUntilMs = lane === "refresh" ? Infinity : clock.monotonic() + 8000;
+  const asked: Ask = { ...ask(), lane, client, waitUntilMs };
   return upstream.check(asked, KABUL, 1);
 }
 
@@ -313,5 +314,11 @@ describe("a credential that is revoked", () => {
     refusal.release();
     await call;
     expect(patienceMs).toEqual([8000, 5000]);
+    // The next call of the same request has no more time than is left of it.
+    const asked: Ask = { ...ask(), waitUntilMs: clock.monotonic() + 8000 };
+    await upstream.check(asked, KABUL, 1);
+    await clock.advance(6000);
+    await upstream.quote(asked, { tld: ".af", action: "renewal", years: 1 });
+    expect(patienceMs.slice(2)).toEqual([8000, 2000]);
   });
 });

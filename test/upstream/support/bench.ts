@@ -179,7 +179,7 @@ function recordingLog(lines: string[]): Log {
 }
 
 export function ask(): Ask {
-  return { lane: "exact", client: "a", maxWaitMs: 1000, signal: new AbortController().signal };
+  return { lane: "exact", client: "a", waitUntilMs: Infinity, signal: new AbortController().signal };
 }
 
 /** The ServiceError that the work ends in; anything else fails the test. */
