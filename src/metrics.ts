@@ -42,12 +42,6 @@ const FAMILIES = {
     "Prices that are sold, known, and doubtful until they have been refreshed.",
   ],
   promises: [Gauge, "promises", "what", "Valid price promises, and those below their floor."],
-  marginLost: [
-    Gauge,
-    "promises_margin_lost",
-    "currency",
-    "Margin lost on valid promises since they were signed, by currency.",
-  ],
   saved: [Counter, "upstream_calls_saved_total", "by", "Upstream calls that were avoided, by reason."],
   rateLimited: [
     Counter,

@@ -91,9 +91,6 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
     const { inForce: in_force, belowFloor: below_floor } = inForce();
     return { in_force, below_floor };
   });
-  metrics.family("marginLost", () =>
-    Object.fromEntries(inForce().marginLost.map(({ amount, currency }) => [currency, Number(amount)])),
-  );
   metrics.family("saved", () => savedCalls(saved()));
   metrics.replicas(() => fleet.members().length);
   metrics.family("rateLimited", () => {

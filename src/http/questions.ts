@@ -149,7 +149,7 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
     const onlyKnown = readOnlyKnown(query.only);
     const made = (results: SearchAnswer["results"], complete: boolean): Rendered => {
       const answer: SearchAnswer = { query: text, label: term.label, results, complete };
-      return render(answer, { cacheControl: "no-store" });
+      return render(answer, { cacheControl: "no-store", tagged: true });
     };
     let last: { readonly facts: readonly unknown[]; readonly rendered: Rendered } | null = null;
     const known = (): Rendered | undefined => {

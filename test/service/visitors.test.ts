@@ -664,6 +664,9 @@ describe("when quota is short", () => {
       await clock.advance(Math.max(...results.map((result) => result.retryAfter ?? 0), retryAfter) * 1000);
       const again = await inTime(clock, service.ask("/v1/search?q=bank.com.af"));
       expect(searchShape.parse(again.body).complete).toBe(true);
+      const headers = { "If-None-Match": again.headers["etag"] ?? "" };
+      const known = await service.ask("/v1/search?q=bank.com.af", { headers });
+      expect([known.status, known.text]).toEqual([304, ""]);
     } finally {
       await service.close();
     }
