@@ -2,7 +2,7 @@
 import type { Server } from "node:http";
 import type { DomainName } from "./domain-name.js";
 import { createEngine, type EngineSettings } from "./engine.js";
-import { type ErrorCode, PROBLEMS } from "./errors.js";
+import type { ErrorCode } from "./errors.js";
 import { type ClientLimit, createClientLimit } from "./http/client-limit.js";
 import { createColdLimit } from "./http/cold-limit.js";
 import { asks, createAccessLog, requestId } from "./http/context.js";
@@ -50,7 +50,7 @@ export function createApp(settings: AppSettings): App {
   let phase: Phase = "starting";
   let refusedLocally = 0;
   const onProblem = (code: ErrorCode): void => {
-    if (PROBLEMS[code].status < 429) refusedLocally += 1;
+    if (code === "invalid_request") refusedLocally += 1;
   };
   const limit = clientLimit(settings, engine.redis);
   const sharedCounts = countsOf(settings, engine.redis);

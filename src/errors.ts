@@ -70,6 +70,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether the error is one that the service expects, as opposed to a bug or a caller that has left. */
+export function isExpected(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.code !== "internal";
+}
+
 /** An `invalid_request` caused by one field, which the answer names. */
 export function invalidField(field: string, message: string): ServiceError {
   return new ServiceError("invalid_request", `${field}: ${message}`, { errors: [{ field, message }] });

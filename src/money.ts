@@ -1,6 +1,6 @@
 /**
  * Exact money: decimal strings outside, big.js in strict mode (which rejects floats) inside, without division.
- * Wholesale and Retail are different types, and neither is a Money, so code that would show wholesale to a visitor doesn't compile.
+ * Wholesale, Floor and Retail are different types, and none is a Money, so code that would show one of the first two to a visitor doesn't compile.
  */
 import { Big } from "big.js";
 import { data as ISO_4217 } from "currency-codes";
@@ -26,11 +26,19 @@ export interface Retail {
   readonly currency: string;
 }
 
+/** The least that a rule lets a visitor pay. Never leaves the service except to staff, since it gives wholesale away. */
+export interface Floor {
+  readonly kind: "floor";
+  /** With exactly the decimals that ISO 4217 gives the currency. */
+  readonly amount: string;
+  readonly currency: string;
+}
+
 /** Money as shown in answers. */
 export interface Money {
   readonly amount: string;
   readonly currency: string;
-  // Prevents Wholesale and Retail from being structurally compatible with Money.
+  // Prevents the others from being structurally compatible with Money.
   readonly kind?: never;
 }
 
@@ -96,8 +104,17 @@ export function compareWholesale(a: Wholesale, b: Wholesale): number {
 
 /** Creates a retail amount, rounded up to the currency's decimals. Only the retail policy should call this. */
 export function retailOf(amount: Decimal, currency: string): Retail {
+  return Object.freeze({ kind: "retail", amount: roundedUp(amount, currency), currency });
+}
+
+/** Creates a floor, rounded up to the currency's decimals. */
+export function floorOf(amount: Decimal, currency: string): Floor {
+  return Object.freeze({ kind: "floor", amount: roundedUp(amount, currency), currency });
+}
+
+function roundedUp(amount: Decimal, currency: string): string {
   const digits = digitsOf(currency);
-  return Object.freeze({ kind: "retail", amount: ceilToDigits(amount, digits).toFixed(digits), currency });
+  return ceilToDigits(amount, digits).toFixed(digits);
 }
 
 /** For visitors. */
@@ -116,8 +133,17 @@ export function wholesaleDifference(a: Wholesale, b: Wholesale): Money | null {
   return { amount: decimal(a.amount).minus(b.amount).toFixed(2), currency: a.currency };
 }
 
+/** For staff answers only: by how much the price is below the floor; null if it isn't, or the currencies differ. */
+export function belowFloor(price: Retail, floor: Floor): Money | null {
+  if (price.currency !== floor.currency) return null;
+  const missing = decimal(floor.amount).minus(price.amount);
+  return missing.gt("0")
+    ? { amount: missing.toFixed(digitsOf(floor.currency)), currency: floor.currency }
+    : null;
+}
+
 /** The totals by currency, in order of first occurrence. */
-export function sumRetail(list: readonly Retail[]): Money[] {
+export function totalsOf(list: readonly (Retail | Money)[]): Money[] {
   const totals = new Map<string, Decimal>();
   for (const { amount, currency } of list) {
     totals.set(currency, (totals.get(currency) ?? new Exact("0")).plus(amount));

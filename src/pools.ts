@@ -24,6 +24,7 @@ import {
   type VisitorAsk,
 } from "./storefront/name-facts.js";
 import type { Tier } from "./upstream/contract.js";
+import { failureCodeOf } from "./upstream/failures.js";
 
 export interface Pools {
   readonly availability: Pool<PricedCheck, VisitorAsk>;
@@ -44,7 +45,7 @@ export interface PoolSettings {
   readonly cache: CacheConfig;
   /** Null without other replicas. */
   readonly shared: { readonly link: RedisLink; readonly invalidation: Invalidation } | null;
-  /** Identifies the upstream and the credential that facts belong to. */
+  /** Identifies the upstream and the configured credential, and so the account that facts belong to. */
   readonly source: () => string;
   readonly clock: Clock;
   readonly stamp: () => number;
@@ -131,5 +132,5 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
 function failureKind(error: unknown): FailureKind {
   if (!(error instanceof ServiceError)) return "shared";
   if (error.code === "rate_limited" || error.code === "quota_exhausted") return "own";
-  return error.code.startsWith("upstream_") ? "remembered" : "shared";
+  return failureCodeOf(error) === null ? "shared" : "remembered";
 }

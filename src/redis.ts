@@ -15,7 +15,7 @@ export function redisScript(text: string): RedisScript {
   return { text, sha1: createHash("sha1").update(text).digest("hex") };
 }
 
-/** Rejects every command that was refused, not answered in time, or not sent because Redis is known to be unusable. */
+/** The error of every command that was refused, not answered in time, or not sent because Redis is known to be unusable. */
 export class RedisGoneError extends Error {
   override readonly name = "RedisGoneError";
 }

@@ -195,7 +195,7 @@ export function createAccount(settings: AccountSettings): Account {
       if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
       if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
       await renew(ask).catch(() => {
-        if (!ask.signal.aborted) log.debug("account.renewal.failed", { what });
+        if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
       });
       return freshMs;
     };

@@ -147,7 +147,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     failureKind = () => "remembered",
   } = settings;
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
-  /** Facts requested before the last purge that came after it: no more than were under way then. */
+  /** Facts requested before the last purge that arrived after it: at most as many as loads were in flight at the purge. */
   const late = new Map<string, Evidence<V>>();
   const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
@@ -186,7 +186,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     };
   }
 
-  /** Merges facts with the known ones and stores the result; if the pool was purged since `startedIn`, only together with a later fact. */
+  /** Merges facts with the known ones and stores the result. If the pool was purged after `startedIn`, stores it only if a later fact is known. */
   function merge(key: string, facts: readonly Fact<V>[], startedIn: number): Entry<V> | undefined {
     const before = usable(key);
     const standing = before?.evidence ?? late.get(key);

@@ -14,7 +14,7 @@ export interface Channel {
   offer(mark: string): void;
   /** Sets a new mark (without spaces; random by default), here immediately and on the others as soon as they are reachable. */
   publish(mark?: string): void;
-  /** Calls `act` for every mark set by another replica. `wasPublished`: not the initial mark of a fleet that has published nothing. */
+  /** Calls `act` for every mark set by another replica. `wasPublished` is false for the initial mark of a fleet that has published nothing. */
   subscribe(act: (wasPublished: boolean) => void): void;
 }
 

@@ -16,7 +16,7 @@ interface RedisPoolSettings<V> {
   readonly name: string;
   /** The channel for purges; null if the pool is never purged. */
   readonly purges: Channel | null;
-  /** Identifies the upstream and the credential in use. */
+  /** Identifies the upstream and the configured credential, and so the account that facts belong to. */
   readonly source: () => string;
   /** Decodes a value parsed from JSON; undefined if it isn't one of this pool. */
   readonly decode: (data: unknown, key: string) => V | undefined;
@@ -85,9 +85,9 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       if (decoded === undefined || askedAtMs > clock.now() + 2 * CLOCKS_DIFFER_MS) return [];
       if (by === own && stamps !== undefined)
         return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
-      const sinceStartMs = clock.monotonic() - clock.now();
-      const askedMs = Math.min(sinceStartMs + askedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
-      return [{ value: decoded, askedMs, answeredMs: sinceStartMs + answeredAtMs + CLOCKS_DIFFER_MS }];
+      const bootedAtMs = clock.now() - clock.monotonic();
+      const askedMs = Math.min(askedAtMs - bootedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
+      return [{ value: decoded, askedMs, answeredMs: answeredAtMs - bootedAtMs + CLOCKS_DIFFER_MS }];
     });
   }
 
@@ -116,11 +116,11 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
         async write({ value, askedMs, answeredMs }, ttlMs) {
           // If the credential has changed, it is unknown which one the fact was learned with.
           if (settings.source() !== source) return [];
-          const startedAtMs = clock.now() - clock.monotonic();
+          const bootedAtMs = clock.now() - clock.monotonic();
           const fact = {
             value: JSON.stringify(value),
-            askedAtMs: Math.floor(startedAtMs + askedMs),
-            answeredAtMs: Math.ceil(startedAtMs + answeredMs),
+            askedAtMs: Math.floor(bootedAtMs + askedMs),
+            answeredAtMs: Math.ceil(bootedAtMs + answeredMs),
             by: own,
             stamps: [askedMs, answeredMs],
           };

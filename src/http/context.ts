@@ -69,7 +69,7 @@ const contexts = new WeakMap<IncomingMessage, RequestContext>();
 /** The context that `requestContext` gave the request. */
 export function contextOf(request: IncomingMessage): RequestContext {
   const context = contexts.get(request);
-  if (context === undefined) throw new Error("the request context is the first middleware");
+  if (context === undefined) throw new Error("requestContext must be the first middleware");
   return context;
 }
 

@@ -23,8 +23,8 @@ const STAFF_TOKEN = {
   description: [
     "A staff token. Its scopes say what it can do:",
     "",
-    "- `read`: view domains, balance, tier, prices and the overview",
-    "- `operate`: purge caches",
+    "- `read`: view domains, balance, tier, prices, signed carts, the overview, its history and the audit log",
+    "- `operate`: purge caches and preview a changed price file",
     "- `metrics`: read `/metrics`",
   ].join("\n"),
 };

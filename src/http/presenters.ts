@@ -6,7 +6,7 @@ import {
   type Money,
   presentRetail,
   presentWholesaleToStaff,
-  sumRetail,
+  totalsOf,
   type Wholesale,
   wholesaleDifference,
 } from "../money.js";
@@ -115,7 +115,7 @@ export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.q
       asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
-    total: sumRetail(lines.flatMap(({ price }) => price ?? [])),
+    total: totalsOf(lines.flatMap(({ price }) => price ?? [])),
     promise: promise && promise.jws,
     validUntil: promise && instant(promise.validUntilMs),
   };
@@ -275,7 +275,7 @@ export function presentPromise(
       margin: policy.margin(wholesale, price),
       wholesaleToday: today ? presentWholesaleToStaff(today) : null,
       marginToday: today ? policy.margin(today, price) : null,
-      marginLost: lost && presentRetail(lost),
+      marginLost: lost,
     };
   });
   const { marginLost } = promisesInForce([promise], facts, policy, atMs);

@@ -9,7 +9,7 @@ export const PROBLEM_MEANINGS = {
   forbidden: "The token is valid, but doesn't have the scope that this request needs.",
   not_found: "There is no such path or resource, or it isn't visible with this token.",
   method_not_allowed:
-    "The path exists, but not with this method. The `Allow` header lists the methods that it has.",
+    "The path exists, but not with this method. The `Allow` header lists the methods that it supports.",
   not_acceptable: "The service can't answer in any of the formats in the `Accept` header.",
   payload_too_large: "The body is larger than 32 kB, or than 64 kB for a price file.",
   unsupported_media_type:

@@ -1,7 +1,7 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { type ErrorCode, PROBLEMS, ServiceError } from "../errors.js";
+import { type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { problemShape } from "../wire/service.js";
@@ -88,7 +88,7 @@ export function refuseUnreadable(
 
 /** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
 function serviceErrorOf(error: unknown): ServiceError {
-  if (error instanceof ServiceError && error.code !== "internal") return error;
+  if (isExpected(error)) return error;
   const type = property(error, "type");
   const status = property(error, "status");
   if (type === "entity.too.large") {

@@ -92,7 +92,10 @@ export interface Permit {
 export interface Quota {
   /** Runs `call` in a slot, or rejects with `quota_exhausted`, with `retryAfterMs` and whether a call is reserved for then. */
   run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T>;
-  /** The refusal with which `run` would reject immediately. If null, nothing has changed. */
+  /**
+   * Decides synchronously whether `run` would refuse now. A refusal is a real one, which is counted and may have a reservation, so it is returned to
+   * the caller instead of calling `run`. If null, `run` decides.
+   */
   refusal(request: QuotaRequest): ServiceError | null;
   /**
    * Whether a call for this client would be at the expense of others: requests are waiting, other clients want quota or were refused recently, and

@@ -1,5 +1,5 @@
 /** The margin lost on promises whose price was above the floor when they were signed and is below it at the current wholesale price. */
-import { decimal, type Money, type Retail, retailOf, sumRetail, type Wholesale } from "../money.js";
+import { belowFloor, type Money, totalsOf, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "./policy.js";
 import type { PriceFact } from "./price-list.js";
 import type { PricePromise, PromisedLine } from "./promise.js";
@@ -19,19 +19,16 @@ export function wholesaleNow(line: PromisedLine, facts: readonly PriceFact[]): W
   )?.wholesale;
 }
 
-/** By how much the promised price is below the floor (cost plus minMargin) of the price list; null when it isn't. */
+/** By how much the promised price is below the floor (cost plus minMargin) of the price list; null when it isn't, or another currency is shown now. */
 export function lostMargin(
   line: PromisedLine,
   facts: readonly PriceFact[],
   policy: RetailPolicy,
   atMs: number,
-): Retail | null {
+): Money | null {
   const now = wholesaleNow(line, facts);
   const priced = now && policy.price(now, line, { premium: line.premium, atMs });
-  // The shown currency may have changed since then.
-  if (!priced?.ok || priced.floor.currency !== line.price.currency) return null;
-  const lost = decimal(priced.floor.amount).minus(line.price.amount);
-  return lost.gt("0") ? retailOf(lost, line.price.currency) : null;
+  return priced?.ok === true ? belowFloor(line.price, priced.floor) : null;
 }
 
 export function promisesInForce(
@@ -46,6 +43,6 @@ export function promisesInForce(
   return {
     inForce: promises.length,
     belowFloor: losses.filter(({ length }) => length > 0).length,
-    marginLost: sumRetail(losses.flat()),
+    marginLost: totalsOf(losses.flat()),
   };
 }

@@ -9,6 +9,8 @@ import {
   decimal,
   type Money,
   type Retail,
+  type Floor,
+  floorOf,
   retailOf,
   type Wholesale,
 } from "../money.js";
@@ -41,8 +43,7 @@ export type PriceResult =
       /** "rule 1" for the first rule of the config, or "premium". */
       readonly rule: string;
       readonly promotion?: AppliedPromotion;
-      /** The lowest price that a promotion can give. For staff only, since it is close to wholesale. */
-      readonly floor: Retail;
+      readonly floor: Floor;
     }
   | { readonly ok: false; readonly reason: "not_sold" | "currency_without_rate" };
 
@@ -140,7 +141,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   }
   const yearsSold = (tld: string, action: Action) => sold.get(`${tld} ${action}`) ?? [];
 
-  function promoted(what: Combination, atMs: number, regular: Retail, floor: Retail) {
+  function promoted(what: Combination, atMs: number, regular: Retail, floor: Floor) {
     const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
     const promotion = firstMatching(active, what);
     if (promotion === undefined) return null;
@@ -173,7 +174,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
       const lowest = cost.plus(rule.minMargin);
       const wanted = larger(cost.times(rule.factor).plus(rule.addFixed), lowest);
       const regular = retailOf(ceilToResidue(wanted, rule.modulus, rule.remainder), currency);
-      const floor = retailOf(lowest, currency);
+      const floor = floorOf(lowest, currency);
       return { ok: true, price: regular, rule: rule.name, floor, ...promoted(what, atMs, regular, floor) };
     },
 

@@ -16,7 +16,7 @@ import { ACTIONS, type Combination } from "./policy.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
-  /** Stamps of this process; negative if before its start. */
+  /** On the monotonic clock; negative if before the machine has booted. */
   readonly askedMs: number;
   readonly answeredMs: number;
   /** Evidence contradicted it when it was saved. */
@@ -77,7 +77,7 @@ const fileSchema = z.object({
 
 /** Saves facts in the file at `path`; `source` identifies the upstream and credential that they belong to. */
 export function createPriceFile(path: string, source: () => string, clock: Clock, log: Log): PriceFacts {
-  const startedAtMs = (): number => clock.now() - clock.monotonic();
+  const bootedAtMs = (): number => clock.now() - clock.monotonic();
   return {
     async load() {
       let text: string;
@@ -103,8 +103,8 @@ export function createPriceFile(path: string, source: () => string, clock: Clock
           .filter(({ answeredAtMs }) => answeredAtMs <= clock.now())
           .map(({ askedAtMs, answeredAtMs, ...price }) => ({
             ...price,
-            askedMs: askedAtMs - startedAtMs(),
-            answeredMs: answeredAtMs - startedAtMs(),
+            askedMs: askedAtMs - bootedAtMs(),
+            answeredMs: answeredAtMs - bootedAtMs(),
           })),
       };
     },
@@ -117,8 +117,8 @@ export function createPriceFile(path: string, source: () => string, clock: Clock
           action,
           years,
           wholesale,
-          askedAtMs: Math.floor(startedAtMs() + askedMs),
-          answeredAtMs: Math.floor(startedAtMs() + answeredMs),
+          askedAtMs: Math.floor(bootedAtMs() + askedMs),
+          answeredAtMs: Math.floor(bootedAtMs() + answeredMs),
           isDoubtful,
         })),
       };
@@ -147,7 +147,7 @@ export const decodeLearnedUnder = (data: unknown): LearnedUnder | undefined =>
   learnedUnder.safeParse(data).data;
 
 const KEY = "prices";
-/** A replica that started without prices knows the tier after this time. */
+/** How long a replica that started without prices may take to learn the tier. */
 const LEARNING_MS = 60_000;
 
 /** Saves only the tier, because replicas already share the prices in Redis. */

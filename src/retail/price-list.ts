@@ -29,7 +29,7 @@ export interface PriceList
   /** Reports a check with the quote's amount; the quote becomes as recent as the check. */
   confirm(what: Combination, check: Answered<Quote>): void;
   /** Refreshes a doubtful price before the others. */
-  renewFirst(what: Combination): void;
+  refreshFirst(what: Combination): void;
   /** Every known price, from memory, in the order of the catalogue: the same list until something changes. */
   facts(): readonly PriceFact[];
   /** How many combinations are sold. */
@@ -71,7 +71,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     sold,
     quotes,
     onRefreshed(prices) {
-      log.info("prices.renewed", { renewed: prices, known: facts().length, sold: sold().length });
+      log.info("prices.refreshed", { refreshed: prices, known: facts().length, sold: sold().length });
       save();
     },
   });
@@ -129,7 +129,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       const known = pool.peek(keyOf(what));
       if (known === undefined || check.askedMs > known.askedMs) void pool.learn(keyOf(what), check);
     },
-    renewFirst(what) {
+    refreshFirst(what) {
       if (refresh.want(what)) refresh.now();
     },
     facts,

@@ -5,7 +5,7 @@
 import type { Known, Pool } from "../cache/cache.js";
 import type { Caution } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
-import { ServiceError } from "../errors.js";
+import { isExpected, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
@@ -37,14 +37,14 @@ export interface QuotedPrice extends Observed {
 export interface PriceQuotes {
   /**
    * The quote for one combination: from memory if it is fresh and not doubtful, else from the upstream, else the old one marked as stale.
-   * With `askedSinceMs`, only a quote requested since then and since all evidence against it is used.
+   * With `askedSinceMs`, uses only a quote that was requested after that and after all evidence against it.
    */
   quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
   /** The quote in memory if it is within its freshness: the same object until something about it changes. */
   fresh(what: Combination): QuotedPrice | undefined;
   /** The quote in memory, stale or not. */
   peek(what: Combination): QuotedPrice | undefined;
-  /** Refreshes the quote with a call, unless another replica has a newer one or its call is under way. */
+  /** Refreshes the quote with a call, unless another replica has a newer one or is already asking for it. */
   refresh(by: Ask, what: Combination): Promise<void>;
   /** Makes the call even if it has just failed, and learns from the answer. */
   tryQuote(by: Ask, what: Combination): Promise<void>;
@@ -161,7 +161,7 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
     if (askedSinceMs !== undefined) return ask(by, what, Math.max(askedSinceMs, sinceMs));
     if (!isDoubtful) return ask(by, what, null);
     return ask(by, what, sinceMs).catch((error: unknown) => {
-      if (error instanceof ServiceError && error.code !== "internal") return before;
+      if (isExpected(error)) return before;
       throw error;
     });
   }

@@ -8,6 +8,7 @@ import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
+import { failureCodeOf } from "../upstream/failures.js";
 import type { Combination } from "./policy.js";
 import { keyOf, type PriceQuotes, type Quote, type QuotedPrice } from "./price-quotes.js";
 
@@ -31,7 +32,7 @@ export interface PriceRefreshSettings {
   readonly freshMs: number;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
-  /** Of the quota. */
+  /** The quota's window. */
   readonly windowMs: number;
   /** Called with the number of prices that a round has refreshed, if any. */
   readonly onRefreshed: (prices: number) => void;
@@ -71,7 +72,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
 
   async function round(by: Ask): Promise<number | "no room"> {
     const todo = shuffled(sold());
-    /** Also a price that was wanted only after the round had begun comes before the others. */
+    /** Prices that were wanted only after the round had begun come before the others too. */
     const next = (): Combination | undefined => {
       const at = todo.findIndex((what) => wanted.has(keyOf(what)));
       return at === -1 ? todo.shift() : todo.splice(at, 1)[0];
@@ -97,8 +98,8 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
 
   function noteFailure(what: Combination, error: unknown): void {
     const code = error instanceof ServiceError ? error.code : "internal";
-    log.debug("prices.renewal.failed", { code });
-    if (error instanceof ServiceError && code.startsWith("upstream_"))
+    log.debug("prices.refresh.failed", { code });
+    if (error instanceof ServiceError && failureCodeOf(error) !== null)
       failed.set(keyOf(what), { why: error.detail, atMs: clock.monotonic() });
   }
 

@@ -5,7 +5,7 @@
 import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
+import { isExpected, ServiceError } from "../errors.js";
 import { sameWholesale } from "../money.js";
 import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
 import type { Combination } from "../retail/policy.js";
@@ -100,7 +100,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     const verdict = verdictOn(name, what, check, quote);
     if (verdict === "ordinary" || verdict === "premium") return { kind: verdict, check, quote };
     if (!isUnconfirmed(check, quote)) return undefined;
-    prices.renewFirst(what);
+    prices.refreshFirst(what);
     return { kind: "doubtful", check, quote };
   }
 
@@ -122,7 +122,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
 
       const doubtful: Assessment = { kind: "doubtful", check, quote };
       if (demands === undefined && fact.source === "hit" && isUnconfirmed(check, quote)) {
-        prices.renewFirst(what);
+        prices.refreshFirst(what);
         return doubtful;
       }
       if (calls === maxCalls) {
@@ -146,8 +146,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
           if (demands !== undefined && !quote.isTrusted) maxCalls = MAX_CALLS_TO_SIGN;
         }
       } catch (error) {
-        if (demands !== undefined || !(error instanceof ServiceError) || error.code === "internal")
-          throw error;
+        if (demands !== undefined || !isExpected(error)) throw error;
         return doubtful;
       }
     }

@@ -11,6 +11,7 @@ import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
+import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
 
@@ -211,10 +212,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   async function lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
     const answer = await decide(ask, name, years);
     if (answer.showUntilMs >= clock.monotonic()) return answer;
-    throw new ServiceError(
-      "upstream_timeout",
-      "The registry service did not confirm its last answer in time.",
-    );
+    throw timedOut();
   }
 
   async function decide(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability> {
@@ -236,8 +234,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       warnNoPrice(what, "price_not_for_term");
     } catch (error) {
       // Without the upstream's quote it is unknown whether the name is premium.
-      if (!(error instanceof ServiceError && error.code.startsWith("upstream_"))) throw error;
-      warnNoPrice(what, error.code);
+      const code = failureCodeOf(error);
+      if (code === null) throw error;
+      warnNoPrice(what, code);
     }
     const taken = names.taken(name);
     if (taken !== undefined) return takenFrom(name, years, taken);

@@ -15,7 +15,10 @@ import { keptWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
 import type { Check } from "../upstream/contract.js";
 
-/** A visitor's ask. `spend` is called once before any upstream call and may throw to prevent it. */
+/**
+ * A visitor's ask. `spend` is called before each check and each price of the visitor's own, so possibly several times, and may throw to prevent
+ * the call. Quotes that only decide about a check cost the visitor nothing.
+ */
 export interface VisitorAsk extends Ask {
   spend(): void;
 }

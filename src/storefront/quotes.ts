@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
+import { isExpected, ServiceError } from "../errors.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Action, AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
@@ -187,7 +187,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
     try {
       return await (item.action === "registration" ? registration(ask, item) : atListPrice(ask, item));
     } catch (error) {
-      if (error instanceof ServiceError && error.code !== "internal") return unanswered(item, error);
+      if (isExpected(error)) return unanswered(item, error);
       throw error;
     }
   }

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
+import { isExpected, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
 
@@ -63,7 +63,7 @@ export async function search(
       try {
         return { asked, answer: await availability.lookUp(askFor(position), asked.name, asked.years) };
       } catch (error) {
-        if (!(error instanceof ServiceError) || error.code === "internal") throw error;
+        if (!isExpected(error)) throw error;
         return { asked, refusal: error, refusedAtMs: clock.monotonic() };
       }
     }),
@@ -113,7 +113,7 @@ export async function searchWithRetries(
         return await availability.lookUp({ ...ask, waitUntilMs }, asked.name, asked.years);
       } catch (error) {
         if (signal.aborted) return unknown(asked);
-        if (!(error instanceof ServiceError) || error.code === "internal") {
+        if (!isExpected(error)) {
           faults.push(error);
           return unknown(asked);
         }

@@ -48,7 +48,7 @@ export function createSuggestions(settings: SuggestionSettings): Suggestions {
       waitUntilMs: ask.waitUntilMs,
       signal,
       spend() {
-        // Fails this caller alone, not others waiting for the same name; only this error code does that.
+        // Fails this caller alone: others waiting for the same name ask for themselves (`failureKind` in pools.ts).
         if (!settings.hasSpare()) throw new ServiceError("rate_limited", "The quota has no call to spare.");
         ask.spend();
       },

@@ -3,7 +3,7 @@
  * without being made. After a while it is half-open: trial requests are let through, and the first success closes it.
  *
  * Only one visitor call at a time can be a trial request. Background work makes trial requests earlier, so that a recovery is noticed within
- * seconds and without visitors. All operations share these, and in a long outage they are rare enough not to burden an upstream that is down.
+ * seconds and without visitors. All operations share one schedule of trial requests; in a long outage it is sparse enough not to burden an upstream that is down.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
@@ -42,8 +42,8 @@ const FAILURES_TO_OPEN = 5;
 /** Keeps operations that failed together from being half-open together. */
 const JITTER = 0.1;
 /**
- * The time between two trial requests, in parts of `halfOpenAfterMs`: 3.75 s, and 12 s after the first half minute. If calls are rejected, only the
- * first one comes after 3.75 s, because rejections may go on forever.
+ * The time between two trial requests, as a part of `halfOpenAfterMs`: by default 3.75 s, or 12 s once an outage has lasted half a minute. If calls
+ * are rejected rather than failing, only the first trial comes after 3.75 s, because rejections may never end.
  */
 const SPACING_AT_FIRST = 0.125;
 const SPACING = 0.4;
@@ -119,7 +119,7 @@ class OperationCircuit implements Circuit {
   readonly #operation: string;
   readonly #settings: CircuitSettings;
   readonly #trials: TrialTimes;
-  /** In a row. */
+  /** Consecutive ones. */
   #failures = 0;
   #rejections = 0;
   /** When the last call failed or was rejected, or when a later trial request started; null after a success. */

@@ -22,7 +22,7 @@ export const problemShape = z
       .meta({ description: "Each invalid field." }),
     retryAfter: z
       .int()
-      .min(0)
+      .min(1)
       .optional()
       .meta({ description: "Seconds to wait before a retry; the same as the `Retry-After` header." }),
     kept: z.boolean().optional().meta({

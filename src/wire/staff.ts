@@ -334,4 +334,4 @@ export const purgedShape = z
       account: count.optional(),
     }),
   })
-  .meta({ description: "The number of discarded entries by kind." });
+  .meta({ description: "How many entries are affected on the replica that answers, by kind." });

@@ -34,7 +34,7 @@ describeWithBrowser("typing", () => {
   async function forget(): Promise<void> {
     // Past every freshness: each word is new to the service.
     await shop.clock.advance(1_000_000);
-    await until(() => shop.service.log.some((line) => line.includes("prices.renewed")));
+    await until(() => shop.service.log.some((line) => line.includes("prices.refreshed")));
   }
 
   test("until the search the page shows what is known and what the list says", async () => {

@@ -14,7 +14,7 @@ import {
   type Retail,
   retailOf,
   sameWholesale,
-  sumRetail,
+  totalsOf,
   type Wholesale,
 } from "../../src/money.js";
 
@@ -177,8 +177,8 @@ describe("a retail amount", () => {
   });
 
   test("adds up exactly, by currency", () => {
-    expect(sumRetail([])).toEqual([]);
-    expect(sumRetail([retail("0.10"), retail("5", "EUR"), retail("0.20")])).toEqual([
+    expect(totalsOf([])).toEqual([]);
+    expect(totalsOf([retail("0.10"), retail("5", "EUR"), retail("0.20")])).toEqual([
       { amount: "0.30", currency: "USD" },
       { amount: "5.00", currency: "EUR" },
     ]);
@@ -187,7 +187,7 @@ describe("a retail amount", () => {
         fc.array(fc.bigInt({ min: 0n, max: 10n ** 14n }), { minLength: 1, maxLength: 20 }),
         (cents) => {
           const total = cents.reduce((a, b) => a + b);
-          expect(sumRetail(cents.map((value) => retail(inCents(value))))).toEqual([
+          expect(totalsOf(cents.map((value) => retail(inCents(value))))).toEqual([
             { amount: inCents(total), currency: "USD" },
           ]);
         },

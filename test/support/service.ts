@@ -201,7 +201,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   });
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   if (options.warm !== false)
-    await until(() => log.some((line) => line.includes("prices.renewed")), "the price list");
+    await until(() => log.some((line) => line.includes("prices.refreshed")), "the price list");
   return {
     url: `http://127.0.0.1:${port}`,
     port,

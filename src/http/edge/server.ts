@@ -90,7 +90,7 @@ export function serve(app: Express, parts: ServerParts): Server {
   function handle(request: OnConnection, response: ServerResponse): void {
     if (request.arrivedOn?.arrived(request, response) === false) return;
     const isPatient = request.method !== "GET" && hasBody(request);
-    // By then Node has read the rest of the packet, which is usually the whole body. Whoever waits for 100 Continue hasn't sent it.
+    // By then Node has read the rest of the packet, which is usually the whole body. A client that waits for 100 Continue hasn't sent it.
     if (isPatient && request.headers.expect === undefined) process.nextTick(inTurn, request, response);
     else inTurn(request, response);
   }

@@ -1,6 +1,6 @@
 /**
  * Counts per client that replicas publish to each other ten times a second, without delaying requests. Until an event is published, it counts once
- * for each replica, because the others may have counted as many. Without Redis, that stays so.
+ * for each replica, because each of the others may have seen as many. Without Redis, it keeps counting so.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";

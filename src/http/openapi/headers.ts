@@ -30,16 +30,16 @@ export const REQUEST_ID = field(
 export const RATE_LIMIT = field(
   "The requests that this client has left (RateLimit header fields, draft 8).",
   { type: "string" },
-  '"client"; r=117; t=42',
+  '"120-in-1min"; r=117; t=42',
 );
 export const RATE_LIMIT_POLICY = field(
   "The rate limit of this client (RateLimit header fields, draft 8).",
   { type: "string" },
-  '"client"; q=120; w=60',
+  '"120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:',
 );
-export const RETRY_AFTER = field("Seconds to wait before a retry.", { type: "integer", minimum: 0 }, 17);
+export const RETRY_AFTER = field("Seconds to wait before a retry.", { type: "integer", minimum: 1 }, 17);
 export const ETAG = field("A strong entity tag.", { type: "string", pattern: '^"[^"]*"$' }, '"9f2c41d07be3"');
-export const ALLOW = field("The methods that this path supports.", { type: "string" }, "GET, HEAD");
+export const ALLOW = field("The methods that this path supports.", { type: "string" }, "GET, HEAD, OPTIONS");
 export const AUTHENTICATE = field(
   "Asks for a bearer token.",
   { type: "string", pattern: "^Bearer" },

@@ -25,7 +25,7 @@ const RESPONSES = {
 
 export type ProblemResponse = keyof typeof RESPONSES;
 
-/** Of every operation under /v1, and of those that may ask the upstream. */
+/** The problems of every operation under /v1, and of those that may call the upstream. */
 export const LOCAL = ["InvalidRequest", "NotAcceptable", "RateLimited", "Internal"] as const;
 export const ASKING = [...LOCAL, "UpstreamFailed", "Unavailable", "UpstreamTimeout"] as const;
 
@@ -43,8 +43,8 @@ function exampleOf(code: ErrorCode): JsonObject {
     code,
     requestId: "3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44",
     ...(code === "invalid_request" && {
-      detail: "years: not sold for this TLD",
-      errors: [{ field: "years", message: "not sold for this TLD" }],
+      detail: "years: must be one of 1, 2, 3 for registration under .af",
+      errors: [{ field: "years", message: "must be one of 1, 2, 3 for registration under .af" }],
     }),
     ...(retryAfter !== undefined && { retryAfter }),
     ...(code === "quota_exhausted" && { kept: true }),

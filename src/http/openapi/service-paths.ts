@@ -8,7 +8,7 @@ import { problemKind } from "../problem-kinds.js";
 const HEALTH = {
   status: "pass",
   version: "1.0.0",
-  description: "Storefront service, against the upstream",
+  description: "Live upstream.",
   checks: {
     upstream: [{ status: "pass" }],
     quota: [{ status: "pass" }],

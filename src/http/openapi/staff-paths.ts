@@ -149,7 +149,7 @@ function reading({ schema, example, csv, ...facts }: Reading): JsonObject {
       scope: "read",
       answers: {
         200: countedAnswer({
-          description: "The last known state, with the time when it was known.",
+          description: "The last known state.",
           content,
         }),
       },
@@ -160,13 +160,13 @@ function reading({ schema, example, csv, ...facts }: Reading): JsonObject {
 const purge = operation({
   id: "purgeCache",
   tag: "staff",
-  summary: "Discard cached data.",
+  summary: "Purge cached data.",
   description: "The data is fetched again, which costs quota. Prices stay visible until they are refreshed.",
   scope: "operate",
   body: { schema: "PurgeRequest", example: { what: "prices" } },
   answers: {
     200: countedAnswer({
-      description: "The number of discarded entries by kind.",
+      description: "How many entries are affected on the replica that answers, by kind.",
       content: { schema: schemaRef("Purged"), example: { purged: { prices: 40 } } },
     }),
   },

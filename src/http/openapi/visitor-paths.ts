@@ -189,7 +189,7 @@ const quote = operation({
 });
 
 const quotes = operation({
-  id: "quoteBasket",
+  id: "quoteCart",
   tag: "visitors",
   summary: "Price and sign a cart.",
   description:

@@ -27,14 +27,14 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     quota.waits.refusedAgoMs !== null && quota.waits.refusedAgoMs <= REFUSED_LATELY_MS,
     "bad",
-    "Visitors were asked to come back later in the last minute, because the quota was spent.",
+    "In the last minute, visitors were told to come back later because the quota was spent.",
     `The registry allows ${quota.limit} calls in ${seconds(quota.windowMs)}. See which lane waits below; if it lasts, ask the registry for a higher limit.`,
   );
   const slow = VISITORS.filter((lane) => waitMs[lane] >= LONG_WAIT_MS);
   add(
     slow.length > 0,
     "warn",
-    `Visitors wait long for the registry: ${slow.map((lane) => `${lane} ${seconds(waitMs[lane])}`).join(", ")}.`,
+    `Visitors are waiting a long time for the registry: ${slow.map((lane) => `${lane} ${seconds(waitMs[lane])}`).join(", ")}.`,
     "Nothing is refused yet. Look for a bot in the log (client limits), and don't purge now.",
   );
   add(
@@ -48,7 +48,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     openCircuits.length > 0,
     "bad",
     `The registry keeps failing, so only trial requests are made: ${openCircuits.join(", ")}.`,
-    "Known answers are still shown. Check the registry's status page; the service recovers automatically: within seconds of the registry, or within 15 s after a long outage.",
+    "Known answers are still shown. Check the registry's status page; the service recovers automatically: within seconds of the registry's recovery, or within 15 s after a long outage.",
   );
   add(
     prices.config.faults.length > 0,

@@ -11,7 +11,7 @@ import {
 } from "../../../client/src/client.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
-import type { Basket, Wanted } from "./results.js";
+import type { CartControl, Wanted } from "./results.js";
 import { keep, kept, onKeptElsewhere } from "./session.js";
 
 export const MOST_NAMES = 20;
@@ -32,7 +32,7 @@ interface Removed {
   readonly at: number;
 }
 
-export class Cart implements Basket {
+export class Cart implements CartControl {
   readonly #client: StorefrontClient;
   readonly #prices: Prices;
   readonly #changed: (change: Change) => void;

@@ -17,7 +17,7 @@ export interface Wanted {
 }
 
 /** The part of the cart that the results need. */
-export interface Basket {
+export interface CartControl {
   has(domain: string): boolean;
   /** Whether no more names fit. */
   isFull(): boolean;
@@ -42,14 +42,14 @@ interface Offer {
 
 export class Results {
   readonly #prices: Prices;
-  readonly #basket: Basket;
+  readonly #cart: CartControl;
   readonly #list = byId("results-list", HTMLElement);
   readonly #ideas = byId("ideas", HTMLElement);
   readonly #ideasList = byId("ideas-list", HTMLElement);
 
-  constructor(prices: Prices, basket: Basket) {
+  constructor(prices: Prices, cart: CartControl) {
     this.#prices = prices;
-    this.#basket = basket;
+    this.#cart = cart;
   }
 
   draw(
@@ -177,8 +177,8 @@ export class Results {
   #adder(texts: Texts, result: Availability): HTMLElement[] {
     const offer = this.#offer(result);
     if (offer === null) return [];
-    const isIn = this.#basket.has(result.domain);
-    const isFull = !isIn && this.#basket.isFull();
+    const isIn = this.#cart.has(result.domain);
+    const isFull = !isIn && this.#cart.isFull();
     const word = isIn ? texts.inCart : isFull ? texts.cartFull : texts.page.add;
     const button = element(
       "button",
@@ -195,7 +195,7 @@ export class Results {
     button.addEventListener("click", () => {
       if (isIn || isFull) return;
       const { domain, unicodeName, tld, premium } = result;
-      this.#basket.add({ domain, unicodeName, tld, premium, ...offer });
+      this.#cart.add({ domain, unicodeName, tld, premium, ...offer });
     });
     return [button];
   }

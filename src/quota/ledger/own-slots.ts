@@ -29,7 +29,7 @@ export class OwnSlots {
   readonly #slots = new Map<number, Slot>();
   readonly #reports = new Map<number, Report>();
   #hasShare = false;
-  /** By how much the times of the slots may be later than they were. */
+  /** By how much the recorded times of the slots may be later than the real ones. */
   #lateMs = 0;
   /** The last contact after which a slot was counted as lent. */
   #lentSince = -Infinity;
@@ -131,8 +131,8 @@ export class OwnSlots {
   }
 
   /**
-   * The last use of each slot, for a table that has lost its last writes. Of those that have rested, as many count as in flight as the lost table may
-   * have given away by `until`.
+   * The last use of each slot, for a table that has lost its last writes. Up to `givenAway` rested slots count as in flight, because the lost table
+   * may have granted or lent them by `until`.
    */
   ofLostTable(until: number, givenAway: number): number[] {
     return this.all()

@@ -523,7 +523,10 @@ class RedisLedger implements Ledger {
   }
 }
 
-/** Opens the shared ledger of one credential. Without Redis, it allows no calls until a window has passed. Never rejects. */
+/**
+ * Opens the shared ledger of one credential; never rejects. If Redis can't be reached at the start, a single replica makes no calls for about a
+ * window; one of several makes none until it has reached Redis, unless it takes over from a predecessor.
+ */
 export async function openRedisLedger(settings: RedisLedgerSettings): Promise<Ledger> {
   const ledger = new RedisLedger(settings);
   await ledger.open();

@@ -86,9 +86,9 @@ if q.sent <= (self.sent or 0) then return nothing(false) end
 self.sent = q.sent
 `;
 
-/** Determines the time: tells steps of Redis's clock from delay. */
+/** Determines the time: distinguishes steps of Redis's clock from network delay. */
 const CLOCK = `
--- Replicas of a former release don't tell.
+-- Older releases don't send these fields.
 local function contactOf(member) return member.contactAt or member.seen end
 local function shareOf(member) return member.share or q.share end
 -- By the confirmed time: by any other, all would seem to have been silent since a step.

@@ -4,12 +4,12 @@
  */
 import type { Returns } from "./forecast.js";
 
-/** Urgent calls may use up most of the idle capacity, background calls the least. */
+/** Decides how much idle capacity a burst of these calls may use: the most for urgent ones, the least for background work. */
 export type Urgency = "urgent" | "visitor" | "background";
 
 /**
- * How much idle capacity a burst may use: until the calls after it are this many times further apart than even ones. 2.5 uses three fifths of an
- * idle budget, and lets a well-behaved visitor wait at most 2.5 / slots of a window.
+ * A burst ends when the calls after it would be this many times further apart than even ones. 2.5 uses three fifths of an idle budget, and lets a
+ * well-behaved visitor wait at most 2.5 / slots of a window.
  */
 const BURST: Readonly<Record<Urgency, number>> = { urgent: 7, visitor: 2.5, background: 2 };
 
@@ -29,7 +29,7 @@ const WIDEST_SPACING = 0.25;
 const FASTEST = 0.7;
 const SOONER = 0.9;
 
-/** Up to this part of a window, a late timer is made up for. If calls are a millisecond apart, every timer is late. */
+/** How much lateness of a timer is made up for, as a part of the window. If calls are a millisecond apart, every timer is late. */
 const CATCH_UP = 1 / 6000;
 
 /** The plan of a large budget samples this many of its slots, evenly spaced. */
@@ -50,7 +50,7 @@ export class Pacer {
   readonly spreads: boolean;
   readonly #windowMs: number;
   #wentAt = -Infinity;
-  /** Unused idle time, at most one window. Each call that is wanted spends the time between two even calls. */
+  /** Unused idle time, at most one window. Each call that is wanted spends the time between two even ones. */
   #creditMs: number;
   #creditAt = 0;
   #awaitedUntilAt = 0;
@@ -205,7 +205,7 @@ function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: nu
   };
 }
 
-/** The times from `first` on: along the least concave curve over the returns of the slots, and never faster than even calls. */
+/** The times from `first` on: along the least concave majorant of the slots' return times, and never faster than even calls. */
 function spread(returns: Returns, samples: Samples, first: Next, now: number): Plan {
   const { slots, occupiedMs, awayMs } = returns;
   const evenMs = occupiedMs / slots;
@@ -234,7 +234,7 @@ function spread(returns: Returns, samples: Samples, first: Next, now: number): P
 
 type Corner = [call: number, inMs: number];
 
-/** The corners of the least concave curve from the first calls over all later ones, as call number (from 1) and ms. */
+/** The corners of the least concave majorant from the first calls over all later ones, as call number (from 1) and ms. */
 function curve(samples: Samples, first: Next, { slots, awayMs }: Returns): [Corner, ...Corner[]] {
   const corners: [Corner, ...Corner[]] = [[first.calls, first.inMs]];
   const add = (call: number, at: number): void => {

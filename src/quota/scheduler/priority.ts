@@ -1,7 +1,7 @@
 /**
- * Decides which kind of request goes next. Carts within their reserve go first, with a reservation every third time; then visitors, of whom the
- * client with the least recent usage goes first, and newcomers and returners alternate among equals. Price refreshes use the remaining calls, but
- * at least every tenth; suggestions go only if nobody else waits.
+ * Decides which kind of request goes next. Carts within their reserve go first, but a waiting reservation gets every third call. Then come
+ * reservations, then other visitors: the client with the least recent usage first; newcomers and returners alternate among equals. Price refreshes
+ * use the remaining calls, but at least every tenth; suggestions go only if nobody else waits.
  */
 import { compareShares, type Share } from "./fair-share.js";
 

@@ -1,6 +1,6 @@
 /**
  * Records what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in each
- * other's way. A reservation is a priority on return, not a slot set aside; only a part of the calls up to any second is reserved. Replicas honour
+ * other's way. A reservation is a priority on return, not a slot set aside; at most the part `RESERVABLE` of the calls before any second is reserved. Replicas honour
  * each other's reservations.
  */
 import { hash } from "node:crypto";
@@ -14,7 +14,7 @@ export const SECOND_MS = 1000;
 const EARLY_MS = 250;
 const LATE_MS = 1500;
 
-/** A call is held for an overdue reservation for this part of its holder's patience: most holders return on time, and many never do. */
+/** How long a call is held for an overdue reservation, as a part of its holder's patience. Short, because holders this late rarely come back. */
 const AWAITED = 1 / 10;
 
 /** A visitor who returns this late is a newcomer again. */
@@ -39,7 +39,7 @@ export interface Ticket {
   /** Monotonic. */
   readonly dueAt: number;
   readonly isReserved: boolean;
-  /** When its holder first asked, or last asked too early. Earlier ones are served first. */
+  /** When its holder first asked, or last asked too early. Returners without a reservation are served in this order. */
   readonly askedAt: number;
   /** How long a request of its holder waits. */
   readonly maxWaitMs: number;
