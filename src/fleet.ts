@@ -38,7 +38,10 @@ export type FleetFault = (typeof FAULTS)[number];
 export interface Fleet {
   /** This replica first; only this one without Redis. */
   members(): readonly [Replica, ...Replica[]];
-  /** What has been wrong for three seconds: until then a killed replica still counts together with its replacement, and a changed file may not have been read by all. */
+  /**
+   * What is wrong, once it has been for three seconds: until then a killed replica may still count beside its replacement, and a changed file may not
+   * have been read by every replica.
+   */
   fault(): FleetFault | null;
   /** Removes this replica from the fleet; resolves even if Redis is unreachable. */
   close(): Promise<void>;

@@ -109,7 +109,7 @@ const AT_A_TIME = 5;
 /** On startup the price list goes first, because visitors need it. */
 const TIER_AFTER_MS = 5_000;
 /** Prevents a busy loop when the clock of another replica is ahead. */
-const LEAST_PAUSE_MS = 1_000;
+const MIN_PAUSE_MS = 1_000;
 
 export function createAccount(settings: AccountSettings): Account {
   const { upstream, facts, tiers, roomInMs, clock, log } = settings;
@@ -192,7 +192,7 @@ export function createAccount(settings: AccountSettings): Account {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
       const known = await consult();
-      if (known?.source === "hit") return Math.max(LEAST_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
+      if (known?.source === "hit") return Math.max(MIN_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
       if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });

@@ -17,7 +17,7 @@ import type { Log } from "../logger.js";
 import type { Secret } from "../secret.js";
 
 /** RFC 7518, section 3.2: an HS256 key has at least as many bits as the hash. */
-export const LEAST_CUSTOMER_SECRET_BYTES = 32;
+export const MIN_CUSTOMER_SECRET_BYTES = 32;
 
 export interface CustomerSettings {
   readonly keys: { readonly jwksUrl: string } | { readonly secret: Secret };
@@ -70,7 +70,7 @@ export function createCustomerTokens(
     let good = current();
     return async (token: string): Promise<JWTPayload> => {
       const text = current();
-      if (Buffer.byteLength(text) >= LEAST_CUSTOMER_SECRET_BYTES) good = text;
+      if (Buffer.byteLength(text) >= MIN_CUSTOMER_SECRET_BYTES) good = text;
       const { jwtVerify } = await import("jose/jwt/verify");
       return (await jwtVerify(token, new TextEncoder().encode(good), options(["HS256"]))).payload;
     };

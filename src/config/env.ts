@@ -1,6 +1,6 @@
 /** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once. */
 import { resolve } from "node:path";
-import { type CustomerSettings, LEAST_CUSTOMER_SECRET_BYTES } from "../auth/customer-tokens.js";
+import { type CustomerSettings, MIN_CUSTOMER_SECRET_BYTES } from "../auth/customer-tokens.js";
 import { parseStaffTokens } from "../auth/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import { LOG_LEVELS, type LogLevel } from "../logger.js";
@@ -194,8 +194,8 @@ function readCustomers(settings: Settings, production: boolean): CustomerSetting
   const secret = settings.secret("CUSTOMER_JWT_SECRET");
   if (address !== null && hasSecret)
     settings.fault("CUSTOMER_JWT_SECRET", "is set together with CUSTOMER_JWKS_URL: remove one");
-  if (secret !== null && Buffer.byteLength(secret.current()) < LEAST_CUSTOMER_SECRET_BYTES)
-    settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${LEAST_CUSTOMER_SECRET_BYTES} characters`);
+  if (secret !== null && Buffer.byteLength(secret.current()) < MIN_CUSTOMER_SECRET_BYTES)
+    settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${MIN_CUSTOMER_SECRET_BYTES} characters`);
   const isOn = address !== null || hasSecret;
   for (const name of ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]) {
     const isSet = settings.text(name) !== null;

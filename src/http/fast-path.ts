@@ -34,8 +34,8 @@ export interface FastPathParts {
 }
 
 /** The maximum number of cached URLs with their parsed questions, about 2 MB. When the cache is full, it is cleared. */
-const MOST_SPELLINGS = 5_000;
-const LONGEST_SPELLING = 256;
+const MAX_SPELLINGS = 5_000;
+const MAX_SPELLING_LENGTH = 256;
 /** Without fragment and white space, such a URL only has to be split at the question mark. */
 const PLAIN_URL = /^\/[!-"$-~]*$/;
 /** What browsers' fetch, axios and apps send. Express negotiates all other values. */
@@ -85,8 +85,8 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   }
 
   function remember({ url = "" }: Arrived, spelling: Spelling): void {
-    if (url.length > LONGEST_SPELLING) return;
-    if (spellings.size >= MOST_SPELLINGS) spellings.clear();
+    if (url.length > MAX_SPELLING_LENGTH) return;
+    if (spellings.size >= MAX_SPELLINGS) spellings.clear();
     spellings.set(url, spelling);
   }
 

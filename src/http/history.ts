@@ -25,8 +25,8 @@ interface HistorySettings {
 }
 
 const MINUTE_MS = 60_000;
-const MOST_ROWS = 24 * 60;
-const DAY_MS = MOST_ROWS * MINUTE_MS;
+const MAX_ROWS = 24 * 60;
+const DAY_MS = MAX_ROWS * MINUTE_MS;
 
 const lanesSchema = z.strictObject(perLane(() => z.number()));
 const numbers = {
@@ -68,19 +68,19 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
     const now = source();
     const row = { minute: minuteNow(), counts: countsOf(now, before ?? now) };
     before = now;
-    own = [...own, row].slice(-MOST_ROWS);
+    own = [...own, row].slice(-MAX_ROWS);
     redis?.run(NOTE, KEY, [row.minute, JSON.stringify(row.counts), DAY_MS]).catch(() => undefined);
   }
 
   async function load(from: RedisLink): Promise<Row[]> {
     const last = minuteNow();
-    const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MOST_ROWS]));
+    const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MAX_ROWS]));
     return minutes.flatMap((texts, index) => {
       // Another release may count other things.
       const ofReplicas = texts.flatMap((text) => countsSchema.safeParse(JSON.parse(text)).data ?? []);
       const [first, ...others] = ofReplicas;
       if (first === undefined) return [];
-      return { minute: last - MOST_ROWS + 1 + index, counts: others.reduce(addUp, first) };
+      return { minute: last - MAX_ROWS + 1 + index, counts: others.reduce(addUp, first) };
     });
   }
 

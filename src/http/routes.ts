@@ -1,7 +1,7 @@
 /** Adds a path with its methods. HEAD is handled by GET; OPTIONS and other methods are answered with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
-import { MOST_CONFIG_BYTES } from "../retail/retail-yaml.js";
+import { MAX_CONFIG_BYTES } from "../retail/retail-yaml.js";
 import { contextOf } from "./context.js";
 
 type Handler = (request: Request, response: Response) => unknown;
@@ -83,7 +83,7 @@ const formBody = bodyOf(
 );
 const YAML = "application/yaml";
 /** Reads the body as text. */
-export const yamlBody = bodyOf(YAML, express.text({ limit: MOST_CONFIG_BYTES, type: YAML }), "required");
+export const yamlBody = bodyOf(YAML, express.text({ limit: MAX_CONFIG_BYTES, type: YAML }), "required");
 
 /** Answers a valid HEAD request without a lookup, because its headers aren't worth quota. Returns whether it did. */
 export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {

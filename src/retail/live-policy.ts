@@ -8,7 +8,7 @@ import { readFileText } from "../file-text.js";
 import type { Log } from "../logger.js";
 import { createRetailPolicy, type RetailPolicy } from "./policy.js";
 import { parseRetailConfig, type RetailConfig } from "./retail-config.js";
-import { MOST_CONFIG_BYTES } from "./retail-yaml.js";
+import { MAX_CONFIG_BYTES } from "./retail-yaml.js";
 
 /** The file that a config was read from, and its text at that time. */
 export interface RetailFile {
@@ -103,7 +103,7 @@ export function createLivePolicy({ file, clock, log, ...initial }: LivePolicySet
 
 function readConfigFile(path: string): string | null {
   try {
-    return readFileText(path, MOST_CONFIG_BYTES);
+    return readFileText(path, MAX_CONFIG_BYTES);
   } catch {
     return null;
   }

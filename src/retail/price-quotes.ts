@@ -50,7 +50,10 @@ export interface PriceQuotes {
   tryQuote(by: Ask, what: Combination): Promise<void>;
   /** Whether no evidence contradicts a price of this combination with that stamp and epoch. */
   isTrusted(what: Combination, price: InEpoch): boolean;
-  /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether this report is newer than earlier ones. */
+  /**
+   * Reports a check with another price, answered at that stamp; quotes requested before become doubtful. Returns whether this report is newer than
+   * earlier ones.
+   */
   dispute(what: Combination, answeredMs: number): boolean;
   /** A version number that changes with every quote and all evidence. */
   version(): number;

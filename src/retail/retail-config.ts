@@ -73,7 +73,7 @@ export interface RetailConfig {
 export type RetailConfigResult =
   { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
 
-const MOST_FAULTS = 100;
+const MAX_FAULTS = 100;
 
 const PLAIN_DECIMAL = /^(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
@@ -424,7 +424,7 @@ function deepFreeze<T>(value: T): T {
 /** Reads the YAML text of `RETAIL_CONFIG`. Reports at most 100 faults. */
 export function parseRetailConfig(yamlText: string): RetailConfigResult {
   const result = readRetailConfig(yamlText);
-  return result.ok ? result : { ok: false, faults: result.faults.slice(0, MOST_FAULTS) };
+  return result.ok ? result : { ok: false, faults: result.faults.slice(0, MAX_FAULTS) };
 }
 
 function readRetailConfig(yamlText: string): RetailConfigResult {

@@ -2,14 +2,14 @@
 import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml";
 
 /** The maximum file size. The time to parse a hostile file grows with the square of its size. */
-export const MOST_CONFIG_BYTES = 64 * 1024;
+export const MAX_CONFIG_BYTES = 64 * 1024;
 
 export type YamlResult =
   { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
 
 /** The parsed value, or all syntax faults with line and column. A repeated key is a fault. */
 export function readYaml(text: string): YamlResult {
-  if (Buffer.byteLength(text) > MOST_CONFIG_BYTES) return { ok: false, faults: ["is larger than 64 kB"] };
+  if (Buffer.byteLength(text) > MAX_CONFIG_BYTES) return { ok: false, faults: ["is larger than 64 kB"] };
   if (text.includes("\uFFFD")) return { ok: false, faults: ["isn't written in UTF-8"] };
   const lineCounter = new LineCounter();
   // The library would compare every pair of keys in a mapping, and search the text again for the position of each error.

@@ -4,11 +4,11 @@ import { Failure } from "./facts.js";
 
 // Without the `i` flag, because case folding would accept a non-ASCII letter (KELVIN SIGN).
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
-const LONGEST_NAME = 253;
+const MAX_NAME_LENGTH = 253;
 
 /** The name in lower case, or undefined if it isn't a fully qualified LDH name. */
 export function asName(text: string): string | undefined {
-  if (text.length > LONGEST_NAME) return undefined;
+  if (text.length > MAX_NAME_LENGTH) return undefined;
   const labels = text.split(".");
   if (labels.length < 2 || !labels.every((label) => LABEL.test(label))) return undefined;
   return /^[0-9]+$/.test(labels.at(-1) ?? "") ? undefined : text.toLowerCase();
@@ -21,7 +21,7 @@ export function parseName(text: string): string {
 }
 
 export function isTld(text: string): boolean {
-  return text.length <= LONGEST_NAME && /^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/.test(text);
+  return text.length <= MAX_NAME_LENGTH && /^(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/.test(text);
 }
 
 /** The TLD of a name that can be registered under one of `priced`. TLDs that are only known are rejected. */

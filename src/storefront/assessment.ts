@@ -12,12 +12,11 @@ import type { Combination } from "../retail/policy.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Quote, QuotedPrice } from "../retail/price-quotes.js";
-import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
+import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
 
-type AvailableFact = Extract<NameFact, { status: "available" }>;
 type AvailableCheck = AvailableFact["kept"];
 
-export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: NameFact };
+export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: TakenFact };
 
 export type PricedAssessment =
   | { readonly kind: "ordinary" | "premium"; readonly check: AvailableCheck; readonly quote: QuotedPrice }

@@ -13,7 +13,7 @@ import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
-import type { NameFact, NameFacts, VisitorAsk } from "./name-facts.js";
+import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
 
 export type { VisitorAsk } from "./name-facts.js";
 
@@ -239,9 +239,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       warnNoPrice(what, code);
     }
     const taken = names.taken(name);
-    if (taken !== undefined) return takenFrom(name, years, taken);
-    const showUntilMs = fact.kept.askedMs + AVAILABLE_FOR_MS;
-    return { ...takenFrom(name, years, fact), status: "available", showUntilMs };
+    return taken !== undefined ? takenFrom(name, years, taken) : withoutPrice(name, years, fact);
   }
 
   async function register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands) {
@@ -332,7 +330,13 @@ function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean
   return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
 }
 
-function takenFrom(name: DomainName, years: number, { kept, source }: NameFact): Availability {
+/** An available name whose price can't be told now. */
+function withoutPrice(name: DomainName, years: number, { kept, source }: AvailableFact): Availability {
+  const showUntilMs = kept.askedMs + AVAILABLE_FOR_MS;
+  return { ...asTaken(name, years, kept.asOfMs, source === "stale"), status: "available", showUntilMs };
+}
+
+function takenFrom(name: DomainName, years: number, { kept, source }: TakenFact): Availability {
   return asTaken(name, years, kept.asOfMs, source === "stale");
 }
 

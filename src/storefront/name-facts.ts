@@ -37,9 +37,19 @@ export interface PremiumMark {
 
 type Available = Extract<PricedCheck, { status: "available" }>;
 
-export type NameFact =
-  | { readonly status: "taken"; readonly source: Source; readonly kept: Kept<unknown> }
-  | { readonly status: "available"; readonly source: Source; readonly kept: Kept<Available> };
+export interface TakenFact {
+  readonly status: "taken";
+  readonly source: Source;
+  readonly kept: Kept<unknown>;
+}
+
+export interface AvailableFact {
+  readonly status: "available";
+  readonly source: Source;
+  readonly kept: Kept<Available>;
+}
+
+export type NameFact = TakenFact | AvailableFact;
 
 export interface NameFacts {
   /** The fresh fact in memory, if any; `kept` is the same object until another fact replaces it. */
@@ -47,7 +57,7 @@ export interface NameFacts {
   /** The fact from memory or the upstream. With `askedSinceMs` (a stamp), only one requested since then counts. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
   /** The fact that the name is taken, if one is known. */
-  taken(name: DomainName): NameFact | undefined;
+  taken(name: DomainName): TakenFact | undefined;
   /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Whether the name was found to be premium at this price for this term. */

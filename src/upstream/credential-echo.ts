@@ -4,14 +4,14 @@
  */
 
 /** Shorter secrets could occur by chance. */
-const SHORTEST_SECRET = 8;
+const MIN_SECRET_LENGTH = 8;
 
 /** Whether one of the secrets, or an encoding of it, occurs in the bytes; `asked`: the name in the request, which an answer may repeat. */
 export function echoes(bytes: Uint8Array, secrets: readonly string[], asked?: string): boolean {
   const texts = readingsOf(new TextDecoder().decode(bytes));
   const expected = asked === undefined ? [] : readingsOf(asked);
   return secrets
-    .filter(({ length }) => length >= SHORTEST_SECRET)
+    .filter(({ length }) => length >= MIN_SECRET_LENGTH)
     .flatMap(formsOf)
     .some(
       (form) => texts.some((text) => text.includes(form)) && !expected.some((text) => text.includes(form)),
@@ -39,7 +39,7 @@ function unescaped(char: string): string {
 function formsOf(secret: string): readonly string[] {
   const hex = Buffer.from(secret).toString("hex");
   const encoded = [secret, hex, ...BASE64_OFFSETS.map((at) => base64At(at, secret))];
-  return [bare(secret), ...encoded.map(folded).filter(({ length }) => length >= SHORTEST_SECRET)];
+  return [bare(secret), ...encoded.map(folded).filter(({ length }) => length >= MIN_SECRET_LENGTH)];
 }
 
 function bare(text: string): string {

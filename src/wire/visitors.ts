@@ -5,8 +5,8 @@ import { ACTIONS } from "../upstream/contract.js";
 export const dateTime = z.iso.datetime();
 export const minute = z.iso.datetime().meta({ description: "A whole minute, rounded down." });
 export const count = z.int().min(0);
-const MOST_YEARS = 10;
-export const years = z.int().min(1).max(MOST_YEARS);
+const MAX_YEARS = 10;
+export const years = z.int().min(1).max(MAX_YEARS);
 export const tld = z.string().regex(/^\.[a-z0-9-]+(?:\.[a-z0-9-]+)*$/);
 export const currency = z.string().regex(/^[A-Z]{3}$/);
 export const action = z.enum(ACTIONS);
@@ -97,7 +97,7 @@ export const quoteRequestShape = z
           years: z
             .int("must be a whole number of years")
             .min(1, "must be at least 1")
-            .max(MOST_YEARS, `must be at most ${MOST_YEARS}`)
+            .max(MAX_YEARS, `must be at most ${MAX_YEARS}`)
             .optional(),
         }),
         "must be a list",

@@ -31,7 +31,7 @@ test("nothing is an alarm in an ordinary hour", () =>
   }));
 
 test.each([
-  [/^Visitors were asked to come back later/, conditions.moreVisitorsThanCalls],
+  [/^In the last minute, visitors were told to come back later/, conditions.moreVisitorsThanCalls],
   [/^The registry answered 429\. Calls are paused/, conditions.upstreamLimits],
   [/^The registry keeps failing, so only trial requests are made: .*check/, conditions.upstreamFails],
   [/^The registry refuses every credential/, conditions.credentialRefused],
@@ -56,12 +56,12 @@ test.each([
   }),
 );
 
-test("Visitors wait long for the registry", () =>
+test("Visitors are waiting a long time for the registry", () =>
   inScene({}, async (scene) => {
     const { control } = scene.service.sandbox;
     const isRaised = (from: Overview, to: Overview): boolean =>
       overviewAlarms(to, figuresOf(countsOf(to, from))).some(({ text }) =>
-        text.startsWith("Visitors wait long for the registry: exact"),
+        text.startsWith("Visitors are waiting a long time for the registry: exact"),
       );
     const before = await overviewOf(scene);
     // A pause of five seconds, which is less than visitors are let wait.

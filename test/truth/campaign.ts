@@ -59,7 +59,6 @@ export async function runCampaign(campaign: Campaign): Promise<Report> {
     format: "esm",
     platform: "node",
     logLevel: "error",
-    external: ["swagger-ui-dist"],
     // Packages of the older kind call it.
     banner: {
       js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',

@@ -7,7 +7,7 @@ import type { Arrived } from "./arrived.js";
 
 const NO_ADDRESS = "no address";
 /** The longest IPv6 address, with brackets, zone and port. */
-const LONGEST_ADDRESS = 80;
+const MAX_ADDRESS_LENGTH = 80;
 
 /** Caches prefixes, which cost as much to compute as an answer; about 2 MB. When full it is cleared. */
 const clients = new Map<string, string>();
@@ -18,7 +18,7 @@ export function addressOf(request: Arrived): string {
   // The socket is faster to read than Express's getter, which looks for proxies.
   const isDirect = request.headers["x-forwarded-for"] === undefined;
   const ip = isDirect ? request.socket.remoteAddress : request.ip;
-  if (ip === undefined || ip.length > LONGEST_ADDRESS) return NO_ADDRESS;
+  if (ip === undefined || ip.length > MAX_ADDRESS_LENGTH) return NO_ADDRESS;
   if (isIPv4(ip)) return ip;
   const [, bracketed, withPort] = /^\[([^\]]*)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/.exec(ip) ?? [];
   const bare = (bracketed ?? withPort ?? ip).replace(/%.*$/, "");

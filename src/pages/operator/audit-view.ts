@@ -8,7 +8,7 @@ export interface AuditView {
   remove(): void;
 }
 
-const MOST_SHOWN = 20;
+const MAX_SHOWN = 20;
 const time = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const count = new Intl.NumberFormat("en");
 
@@ -27,7 +27,7 @@ export function auditView(csv: HTMLElement): AuditView {
       // Doesn't disturb someone who is using the table; the next poll updates it.
       if (host.contains(document.activeElement)) return;
       const rows = acts
-        .slice(0, MOST_SHOWN)
+        .slice(0, MAX_SHOWN)
         .map(({ when, who, what, subject, outcome, times }) => [
           time.format(Date.parse(when)),
           who ?? "–",

@@ -22,7 +22,7 @@ const ALL = "all";
 const LIST_CAP = 100;
 /** A domain without auto-renewal raises an alarm this many days before it expires. */
 const SOON_DAYS = 7;
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 const count = new Intl.NumberFormat("en");
@@ -312,7 +312,7 @@ function named(
   list: readonly Expiring<DomainRecord>[],
   when: (one: Expiring<DomainRecord>) => string,
 ): string {
-  const named = list.slice(0, MOST_NAMED).map((one) => `${one.record.domain} (${when(one)})`);
+  const named = list.slice(0, MAX_NAMED).map((one) => `${one.record.domain} (${when(one)})`);
   const rest = list.length - named.length;
   return names.format(rest === 0 ? named : [...named, `${count.format(rest)} more`]);
 }

@@ -2,7 +2,7 @@
 import type { QuoteLine } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";
-import { type Cart, type Change, MOST_NAMES } from "./cart.js";
+import { type Cart, type Change, MAX_NAMES } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
@@ -154,7 +154,7 @@ export class CartView {
     for (const at of document.querySelectorAll(".count")) at.textContent = count(this.#texts, items.length);
     const removal = removed === null ? "" : this.#texts.removed(removed.unicodeName);
     this.#note.textContent = this.#cart.isFull()
-      ? this.#texts.cartFullWhy(count(this.#texts, MOST_NAMES))
+      ? this.#texts.cartFullWhy(count(this.#texts, MAX_NAMES))
       : removal;
     this.#undo.hidden = removed === null;
     this.#drawOrder();

@@ -14,7 +14,7 @@ import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
 import { keep, kept, onKeptElsewhere } from "./session.js";
 
-export const MOST_NAMES = 20;
+export const MAX_NAMES = 20;
 
 export type Confirmed =
   | { readonly kind: "none" }
@@ -79,7 +79,7 @@ export class Cart implements CartControl {
   }
 
   isFull(): boolean {
-    return this.#items.length >= MOST_NAMES;
+    return this.#items.length >= MAX_NAMES;
   }
 
   add(wanted: Wanted): void {

@@ -8,7 +8,7 @@ export type Meaning =
   | { readonly kind: "list"; readonly names: readonly string[]; readonly leftOut: number };
 
 /** As many names as fit into a cart. */
-export const LONGEST_LIST = 20;
+export const MAX_LIST_LENGTH = 20;
 
 /** Line breaks, commas and semicolons of Latin and Arabic script, and tabs from a spreadsheet. */
 const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
@@ -49,8 +49,8 @@ function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
   const each = [...new Set(names)];
   return {
     kind: "list",
-    names: each.slice(0, LONGEST_LIST),
-    leftOut: Math.max(0, each.length - LONGEST_LIST),
+    names: each.slice(0, MAX_LIST_LENGTH),
+    leftOut: Math.max(0, each.length - MAX_LIST_LENGTH),
   };
 }
 

@@ -19,7 +19,7 @@ import type { Clock } from "../../clock.js";
 import { createFolder } from "../../state-dir.js";
 import { SlotTable } from "./slot-table.js";
 import type { Ledger, SlotId } from "./ledger.js";
-import { type BudgetSettings, type Journal, LONGEST_PAUSE_MS, tableLedger } from "./memory.js";
+import { type BudgetSettings, type Journal, MAX_PAUSE_MS, tableLedger } from "./memory.js";
 import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./record.js";
 import { claimLock } from "./lock.js";
 import { systemCodeOf } from "./system-error.js";
@@ -157,7 +157,7 @@ export async function openFileLedger(settings: FileLedgerSettings): Promise<Ledg
     );
     const table = new SlotTable(budget, windowMs);
     table.restore(recalled.slots);
-    const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + LONGEST_PAUSE_MS);
+    const pausedUntilMs = Math.min(recalled.pausedUntilMs, at.monotonicMs + MAX_PAUSE_MS);
     const journal = new FileJournal(path, table, pausedUntilMs, moment, release);
     return tableLedger({ limit, table, clock, journal, onFault, pausedUntilMs });
   } catch (error) {

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemCodeOf } from "./system-error.js";
 
 /** Longer socket paths don't fit into a socket address. */
-const LONGEST_SOCKET_PATH = 100;
+const MAX_SOCKET_PATH_LENGTH = 100;
 const ATTEMPTS = 5;
 const START_MS = 25;
 
@@ -75,7 +75,7 @@ async function claimAt(address: string, path: string): Promise<Server> {
 /** Owns `path` until the returned function is called or the process ends; rejects with InUseError while another process owns it. */
 export async function claimLock(path: string): Promise<() => Promise<void>> {
   const beside = `${path}.lock`;
-  const short = process.platform !== "win32" && Buffer.byteLength(beside) <= LONGEST_SOCKET_PATH;
+  const short = process.platform !== "win32" && Buffer.byteLength(beside) <= MAX_SOCKET_PATH_LENGTH;
   let server: Server;
   try {
     server = await claimAt(short ? beside : addressElsewhere(path), path);

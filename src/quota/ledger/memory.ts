@@ -4,7 +4,7 @@ import { graceMsOf, SlotTable } from "./slot-table.js";
 import type { Outcome, Ledger, SlotId, Taken } from "./ledger.js";
 
 /** The longest pause: if the upstream asks for more, it is tried again after this. */
-export const LONGEST_PAUSE_MS = 300_000;
+export const MAX_PAUSE_MS = 300_000;
 
 const DAY_MS = 86_400_000;
 
@@ -86,7 +86,7 @@ export function tableLedger(settings: TableLedgerSettings): Ledger {
   }
 
   async function pause(forMs: number): Promise<void> {
-    const untilMs = clock.monotonic() + Math.min(Math.max(forMs, 0), LONGEST_PAUSE_MS);
+    const untilMs = clock.monotonic() + Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
     if (!(untilMs > pausedUntilMs)) return;
     pausedUntilMs = untilMs;
     write("a pause could not be written to the quota ledger", () => {

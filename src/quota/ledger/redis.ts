@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../../clock.js";
 import type { RedisLink } from "../../redis.js";
 import type { Outcome, Forecast, Ledger, SlotId, Taken, Usage } from "./ledger.js";
-import { type BudgetSettings, LONGEST_PAUSE_MS } from "./memory.js";
+import { type BudgetSettings, MAX_PAUSE_MS } from "./memory.js";
 import { OwnSlots, type Slot } from "./own-slots.js";
 import {
   type Action,
@@ -48,7 +48,7 @@ const TRY_AGAIN_MS = 50;
 const FIRST_CONTACT_MS = 1000;
 const LONG_AGO_MS = 1e9;
 /** Replicas with a larger share don't borrow, because they rarely wait for a slot of their own. */
-const MOST_TO_BORROW = 60;
+const MAX_TO_BORROW = 60;
 
 interface Call {
   readonly grant: string;
@@ -118,7 +118,7 @@ class RedisLedger implements Ledger {
     this.#times = timesOf(windowMs, longestCallMs);
     this.#key = `af-storefront:quota:${fingerprint}`;
     this.#share = Math.floor(this.budget / replicasMax);
-    this.#borrows = this.#share <= MOST_TO_BORROW;
+    this.#borrows = this.#share <= MAX_TO_BORROW;
     this.#own = new OwnSlots(this.#share, this.#times);
     if (replicasMax === 1) this.#own.assumeShare();
     const { place, directory, onFault } = settings;
@@ -196,7 +196,7 @@ class RedisLedger implements Ledger {
   }
 
   async pause(forMs: number): Promise<void> {
-    const pauseMs = Math.min(Math.max(forMs, 0), LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#settings.clock.monotonic() + pauseMs);
     this.#pausePublished = false;
     await this.#request({ op: "sync" });

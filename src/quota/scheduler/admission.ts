@@ -29,7 +29,7 @@ export interface AdmissionSettings {
 const REFUSED_COUNTS = 0.25;
 
 /** The number of clients whose usage is kept. */
-const MOST_CLIENTS = 10_000;
+const MAX_CLIENTS = 10_000;
 
 const NOBODY = { carts: 0, reserved: 0 };
 
@@ -50,7 +50,7 @@ export class Admission {
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
-    this.#fairShare = new FairShare(settings.windowMs, MOST_CLIENTS);
+    this.#fairShare = new FairShare(settings.windowMs, MAX_CLIENTS);
   }
 
   /** How the request may wait, or its refusal. Calling it again before a refusal gives the same result. */

@@ -7,7 +7,7 @@ import type { Ask } from "../quota.js";
 const FADES_IN_WINDOWS = 10;
 
 /** Fewer recent calls than this are level 0; each further level is twice as many. */
-const LEAST_COUNTED = 0.5;
+const MIN_COUNTED = 0.5;
 
 /** The levels of a client and its network; 0 = hardly any recent calls. */
 export interface Share {
@@ -53,7 +53,10 @@ export class FairShare {
 class Usage {
   readonly #fadeMs: number;
   readonly #most: number;
-  /** Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no update. The latest is last. */
+  /**
+   * Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no
+   * update. The latest is last.
+   */
   readonly #logs = new Map<string, number>();
 
   constructor(fadeMs: number, most: number) {
@@ -65,7 +68,7 @@ class Usage {
     const log = this.#logs.get(key);
     if (log === undefined) return 0;
     const recent = Math.exp(log - now / this.#fadeMs);
-    return recent < LEAST_COUNTED ? 0 : 1 + Math.floor(Math.log2(recent / LEAST_COUNTED));
+    return recent < MIN_COUNTED ? 0 : 1 + Math.floor(Math.log2(recent / MIN_COUNTED));
   }
 
   add(key: string, at: number, calls: number): void {

@@ -13,7 +13,7 @@ type Totals = Record<Exclude<keyof LaneFigures, "queued">, number>;
 
 /** Retry times are counted over the last ten to twenty windows. */
 const RECENT_WINDOWS = 10;
-const LONGEST_COUNTED_SECONDS = 600;
+const MAX_COUNTED_SECONDS = 600;
 
 /** Two, because carts arrive at random: in a single window, an average of a third of the budget is often a half. */
 const CART_WINDOWS = 2;
@@ -37,8 +37,8 @@ export class LaneStats {
   #honoured = 0;
   #refusedAt = -Infinity;
   /** The number of refusals by retry time in seconds, in the newer and the older half of the recent time. */
-  #waits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
-  #olderWaits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+  #waits = new Uint32Array(MAX_COUNTED_SECONDS + 1);
+  #olderWaits = new Uint32Array(MAX_COUNTED_SECONDS + 1);
   #waitsSince = 0;
 
   constructor(windowMs: number) {
@@ -65,7 +65,7 @@ export class LaneStats {
     if (kept && cause !== "early") this.#reserved += 1;
     this.#refusedAt = now;
     this.#ageWaits(now);
-    const seconds = Math.min(LONGEST_COUNTED_SECONDS, Math.ceil(inMs / 1000));
+    const seconds = Math.min(MAX_COUNTED_SECONDS, Math.ceil(inMs / 1000));
     this.#waits[seconds] = (this.#waits[seconds] ?? 0) + 1;
   }
 
@@ -125,8 +125,8 @@ export class LaneStats {
     const halfMs = RECENT_WINDOWS * this.#windowMs;
     if (now - this.#waitsSince < halfMs) return;
     const isOld = now - this.#waitsSince >= 2 * halfMs;
-    this.#olderWaits = isOld ? new Uint32Array(LONGEST_COUNTED_SECONDS + 1) : this.#waits;
-    this.#waits = new Uint32Array(LONGEST_COUNTED_SECONDS + 1);
+    this.#olderWaits = isOld ? new Uint32Array(MAX_COUNTED_SECONDS + 1) : this.#waits;
+    this.#waits = new Uint32Array(MAX_COUNTED_SECONDS + 1);
     this.#waitsSince = now;
   }
 }

@@ -14,13 +14,13 @@ export type Urgency = "urgent" | "visitor" | "background";
 const BURST: Readonly<Record<Urgency, number>> = { urgent: 7, visitor: 2.5, background: 2 };
 
 /** A smaller budget isn't spread: even calls would be more than 5 % of a window apart, and a burst is worth more. */
-const LEAST_SPREAD = 20;
+const MIN_PACED_BUDGET = 20;
 
 /**
  * If few slots are usable, as after a cold start, and spreading would put calls further apart than this part of a window, they are made immediately
  * instead.
  */
-const WIDEST_SPACING = 0.25;
+const MAX_SPACING = 0.25;
 
 /**
  * Exactly even calls would wait for every slot that returns slightly late and never catch up, which costs a twentieth of the budget. So calls may
@@ -33,7 +33,7 @@ const SOONER = 0.9;
 const CATCH_UP = 1 / 6000;
 
 /** The plan of a large budget samples this many of its slots, evenly spaced. */
-const MOST_SAMPLES = 128;
+const MAX_SAMPLES = 128;
 
 /** The times of the next calls of one urgency; monotonic. */
 export interface Plan {
@@ -57,7 +57,7 @@ export class Pacer {
 
   constructor(budget: number, windowMs: number) {
     this.#windowMs = windowMs;
-    this.spreads = budget >= LEAST_SPREAD;
+    this.spreads = budget >= MIN_PACED_BUDGET;
     this.#creditMs = windowMs;
   }
 
@@ -112,7 +112,7 @@ export class Pacer {
     const samples = sampled(returns);
     const lastMs = Math.max(this.#wentAt - now, -this.#windowMs);
     const credit = Math.floor((this.#creditMs * slots) / this.#windowMs + 1e-9);
-    const widestMs = WIDEST_SPACING * this.#windowMs;
+    const widestMs = MAX_SPACING * this.#windowMs;
     const first = next(returns, samples, lastMs, { times: BURST[urgency], credit, widestMs });
     return spread(returns, samples, first, now);
   }
@@ -155,7 +155,7 @@ function planned(
 type Samples = readonly (readonly [slot: number, inMs: number])[];
 
 function sampled({ slots, inMs }: Returns): Samples {
-  const stride = Math.ceil(slots / MOST_SAMPLES);
+  const stride = Math.ceil(slots / MAX_SAMPLES);
   const samples: [number, number][] = [];
   for (let slot = 0; slot < slots - 1; slot += stride) samples.push([slot, inMs(slot)]);
   samples.push([slots - 1, inMs(slots - 1)]);

@@ -17,7 +17,7 @@ const CARTS_BEFORE_RESERVED = 2;
 const CALLS_BEFORE_REFRESH = 9;
 
 /** Newcomers make up for at most this many turns that they didn't take. */
-const MOST_BEHIND = 10;
+const MAX_BEHIND = 10;
 
 /** The part of the calls for which carts have priority. */
 export const CHECKOUT_RESERVE = 1 / 2;
@@ -71,7 +71,7 @@ export function turnsAfter(turns: Turns, kind: Kind, heads: Heads): Turns {
 
 function leadAfter(lead: number, kind: Kind): number {
   if (kind === "newcomer") return Math.min(lead + 1, 1);
-  return kind === "returner" ? Math.max(lead - 1, -MOST_BEHIND) : lead;
+  return kind === "returner" ? Math.max(lead - 1, -MAX_BEHIND) : lead;
 }
 
 /** The number of requests ahead of a new one, by kind. */

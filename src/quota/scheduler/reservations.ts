@@ -1,7 +1,7 @@
 /**
  * Records what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in each
- * other's way. A reservation is a priority on return, not a slot set aside; at most the part `RESERVABLE` of the calls before any second is reserved. Replicas honour
- * each other's reservations.
+ * other's way. A reservation is a priority on return, not a slot set aside; at most the part `RESERVABLE` of the calls before any second is
+ * reserved. Replicas honour each other's reservations.
  */
 import { hash } from "node:crypto";
 import { graceMsOf } from "../ledger/slot-table.js";
@@ -24,7 +24,7 @@ const FORGOTTEN_AFTER_MS = 60_000;
 const EARLY_ASKS_FORGIVEN = 1;
 
 /** The maximum number of tickets without a reservation, about 3 MB. When full, the oldest is dropped, and its holder is a newcomer. */
-const MOST_TICKETS = 10_000;
+const MAX_TICKETS = 10_000;
 
 /** A crowd without reservations is spread over this last part of the horizon, once so many would return in the same second. */
 const SPREAD = 1 / 4;
@@ -294,7 +294,7 @@ export class Reservations {
     const { key, dueAt, isReserved } = ticket;
     if (!isReserved) {
       this.#tickets.set(key, ticket);
-      if (this.#tickets.size <= MOST_TICKETS) return;
+      if (this.#tickets.size <= MAX_TICKETS) return;
       const [oldest] = this.#tickets.keys();
       if (oldest !== undefined) this.#tickets.delete(oldest);
       return;
