@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- fleet [--rounds N] [--seconds S]`: four processes of the service over a real Redis, asked for more new names than there is budget,
- * through N faults (300) in a random order and two at a time, with a window of S seconds (5); counted strictly at the sandbox. Four such fleets share the faults: one is
+ * through N faults (300) in a random order and two at a time, with a window of S seconds (8); counted strictly at the sandbox. Four such fleets share the faults: one is
  * asked directly, two behind nginx, one has its Redis behind Sentinel.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,6 +21,8 @@ import { upstreamAt } from "../support/upstream.js";
 const LIMIT = 60;
 const BUDGET = 57;
 const SHORT_WINDOW_MS = 5000;
+/** In a shorter one, what takes seconds, such as noticing a fault, weighs more than with the real window of a minute. */
+const BENCH_WINDOW_MS = 8000;
 const REPLICAS = 4;
 const FAULTS = 300;
 /** From the end of a fault until the window that is measured: what nobody knows has come to rest. */
@@ -322,7 +324,7 @@ const FLEETS: readonly { readonly name: string; readonly settings: Omit<FleetFau
 /** Prints a table for each fleet whose name contains `only`; they share the rounds. */
 export async function benchFleet({
   rounds = FAULTS,
-  seconds = SHORT_WINDOW_MS / 1000,
+  seconds = BENCH_WINDOW_MS / 1000,
   only = "",
 }: { readonly rounds?: number; readonly seconds?: number; readonly only?: string } = {}): Promise<void> {
   const fleets = FLEETS.filter(({ name }) => name.includes(only));
