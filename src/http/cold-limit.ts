@@ -42,8 +42,10 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   const spenders = new Map<string, Spender>();
   let refused = 0;
   const shared = settings.share?.(count) ?? null;
-  // For its last requests every replica could admit one before any has heard of another's: together at most a tenth beyond the limit.
-  const unheard = Math.min(perMinute - 1, Math.max(0, (shared?.others ?? 0) - Math.floor(perMinute / 10)));
+  // Every replica could admit one of the last requests before any has heard of another's: together at most a tenth beyond the limit. Many replicas
+  // never cost a client more than a quarter of it.
+  const beyond = (shared?.others ?? 0) - Math.floor(perMinute / 10);
+  const unheard = Math.min(Math.floor(perMinute / 4), Math.max(0, beyond));
 
   function count(client: string, times = 1): void {
     const now = clock.monotonic();

@@ -6,6 +6,7 @@ import { ServiceError } from "../../src/errors.js";
 import type { AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
 import { search, type SearchedName, searchWithRetries } from "../../src/storefront/search.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { answered } from "./support/answers.js";
 
 const names = ["a", "b", "c"].flatMap((label): SearchedName[] => {
   const name = nameOf(label, ".af");
@@ -22,17 +23,7 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
     async lookUp(ask, name, years) {
       asks.push(ask);
       if (name.label === "b") return b(ask);
-      return {
-        name,
-        years,
-        status: "taken",
-        premium: false,
-        price: null,
-        renewal: null,
-        asOfMs: 0,
-        stale: false,
-        showUntilMs: Infinity,
-      };
+      return answered({ name, years }, "taken");
     },
   };
   const ask: VisitorAsk = {

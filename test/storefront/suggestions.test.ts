@@ -7,6 +7,7 @@ import type { Affixes } from "../../src/retail/retail-config.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
 import { createSuggestions, SUGGESTING_MS, variantsOf } from "../../src/storefront/suggestions.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { answered } from "./support/answers.js";
 import { recordingLog } from "../support/service.js";
 
 const TLDS = [".af", ".com.af"];
@@ -103,18 +104,7 @@ describe("suggesting", () => {
     const availability: Pick<AvailabilityService, "lookUp"> = {
       async lookUp(ask, name, years) {
         asks.push(ask);
-        const status = await lookUp(ask, name.label);
-        return {
-          name,
-          years,
-          status,
-          premium: false,
-          price: null,
-          renewal: null,
-          asOfMs: 0,
-          stale: false,
-          showUntilMs: Infinity,
-        };
+        return answered({ name, years }, await lookUp(ask, name.label));
       },
     };
     const suggestions = createSuggestions({

@@ -12,7 +12,7 @@ export interface SharedCounts {
   add(client: string): void;
   /** How much the events count that this replica hasn't published yet. */
   unpublished(client: string): number;
-  /** How many replicas may decide at the same moment without knowing of each other. */
+  /** The other replicas that can run: each may decide before it has heard of this one's events. */
   readonly others: number;
 }
 
