@@ -46,6 +46,7 @@ const rooms = {
   "account/": seen,
   "pools\\.ts": [...seen, "storefront/", "account/"],
   "engine\\.ts": [...seen, "pools.ts", "storefront/", "account/", "audit/"],
+  "http/edge/": [...words, "redis.ts", "metrics.ts", "quota/", "wire/", "storefront/"],
   "http/": [...seen, "wire/", "pools.ts", "engine.ts", "storefront/", "account/", "audit/"],
   "probe/(?!main\\.ts)": [...seen, "redis-link.ts", "sandbox/open-points.ts", "sandbox/presets.ts"],
   "probe/main\\.ts": [...seen, "probe/", "sandbox/sandbox.ts"],

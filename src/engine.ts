@@ -22,7 +22,7 @@ import { createSharedPromises } from "./retail/shared-promises.js";
 import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
-import { createNameFacts, type NameFacts } from "./storefront/name-facts.js";
+import { createNameFacts } from "./storefront/name-facts.js";
 import { createShops, type Shop } from "./storefront/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
@@ -52,14 +52,13 @@ export interface Engine {
   readonly epochs: PriceEpochs;
   readonly prices: PriceList;
   readonly account: Account;
-  readonly names: NameFacts;
   readonly promises: Promises;
   readonly audit: Audit;
   /** Null: replicas share nothing. */
   readonly redis: RedisLink | null;
   /** The shop under the retail policy in effect. */
   shop(): Shop;
-  /** The quota of the credential in use; null until it has been opened. */
+  /** The quota of the credential in use, or of the one before until a new one has been used; null while the service starts. */
   quota(): Quota | null;
   /** Identifies the credential in use. */
   credentialInUse(): string;
@@ -102,7 +101,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     },
   });
   const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
-  const quota = (): Quota | null => quotas.opened(credentialInUse());
+  let lastQuota: Quota | null = null;
+  const quota = (): Quota | null => (lastQuota = quotas.opened(credentialInUse()) ?? lastQuota);
   const roomInMs = (): number => quota()?.roomInMs() ?? 0;
 
   const recentCalls = createRecentCalls(clock);
@@ -171,7 +171,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     factsFreshMs: config.cache.account.freshMs,
     tierFreshMs: config.cache.tier.freshMs,
     onTier: epochs.noteTier,
-    awaitsTier: epochs.awaitsTier,
+    awaitsTierSinceMs: epochs.awaitsTierSinceMs,
     roomInMs,
     clock,
     log,
@@ -217,7 +217,6 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     epochs,
     prices,
     account,
-    names,
     promises,
     audit,
     redis,

@@ -1,7 +1,4 @@
-/**
- * Bundles the tests into dist-test, where jest runs them. Jest gives each suite a context of its own: there, loading a thousand files takes
- * longer than most suites, and reading a global takes ten times as long as elsewhere.
- */
+/** Bundles the tests into dist-test, where jest runs them (`test/support/one-context.js`): what several suites use is one file, loaded once. */
 const { readdirSync, readFileSync, rmSync } = require("node:fs");
 const { join } = require("node:path");
 const { pathToFileURL } = require("node:url");
@@ -42,8 +39,8 @@ build({
   sourcesContent: false,
   logLevel: "warning",
   plugins: [ownAddress],
-  external: ["@jest/globals", "playwright-core", "esbuild", "quicktype-core"],
-  inject: ["test/support/globals.js"],
+  external: ["playwright-core", "esbuild", "quicktype-core"],
+  alias: { "@jest/globals": "./test/support/jest-globals.js" },
   // Packages of the older kind call it.
   banner: {
     js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(${JSON.stringify(pathToFileURL(join(root, "package.json")).href)});`,

@@ -15,7 +15,7 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
     own.abort(signal?.reason);
   };
   const timer = setTimeout(() => {
-    own.abort(new StorefrontProblem("unreachable", "The service did not answer in time."));
+    own.abort(new StorefrontProblem("unreachable", "Too slow."));
   }, timeoutMs);
   signal?.addEventListener("abort", stop);
   if (signal?.aborted === true) stop();
@@ -27,4 +27,20 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
       signal?.removeEventListener("abort", stop);
     },
   };
+}
+
+/** Resolves after that time; rejects with the reason of the signal if it aborts before. */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done, failed) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      failed(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      done();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+  });
 }

@@ -28,6 +28,24 @@ export interface Cart {
 
 export const MOST_ITEMS = 20;
 
+/**
+ * Until when the signed prices hold, on this device's clock, like `Date.now()`; null without a promise. Call it when the answer arrives: a clock that
+ * is wrong, even by hours, doesn't matter.
+ */
+export function heldUntilMs({ promise, validUntil }: Pick<Quotes, "promise" | "validUntil">): number | null {
+  if (promise === null || validUntil === null) return null;
+  try {
+    // Of names and amounts alone, base64url makes the same text as base64.
+    const text = atob(promise.split(".")[1] ?? "");
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own text
+    const { exp, iat } = JSON.parse(text) as { readonly exp: number; readonly iat: number };
+    // `iat` is rounded down: the promise may have been signed up to a second before it arrived.
+    return Date.now() + (exp - iat - 1) * 1000;
+  } catch {
+    return Date.parse(validUntil);
+  }
+}
+
 export function createCart(
   client: Pick<StorefrontClient, "cart">,
   onChange: (state: CartState) => void = () => {},
@@ -76,9 +94,12 @@ export function createCart(
           onWait(problem, waitMs) {
             become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
           },
+          onRetry() {
+            become({ phase: "confirming" });
+          },
         });
         if (signal.aborted) return null;
-        const untilMs = quotes.validUntil === null ? null : Date.parse(quotes.validUntil);
+        const untilMs = heldUntilMs(quotes);
         become({ phase: "confirmed", quotes, untilMs });
         if (untilMs !== null)
           timer = setTimeout(() => {

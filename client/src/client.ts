@@ -2,7 +2,7 @@
  * Typed functions for the storefront API. They retry when the service says that a retry will help, and reject with a StorefrontProblem when something
  * goes wrong. Works wherever `fetch` does, without dependencies.
  */
-import { type Call, startCall } from "./call.js";
+import { type Call, startCall, wait } from "./call.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
 import { Memory } from "./memory.js";
 import { problemOf, StorefrontProblem } from "./problem.js";
@@ -53,6 +53,8 @@ export interface AskOptions {
   readonly timeoutMs?: number;
   /** Called before every wait for a retry, so that a page can count down. */
   readonly onWait?: (problem: StorefrontProblem, waitMs: number) => void;
+  /** Called after such a wait, when the retry starts; it may have to wait for the registry in turn. */
+  readonly onRetry?: () => void;
 }
 
 export type StorefrontClient = ReturnType<typeof createClient>;
@@ -73,14 +75,20 @@ export function createClient(settings: ClientSettings = {}) {
       response = await send(`${baseUrl.replace(/\/$/, "")}${path}`, init);
     } catch (cause) {
       init.signal?.throwIfAborted();
-      throw new StorefrontProblem("unreachable", "The service cannot be reached.", { cause });
+      throw new StorefrontProblem("unreachable", "Unreachable.", { cause });
     }
     if (!response.ok && response.status !== NOT_MODIFIED) throw await problemOf(response);
     return response;
   }
 
+  async function pauseFor(problem: StorefrontProblem, waitMs: number, call: Call, options: AskOptions) {
+    options.onWait?.(problem, waitMs);
+    await wait(waitMs, call.signal);
+    options.onRetry?.();
+  }
+
   /** Retries until it succeeds, a retry wouldn't help, or no attempt is left. */
-  async function ask(path: string, init: RequestInit, call: Call, onWait: AskOptions["onWait"]) {
+  async function ask(path: string, init: RequestInit, call: Call, options: AskOptions) {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await once(path, { ...init, signal: call.signal });
@@ -88,8 +96,7 @@ export function createClient(settings: ClientSettings = {}) {
         if (!(problem instanceof StorefrontProblem) || problem.retryAfter === undefined) throw problem;
         const waitMs = problem.retryAfter * 1000;
         if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.leftMs())) throw problem;
-        onWait?.(problem, waitMs);
-        await wait(waitMs, call.signal);
+        await pauseFor(problem, waitMs, call, options);
       }
     }
   }
@@ -110,7 +117,7 @@ export function createClient(settings: ClientSettings = {}) {
       call.signal.throwIfAborted();
       if (before !== undefined && before.freshUntilMs > Date.now()) return shaped<T>(before.text);
       const headers = { ...JSON_ONLY, ...(before && { "If-None-Match": before.etag }) };
-      const response = await ask(address, { headers }, call, options.onWait);
+      const response = await ask(address, { headers }, call, options);
       const isSame = before !== undefined && response.status === NOT_MODIFIED;
       const text = isSame ? before.text : await textOf(response, call);
       const body = shaped<T>(text);
@@ -152,7 +159,7 @@ export function createClient(settings: ClientSettings = {}) {
               },
             },
             call,
-            options.onWait,
+            options,
           );
           if (!isEventStream(response) || response.body === null) {
             const { results, complete } = shaped<Search>(await textOf(response, call));
@@ -175,11 +182,10 @@ export function createClient(settings: ClientSettings = {}) {
             if (cause instanceof StorefrontProblem) throw cause;
           }
           losses += 1;
-          const lost = new StorefrontProblem("unreachable", "The stream was interrupted.");
+          const lost = new StorefrontProblem("unreachable", "The connection was lost.");
           if (losses >= attempts) throw lost;
           const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
-          options.onWait?.(lost, waitMs);
-          await wait(waitMs, call.signal);
+          await pauseFor(lost, waitMs, call, options);
         }
       } finally {
         call.end();
@@ -204,7 +210,7 @@ export function createClient(settings: ClientSettings = {}) {
           headers: { ...JSON_ONLY, "Content-Type": "application/json" },
           body: JSON.stringify({ items }),
         };
-        return shaped<Quotes>(await textOf(await ask("/v1/quotes", init, call, options.onWait), call));
+        return shaped<Quotes>(await textOf(await ask("/v1/quotes", init, call, options), call));
       });
     },
   };
@@ -230,7 +236,10 @@ async function textOf(response: Response, { signal }: Call): Promise<string> {
     return await response.text();
   } catch (cause) {
     signal.throwIfAborted();
-    throw new StorefrontProblem("unreachable", "The answer was cut off.", { status: response.status, cause });
+    throw new StorefrontProblem("unreachable", "The connection was lost.", {
+      status: response.status,
+      cause,
+    });
   }
 }
 
@@ -241,21 +250,6 @@ function shaped<T>(text: string): T {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a parser of every shape would be most of the client
     return JSON.parse(text) as T;
   } catch (cause) {
-    throw new StorefrontProblem("unreadable", "The answer is not JSON.", { cause });
+    throw new StorefrontProblem("unreadable", "Not JSON.", { cause });
   }
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((done, failed) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      failed(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      done();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
-  });
 }

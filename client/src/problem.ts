@@ -47,15 +47,11 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
   const requestId = headers.get("x-request-id") ?? undefined;
   const body = await response.text().then(parsed, () => undefined);
   if (!isProblem(body))
-    return new StorefrontProblem(
-      "unreadable",
-      `The answer isn't a problem from the service, status ${status}.`,
-      {
-        status,
-        retryAfter,
-        requestId,
-      },
-    );
+    return new StorefrontProblem("unreadable", `Unexpected status ${status}.`, {
+      status,
+      retryAfter,
+      requestId,
+    });
   const { code, detail, errors = [] } = body;
   return new StorefrontProblem(code, detail, { status, retryAfter, errors, requestId });
 }

@@ -2,6 +2,7 @@
  * A search box whose keystrokes cost no registry calls. While the user types, it shows what the service already knows. It searches on Enter, on a
  * click, or after a pause if the text can be a name. Needs no framework and no DOM.
  */
+import { wait } from "./call.js";
 import type { Availability, StorefrontClient } from "./client.js";
 import { StorefrontProblem } from "./problem.js";
 
@@ -131,9 +132,8 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       const unknown = new Set<string>();
       streams += 1;
       searching();
-      for await (const event of client.searchStream(question, { signal, onWait })) {
+      for await (const event of client.searchStream(question, { signal, onWait, onRetry: searching })) {
         if (event.event !== "result" || signal.aborted) continue;
-        if (state.phase === "waiting") searching();
         const { tld, status, retryAfter = 0 } = event.result;
         due.delete(tld);
         unknown.delete(tld);
@@ -156,7 +156,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         become({ phase: "waiting", problem: null, untilMs: Math.min(...waits) });
       await Promise.all(
         groups.map(async ({ untilMs, tlds }) => {
-          await until(untilMs, signal);
+          await wait(untilMs - Date.now(), signal);
           waits.delete(untilMs);
           await ask({ ...query, tlds }, times + 1);
         }),
@@ -255,18 +255,4 @@ function isSame(one: NameQuery, other: NameQuery | null): boolean {
     one.years === other.years &&
     String(one.tlds) === String(other.tlds)
   );
-}
-
-function until(atMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((done, failed) => {
-    const timer = setTimeout(done, Math.max(0, atMs - Date.now()));
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        failed(signal.reason);
-      },
-      { once: true },
-    );
-  });
 }

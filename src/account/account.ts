@@ -3,8 +3,8 @@
  * freshness, no matter who asked for it.
  */
 import { z } from "zod";
-import type { Known, Pool } from "../cache/cache.js";
-import type { Clock } from "../clock.js";
+import type { Flight, Known, Pool } from "../cache/cache.js";
+import { type Clock, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
@@ -94,9 +94,9 @@ interface AccountSettings {
   readonly factsFreshMs: number;
   readonly tierFreshMs: number;
   /** Called with each newer answer about the tier. */
-  readonly onTier: (tier: string) => void;
-  /** Whether saved prices can't be used until the tier is known. */
-  readonly awaitsTier: () => boolean;
+  readonly onTier: (tier: string, askedMs: number) => void;
+  /** Since when (a stamp) saved prices can't be used until the tier has been requested; null if they can. */
+  readonly awaitsTierSinceMs: () => number | null;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
@@ -167,13 +167,21 @@ export function createAccount(settings: AccountSettings): Account {
   function noticed(known: Known<Tier>): Known<Tier> {
     if (known.askedMs >= tierNotedMs) {
       tierNotedMs = known.answeredMs;
-      settings.onTier(known.value.currentTier);
+      settings.onTier(known.value.currentTier, known.askedMs);
     }
     return known;
   }
 
-  async function tier(ask: Ask): Promise<Known<Tier>> {
-    return noticed(await tiers.get("tier", ask, (flight) => upstream.tier(new SharedAsk(flight, ask))));
+  async function tier(ask: Ask, askedSinceMs = -Infinity): Promise<Known<Tier>> {
+    const load = (flight: Flight<Ask>) => upstream.tier(new SharedAsk(flight, ask));
+    return noticed(await tiers.get("tier", ask, load, { askedSinceMs }));
+  }
+
+  const awaitsTier = (): boolean => settings.awaitsTierSinceMs() !== null;
+
+  function renewTier(ask: Ask): Promise<Known<Tier>> {
+    const sinceMs = settings.awaitsTierSinceMs();
+    return sinceMs === null ? tier(ask) : tier(ask, justAfter(sinceMs));
   }
 
   async function consultTier(): Promise<Known<Tier> | undefined> {
@@ -192,12 +200,14 @@ export function createAccount(settings: AccountSettings): Account {
     const round = async (ask: Ask): Promise<number | "no room"> => {
       // Another replica may have it already; reading that costs nothing, so it needs no room in the quota.
       const known = await consult();
-      if (known?.source === "hit") return Math.max(MIN_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
-      if (roomInMs() > 0 && isUrgent?.() !== true) return "no room";
+      const urgent = isUrgent?.() === true;
+      if (known?.source === "hit" && !urgent)
+        return Math.max(MIN_PAUSE_MS, freshMs - (clock.now() - known.asOfMs));
+      if (roomInMs() > 0 && !urgent) return "no room";
       await renew(ask).catch(() => {
         if (!ask.signal.aborted) log.debug("account.refresh.failed", { what });
       });
-      return freshMs;
+      return isUrgent?.() === true ? TIER_AFTER_MS : freshMs;
     };
     return inBackground({ client: what, round, firstInMs, roomInMs, clock });
   }
@@ -232,7 +242,7 @@ export function createAccount(settings: AccountSettings): Account {
         found.push(...(await Promise.all(names.slice(at, at + AT_A_TIME).map(recordOf))).flat());
       return found;
     },
-    tier,
+    tier: (ask) => tier(ask),
     async tryTier(ask) {
       await tiers.learn("tier", await upstream.tier(ask));
       await consultTier();
@@ -248,10 +258,10 @@ export function createAccount(settings: AccountSettings): Account {
     keepWarm() {
       const kept = [
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
-        keepKnown("tier", settings.tierFreshMs, consultTier, tier, {
-          firstInMs: settings.awaitsTier() ? 0 : TIER_AFTER_MS,
+        keepKnown("tier", settings.tierFreshMs, consultTier, renewTier, {
+          firstInMs: awaitsTier() ? 0 : TIER_AFTER_MS,
           // Until then, saved prices are neither used for decisions nor signed.
-          isUrgent: settings.awaitsTier,
+          isUrgent: awaitsTier,
         }),
       ];
       return () => {

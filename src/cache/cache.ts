@@ -5,6 +5,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.js";
+import { ServiceError } from "../errors.js";
 import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
 import { askOnceAcrossReplicas, type SharedKey, type SharedPool } from "./replicas.js";
 import { type Asker, callerGone, type Flight, type OpenFlight, SingleFlight } from "./single-flight.js";
@@ -73,6 +74,8 @@ export interface Pool<V, A extends Asker> {
   peek(key: string): Remembered<V> | undefined;
   /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can know it. */
   isUnknown(key: string): boolean;
+  /** Whether no other replica can know it, as far as Redis tells. */
+  isAlone(key: string): boolean;
   /** The fact in memory if it is fresh: the same object until another fact replaces it. */
   fresh(key: string): Kept<V> | undefined;
   /** Counts hits for answers made from fresh facts without `get`. */
@@ -149,12 +152,20 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   const known = new LRUCache<string, Entry<V>>({ max: settings.entries });
   /** Facts requested before the last purge that arrived after it: at most as many as loads were in flight at the purge. */
   const late = new Map<string, Evidence<V>>();
-  const failed = new LRUCache<string, { error: unknown; untilMs: number }>({ max: settings.entries });
+  const failed = new LRUCache<string, { error: unknown; atMs: number }>({ max: settings.entries });
   const flights = new SingleFlight<Loaded<V>, A>();
   const counts = { hit: 0, inflight: 0, miss: 0, stale: 0, failed: 0, shared: 0 };
   let generation = 0;
   let purgedAtMs = -Infinity;
   let changes = 0;
+
+  /** The recent failure of a key, if any, with the wait that is left of it. */
+  function failure(key: string): { readonly error: unknown } | undefined {
+    const last = failed.get(key);
+    const agoMs = clock.monotonic() - (last?.atMs ?? -Infinity);
+    if (last === undefined || agoMs >= settings.failureMs) return undefined;
+    return { error: last.error instanceof ServiceError ? last.error.after(agoMs) : last.error };
+  }
 
   function isFresh({ hit }: Entry<V>): boolean {
     return clock.monotonic() <= hit.untilMs;
@@ -249,7 +260,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       counts.failed += 1;
       const isCurrent = !flight.signal.aborted && startedIn === generation;
       if (isCurrent && failureKind(error) === "remembered")
-        failed.set(key, { error, untilMs: clock.monotonic() + settings.failureMs });
+        failed.set(key, { error, atMs: clock.monotonic() });
       throw error;
     }
   }
@@ -272,10 +283,10 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     if (isRecentEnough && isFresh(entry)) return answer(entry, "hit");
     if (asker.signal.aborted) throw callerGone();
 
-    const failure = failed.get(key);
-    if (failure && failure.untilMs > clock.monotonic()) {
+    const recentFailure = failure(key);
+    if (recentFailure !== undefined) {
       if (isRecentEnough) return answer(entry, "stale");
-      throw failure.error;
+      throw recentFailure.error;
     }
     const joins = flights.has(key);
     const demand = { askedSinceMs, othersUntilMs: clock.monotonic() + othersMs };
@@ -299,6 +310,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     }
   }
 
+  const isAlone = (key: string): boolean => (shared?.at(key) ?? null) === null;
+
   function clear(): number {
     const { size } = known;
     generation += 1;
@@ -315,10 +328,8 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   return {
     get: (key, asker, load, options) => get(key, asker, load, options),
     isUnknown: (key) =>
-      usable(key) === undefined &&
-      !flights.has(key) &&
-      (failed.get(key)?.untilMs ?? -Infinity) <= clock.monotonic() &&
-      (shared?.at(key) ?? null) === null,
+      usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(key),
+    isAlone,
     peek,
     fresh(key) {
       const entry = known.get(key);

@@ -8,6 +8,8 @@ export interface Fact<V> {
   /** When it was requested and answered: ms, both on one clock that never repeats a reading. */
   readonly askedMs: number;
   readonly answeredMs: number;
+  /** Identifies a fact of another replica, whose times are estimated anew at each read. */
+  readonly origin?: string;
 }
 
 /** Positive if `a` is the more cautious value, 0 if both are equal. */
@@ -57,5 +59,6 @@ function evidence<V>(
 }
 
 function isSame<V>(a: Fact<V>, b: Fact<V>): boolean {
+  if (a.origin !== undefined && a.origin === b.origin) return true;
   return a.askedMs === b.askedMs && a.answeredMs === b.answeredMs;
 }

@@ -2,7 +2,7 @@
  * Lets one replica invalidate data on all others. Each channel has a mark. Marks are ordered, so all replicas converge on the latest one
  * even if messages are lost, or Redis is restored from an old backup or emptied.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type Clock, every } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
@@ -53,17 +53,22 @@ local stored = redis.call('GET', KEYS[1]) or ''
 local count, id = stored:match('^(%d+) (%S+)$')
 local ours, sent = tonumber(ARGV[1]), ARGV[2]
 count = tonumber(count)
-if count and (ARGV[3] == '1' or count > ours or (count == ours and id >= sent)) then
+local isStanding = count and (ARGV[3] == '1' or count > ours)
+if count == ours then isStanding = isStanding or #id > #sent or (#id == #sent and id >= sent) end
+if isStanding then
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 else
   redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. sent, 'PX', ARGV[4])
 end
 return stored`);
 const storedSchema = z.string();
+/** Between the ids of a mark that stands for several. */
+const AND = "+";
 
 interface Mark {
   /** 0 before anything has been published; then one more than that of the previous mark known to its replica. */
   readonly count: number;
+  /** Of several marks that were set at the same time: all of theirs, sorted. */
   readonly id: string;
 }
 
@@ -97,8 +102,10 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
 
     function receive(next: Mark): void {
       if (seen.includes(written(next))) return;
-      // Neither replica knew the other's mark, so both are replaced by a third, which every replica computes alike.
-      if (mark !== null && isUnpublished) publish(after(mark, next));
+      // Neither replica knew the other's mark, so both are replaced by one that stands for both.
+      const joined = mark !== null && isUnpublished ? both(mark, next) : null;
+      if (joined !== null && mark !== null && written(joined) === written(mark)) return;
+      if (joined !== null) publish(joined);
       else if (mark === null || isLater(next, mark)) set(next);
       else return;
       for (const act of acts) act(next.count > 0);
@@ -188,12 +195,14 @@ function read(text: string): Mark | null {
   return count === undefined || id === undefined ? null : { count: Number(count), id };
 }
 
+/** As in the script. A mark that stands for several is later than one for fewer of them. */
 function isLater(one: Mark, other: Mark): boolean {
-  return one.count === other.count ? one.id > other.id : one.count > other.count;
+  if (one.count !== other.count) return one.count > other.count;
+  return one.id.length === other.id.length ? one.id > other.id : one.id.length > other.id.length;
 }
 
-function after(one: Mark, other: Mark): Mark {
-  const both = [written(one), written(other)].sort().join(" ");
-  const id = createHash("sha256").update(both).digest("base64url");
-  return { count: Math.max(one.count, other.count) + 1, id };
+/** The same whichever replica joins them, and in whatever order: so any number of replicas agree as soon as they know the same marks. */
+function both(one: Mark, other: Mark): Mark {
+  const ids = new Set([...one.id.split(AND), ...other.id.split(AND)]);
+  return { count: Math.max(one.count, other.count), id: [...ids].sort().join(AND) };
 }

@@ -67,8 +67,8 @@ const storedFacts = z.array(
     askedAtMs: z.number().positive(),
     answeredAtMs: z.number().positive(),
     by: z.string(),
-    /** The writer's exact times, meaningful only to itself. */
-    stamps: z.tuple([z.number(), z.number()]).optional(),
+    /** The writer's exact times, meaningful only to itself; as text, because cjson rounds numbers. */
+    stamps: z.tuple([z.coerce.number(), z.coerce.number()]).optional(),
   }),
 );
 
@@ -87,7 +87,15 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
         return [{ value: decoded, askedMs: stamps[0], answeredMs: stamps[1] }];
       const bootedAtMs = clock.now() - clock.monotonic();
       const askedMs = Math.min(askedAtMs - bootedAtMs, clock.monotonic()) - CLOCKS_DIFFER_MS;
-      return [{ value: decoded, askedMs, answeredMs: answeredAtMs - bootedAtMs + CLOCKS_DIFFER_MS }];
+      const answeredMs = answeredAtMs - bootedAtMs + CLOCKS_DIFFER_MS;
+      return [
+        {
+          value: decoded,
+          askedMs,
+          answeredMs,
+          origin: [by, ...(stamps ?? [askedAtMs, answeredAtMs])].join(" "),
+        },
+      ];
     });
   }
 
@@ -122,7 +130,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
             askedAtMs: Math.floor(bootedAtMs + askedMs),
             answeredAtMs: Math.ceil(bootedAtMs + answeredMs),
             by: own,
-            stamps: [askedMs, answeredMs],
+            stamps: [String(askedMs), String(answeredMs)],
           };
           const args = [JSON.stringify(fact), Math.max(1, Math.ceil(ttlMs)), CLOCKS_DIFFER_MS];
           return factsIn(await link.run(ADD, at, args), key);

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { IRouter } from "express";
 import { ServiceError } from "../errors.js";
 import { route } from "./routes.js";
-import { type StaticFile, staticFile } from "./static-files.js";
+import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 export interface AssetFile {
   readonly type: string;

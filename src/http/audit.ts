@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from "express";
 import type { Act, Audit } from "../audit/audit.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { auditShape } from "../wire/operators.js";
-import { contextOf } from "./context.js";
+import { contextOf } from "./edge/context.js";
 import { instant } from "./presenters.js";
 
 /** Records the action when its answer has been sent or the client has disconnected. */

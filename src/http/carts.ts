@@ -5,7 +5,7 @@ import type { PricedCart, QuoteItem } from "../storefront/quotes.js";
 import type { Shop } from "../storefront/shop.js";
 import { readCart } from "./parse.js";
 import { presentCart } from "./presenters.js";
-import { render, type Rendered } from "./rendered.js";
+import { render, type Rendered } from "./edge/rendered.js";
 
 export const CART_PATH = "/v1/quotes";
 

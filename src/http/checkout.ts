@@ -8,7 +8,8 @@ export const CHECKOUT_PATH = "/checkout";
 
 /** The content of the page: the lines of a valid promise, why it was rejected, or that nothing was sent. */
 export type CheckoutView =
-  | { readonly kind: "good"; readonly lines: readonly object[]; readonly validUntil: string }
+  /** Not until when: the visitor's clock may be wrong. */
+  | { readonly kind: "good"; readonly lines: readonly object[]; readonly validForMs: number }
   | { readonly kind: "expired" | "altered" | "nothing" };
 
 /** Checks the form's `promise` field. */
@@ -22,6 +23,6 @@ export function createDemoCheckout(promises: Pick<Promises, "publicKeys">, now: 
     // A real checkout fetches these keys from /.well-known/jwks.json.
     const checked = await checkPromise(promise, { keys: [...promises.publicKeys().keys] }, now());
     if (!checked.ok) return { kind: checked.reason };
-    return { kind: "good", lines: checked.lines, validUntil: new Date(checked.validUntilMs).toISOString() };
+    return { kind: "good", lines: checked.lines, validForMs: checked.validUntilMs - now() };
   };
 }

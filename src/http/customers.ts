@@ -20,8 +20,8 @@ interface CustomerParts {
   /** The policy in effect. */
   readonly policy: () => RetailPolicy;
   readonly prices: PriceList;
-  /** Whether the name is known to be premium. */
-  readonly isPremium: (name: DomainName) => boolean;
+  /** Whether the list prices apply to the name, as far as any replica knows. */
+  readonly seemsOrdinary: (name: DomainName) => Promise<boolean>;
   readonly ask: (request: Request, lane: Lane) => VisitorAsk;
   readonly now: () => number;
 }
@@ -54,12 +54,12 @@ export function customerRoutes(parts: CustomerParts): Router {
   async function present(request: Request, names: readonly DomainName[]) {
     const asked = ask(request, "account");
     const found = await account.managed(asked, names, asked.spend);
-    const retail = policy();
-    return found.map((known) => {
-      // The renewal price of a premium name is unknown, because the upstream quotes TLDs and not names.
-      const facts = parts.isPremium(known.name) ? [] : prices.facts();
-      return presentCustomerDomain(known, facts, retail, now());
-    });
+    // The renewal price of a premium name is unknown, because the upstream quotes TLDs and not names.
+    const ordinary = await Promise.all(found.map(({ name }) => parts.seemsOrdinary(name)));
+    const certain = prices.facts().filter(({ isDoubtful }) => !isDoubtful);
+    return found.map((known, at) =>
+      presentCustomerDomain(known, ordinary[at] === true ? certain : [], policy(), now()),
+    );
   }
 
   route(router, "/v1/me/domains", {

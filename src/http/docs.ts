@@ -10,7 +10,7 @@ import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
 import { pagePolicy } from "./pages.js";
 import { route } from "./routes.js";
-import { type StaticFile, staticFile } from "./static-files.js";
+import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
 const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8" };

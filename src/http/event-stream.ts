@@ -6,8 +6,8 @@ import { setMaxListeners } from "node:events";
 import type { Request, Response } from "express";
 import { type Clock, every } from "../clock.js";
 import { ServiceError } from "../errors.js";
-import { contextOf } from "./context.js";
-import { renderBody, type Rendered } from "./rendered.js";
+import { contextOf } from "./edge/context.js";
+import { renderBody, type Rendered } from "./edge/rendered.js";
 
 interface ServerEvent {
   /** What the client sends as `Last-Event-ID` when it reconnects; must not contain a line break. */

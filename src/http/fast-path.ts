@@ -1,21 +1,21 @@
 /**
  * Answers three kinds of requests without Express: plain GETs with a known answer or a simple refusal, from prerendered bytes; carts whose prices
- * are all known; and all requests of a client over its limit. Express handles the rest. Security checks, headers, limits, log and metrics are the
- * same either way, because they come from the same code.
+ * are all known, unless another replica can know better; and all requests of a client over its limit. Express handles the rest. Security checks,
+ * headers, limits, log and metrics are the same either way, because they come from the same code.
  */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
-import type { ClientLimit } from "./client-limit.js";
+import type { ClientLimit } from "./edge/client-limit.js";
 import type { Shop } from "../storefront/shop.js";
 import { CART_PATH, knownCart } from "./carts.js";
-import { type AccessLog, requestId } from "./context.js";
+import { type AccessLog, requestId } from "./edge/context.js";
 import type { Arrived } from "./edge/arrived.js";
 import { addressOf, clientOf } from "./edge/client.js";
 import { hasRightHost, type HeadersFor, isForWebsite, SECURITY_HEADERS } from "./edge/headers.js";
 import { parseQuery } from "./parse.js";
-import { renderProblem } from "./problems.js";
-import { isNotModified, type Rendered } from "./rendered.js";
+import { renderProblem } from "./edge/problems.js";
+import { isNotModified, type Rendered } from "./edge/rendered.js";
 import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./questions.js";
 import { EVENT_STREAM } from "./routes.js";
 

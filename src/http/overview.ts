@@ -16,7 +16,8 @@ import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/staff.js";
 import type { HealthCheck, HealthParts } from "./health.js";
-import { instant, presentEndedEpoch, presentStaffPrices } from "./presenters.js";
+import { instant } from "./presenters.js";
+import { presentEndedEpoch, presentStaffPrices } from "./staff-presenters.js";
 
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
 export type Redis = RedisState | "none";

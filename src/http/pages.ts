@@ -11,7 +11,7 @@ import { type AssetFile, createAssets } from "./assets.js";
 import type { ShopIdentity } from "../retail/shop-identity.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
-import { type StaticFile, staticFile } from "./static-files.js";
+import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const PAGES = fileURLToPath(new URL("dist/pages/", ROOT));
 

@@ -6,7 +6,10 @@ import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
 import type { QuoteItem } from "../storefront/quotes.js";
 import { purgeRequestShape } from "../wire/staff.js";
-import { quoteRequestShape } from "../wire/visitors.js";
+import { quoteRequestShape, quoteRequestSize } from "../wire/visitors.js";
+
+/** A hostile query can have thousands of parameters, each with an error longer than itself. */
+const MAX_ERRORS = 20;
 
 export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
@@ -23,6 +26,7 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
   const read: Partial<Record<K, string>> = {};
   const errors: FieldError[] = [];
   for (const [name, value] of Object.entries(query)) {
+    if (errors.length === MAX_ERRORS) break;
     const known = allowed.find((candidate) => candidate === name);
     if (known === undefined) {
       errors.push({
@@ -103,6 +107,8 @@ export function termOf(
 
 /** The cart of `POST /v1/quotes`. Reports every fault of every item at once. */
 export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
+  const size = quoteRequestSize.safeParse(body).error?.issues.find(({ code }) => code === "too_big");
+  if (size) throw invalidField("items", size.message);
   const result = quoteRequestShape.safeParse(body);
   if (!result.success) {
     throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));

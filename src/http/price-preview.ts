@@ -8,7 +8,8 @@ import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig, type RetailConfig } from "../retail/retail-config.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { pricePreviewShape } from "../wire/operators.js";
-import { instant, presentStaffPrice } from "./presenters.js";
+import { instant } from "./presenters.js";
+import { presentStaffPrice } from "./staff-presenters.js";
 
 interface PreviewParts {
   readonly policies: Pick<LivePolicy, "current" | "config">;

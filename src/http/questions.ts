@@ -27,7 +27,7 @@ import {
   termOf,
 } from "./parse.js";
 import { presentAvailability, presentPrices, presentUnknown } from "./presenters.js";
-import { render, type Rendered } from "./rendered.js";
+import { render, type Rendered } from "./edge/rendered.js";
 import type { QuickRefusal } from "./quick-refusals.js";
 import { answersJson, answersJsonOrEvents } from "./routes.js";
 import { knownEvents, type SearchStream } from "./search-stream.js";

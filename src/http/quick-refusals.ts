@@ -7,7 +7,7 @@ import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
 import type { AvailabilityService } from "../storefront/availability.js";
 import type { Upstream } from "../upstream/operations.js";
-import type { ColdLimit } from "./cold-limit.js";
+import type { ColdLimit } from "./edge/cold-limit.js";
 import { askerOf, clientOf } from "./edge/client.js";
 
 interface QuickRefusalParts {

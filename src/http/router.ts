@@ -4,14 +4,15 @@ import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import type { Config } from "../config/env.js";
+import type { DomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import type { Secret } from "../secret.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
-import type { ClientLimit } from "./client-limit.js";
-import { type AccessLog, type asks, requestContext } from "./context.js";
+import type { ClientLimit } from "./edge/client-limit.js";
+import { type AccessLog, type asks, requestContext } from "./edge/context.js";
 import { customerRoutes } from "./customers.js";
 import { docsRouter } from "./docs.js";
 import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
@@ -20,9 +21,9 @@ import { HEALTH_PATHS, healthRoutes } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
 import { createPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
-import { explainProblem, problemHandler } from "./problems.js";
+import { explainProblem, problemHandler } from "./edge/problems.js";
 import type { QuestionKind } from "./questions.js";
-import { render, sendRendered } from "./rendered.js";
+import { render, sendRendered } from "./edge/rendered.js";
 import { route } from "./routes.js";
 import { securityTxt } from "./security-txt.js";
 import { staffRoutes } from "./staff.js";
@@ -78,10 +79,9 @@ export function createRouter(parts: RouterParts): Express {
   app.use(visitorRoutes({ shop, questions, ask }));
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
-    const { isPremium } = engine.names;
-    app.use(
-      customerRoutes({ tokens, guesses, account, policy: policies.current, prices, isPremium, ask, now }),
-    );
+    const { current: policy } = policies;
+    const seemsOrdinary = (name: DomainName) => shop().availability.seemsOrdinary(name);
+    app.use(customerRoutes({ tokens, guesses, account, policy, prices, seemsOrdinary, ask, now }));
   }
   app.use(
     staffRoutes({

@@ -2,7 +2,7 @@
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
 import { MAX_CONFIG_BYTES } from "../retail/retail-yaml.js";
-import { contextOf } from "./context.js";
+import { contextOf } from "./edge/context.js";
 
 type Handler = (request: Request, response: Response) => unknown;
 

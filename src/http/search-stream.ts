@@ -13,7 +13,7 @@ import type { AnswerOf } from "../wire/answer.js";
 import type { availabilityShape } from "../wire/visitors.js";
 import { type EventStreams, frameOf, renderEvents } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
-import type { Rendered } from "./rendered.js";
+import type { Rendered } from "./edge/rendered.js";
 
 interface SearchStreamParts {
   readonly streams: EventStreams;

@@ -1,6 +1,6 @@
 /** `/.well-known/security.txt` (RFC 9116): where to report a security problem. */
 import type { Request, Response } from "express";
-import { renderBody, sendRendered } from "./rendered.js";
+import { renderBody, sendRendered } from "./edge/rendered.js";
 
 /** How long the file is valid after the start of the current month. */
 const VALID_MONTHS = 6;

@@ -14,18 +14,12 @@ import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
 import type { VisitorAsk } from "../storefront/availability.js";
 import { audited, presentAudit } from "./audit.js";
-import { contextOf } from "./context.js";
+import { contextOf } from "./edge/context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
 import { readPurge, readQuery } from "./parse.js";
-import {
-  presentBalance,
-  presentDomain,
-  presentOrigin,
-  presentPromise,
-  presentStaffPrices,
-  presentTier,
-} from "./presenters.js";
+import { presentDomain, presentOrigin } from "./presenters.js";
+import { presentBalance, presentPromise, presentStaffPrices, presentTier } from "./staff-presenters.js";
 import { presentPreview } from "./price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape, purgedShape, staffDomainShape, staffDomainsShape } from "../wire/staff.js";

@@ -7,7 +7,7 @@ import { CART_PATH, cartOf, signedCart } from "./carts.js";
 import { readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentTermQuote } from "./presenters.js";
 import { type QuestionKind, questionOf } from "./questions.js";
-import { render, sendRendered } from "./rendered.js";
+import { render, sendRendered } from "./edge/rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
 interface VisitorParts {

@@ -4,6 +4,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { Channel } from "../cache/invalidation.js";
+import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
@@ -38,10 +39,10 @@ export interface PriceEpochs {
   isDoubtful(price: InEpoch): boolean;
   /** Whether an epoch has ended by evidence of a change since that price; a different price then only confirms the change. */
   hasChangedSince(price: InEpoch): boolean;
-  /** Ends the epoch. Prices requested until now become doubtful, except the evidence itself, which its caller labels with the new epoch. */
-  end(evidence: PriceEvidence): void;
-  /** Records the reseller's current tier; a change ends the epoch. */
-  noteTier(tier: string): void;
+  /** Ends the epoch. Prices requested until now become doubtful, except the quote that is the evidence, which its caller labels with the new epoch. */
+  end(evidence: PriceEvidence, quote?: Pick<Fact<unknown>, "askedMs" | "answeredMs">): void;
+  /** Records the reseller's tier, requested at that stamp; a change ends the epoch. */
+  noteTier(tier: string, askedMs: number): void;
   /** The current tier; null before it is known. */
   tier(): string | null;
   /**
@@ -49,8 +50,8 @@ export interface PriceEpochs {
    * (null), until they have been refreshed.
    */
   resume(saved: { readonly tier: string | null } | null): void;
-  /** Whether saved prices are doubtful until the tier is known. */
-  awaitsTier(): boolean;
+  /** Since when (a stamp) saved prices have been doubtful until the tier is known by a request since then; null if they aren't. */
+  awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
   /** A version number that grows whenever prices become doubtful or trusted. */
@@ -83,6 +84,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let history: readonly { readonly mark: string; readonly sinceMs: number }[] = [
     { mark: epoch, sinceMs: -Infinity },
   ];
+  /** The last evidence of our own. Another replica may have begun the epoch that it began earlier, by evidence of another change. */
+  let own = { askedMs: -Infinity, answeredMs: -Infinity };
   let hasStarted = false;
   let tier: string | null = null;
   /** The tier that saved prices were learned under, and when they were loaded. */
@@ -102,7 +105,12 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     log.warn("prices.epoch.ended", { evidence: evidence.kind, ...logFieldsOf(evidence) });
   }
 
-  function end(evidence: PriceEvidence): void {
+  function isBeforeEvidence(askedMs: number): boolean {
+    return askedMs <= own.answeredMs && askedMs !== own.askedMs;
+  }
+
+  function end(evidence: PriceEvidence, quote = own): void {
+    own = quote;
     former = current();
     epoch = markAfter(former, evidence);
     begin(evidence);
@@ -127,9 +135,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       const later = at === -1 ? history.filter(({ sinceMs }) => sinceMs >= askedMs) : history.slice(at + 1);
       return later.some((one) => one.mark.startsWith(CHANGE));
     },
-    isDoubtful: ({ epoch, askedMs }) => epoch !== current() || (saved !== null && askedMs <= saved.untilMs),
+    isDoubtful: ({ epoch, askedMs }) =>
+      epoch !== current() || isBeforeEvidence(askedMs) || (saved !== null && askedMs <= saved.untilMs),
     end,
-    noteTier(named) {
+    noteTier(named, askedMs) {
       const last = saved?.tier ?? tier;
       tier = named;
       if (last !== null && last !== named) {
@@ -137,7 +146,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
         log.warn("account.tier.changed");
         // Another replica may have ended the epoch on the same evidence.
         if (former === null || markAfter(former, evidence) !== current()) end(evidence);
-      } else if (saved !== null && saved.tier === named) {
+      } else if (saved !== null && saved.tier === named && askedMs > saved.untilMs) {
         saved = null;
         changed();
       }
@@ -150,7 +159,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       saved = taken && { tier: taken.tier, untilMs: stamp() };
       changed();
     },
-    awaitsTier: () => saved !== null && tier === null,
+    awaitsTierSinceMs: () =>
+      saved === null || (saved.tier === null && tier !== null) ? null : saved.untilMs,
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),

@@ -147,7 +147,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       epochs.resume(facts().length === 0 || isLive ? null : { tier });
     },
     keepWarm() {
-      const stop = refresh.start(epochs.awaitsTier() ? TIER_FIRST_MS : 0);
+      const stop = refresh.start(epochs.awaitsTierSinceMs() === null ? 0 : TIER_FIRST_MS);
       return () => {
         stop();
         save();

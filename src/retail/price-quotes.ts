@@ -143,7 +143,7 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
     log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
     formers.set(keyOf(what), from);
     if (epochs.hasChangedSince({ epoch, askedMs: before.askedMs })) return answered(epochs.of(askedMs));
-    epochs.end({ kind: "quote", ...what, from, to: wholesale });
+    epochs.end({ kind: "quote", ...what, from, to: wholesale }, { askedMs, answeredMs });
     settings.onEpochEnded();
     return answered(epochs.current());
   }

@@ -61,8 +61,12 @@ export interface AvailabilityService {
    * restore are then unknown. Asks again if prices disagree, but never about a name without known facts.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Whether memory alone shows what `isPremium` would: that the name is not premium. */
+  /** Whether memory alone shows what `isPremium` would: that the name is not premium. Always false if another replica may know more. */
   isOrdinary(name: DomainName): boolean;
+  /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
+  seemsOrdinary(name: DomainName): Promise<boolean>;
+  /** The answer as memory has it now: another one, or stale, if a fact behind it has been contradicted since. */
+  asOfNow(answer: Availability): Availability;
   /** Whether an earlier decision says that the name is premium. */
   isKnownPremium(name: DomainName): boolean;
 }
@@ -251,6 +255,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       fact.status === "taken"
         ? { kind: "taken", fact }
         : await assessor.assess(ask, name, what, fact, demands);
+    const promotionEpoch = policy.promotionEpoch(clock.now());
     const answer = presented(name, what, assessed, false);
     if (assessed.kind === "taken" || answer.status === "taken")
       return { ...answer, wholesale: null, isCurrent: () => true };
@@ -266,6 +271,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       isCurrent: ({ checkedSinceMs, quotedSinceMs }: Demands) => {
         const now = names.fresh(name, years);
         if (now?.status !== "available" || now.kept.askedMs < checkedSinceMs) return false;
+        if (policy.promotionEpoch(clock.now()) !== promotionEpoch) return false;
         const again = assessor.recall(name, what, now.kept);
         return (
           again !== undefined &&
@@ -286,7 +292,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     });
   }
 
-  function isOrdinary(name: DomainName): boolean {
+  function agreesWithList(name: DomainName): boolean {
     const agrees = shownPrices(name).every(({ what, kept }) => {
       const quote = prices.peek(what);
       return quote !== undefined && sameWholesale(kept.value.wholesale, quote.wholesale);
@@ -294,7 +300,26 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return agrees && !names.isPremium(name);
   }
 
+  async function consult(name: DomainName): Promise<void> {
+    await names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
+  }
+
+  function asOfNow(answer: Availability): Availability {
+    const { name, years, status, price } = answer;
+    const taken = names.taken(name);
+    if (status === "available" && taken !== undefined) return takenFrom(name, years, taken);
+    const now = known(name, years);
+    if (now !== undefined || status === "taken" || price === null) return now ?? answer;
+    const what: Combination = { tld: name.tld, action: "registration", years };
+    const fact = names.fresh(name, years);
+    const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.kept) : undefined;
+    // `known` doesn't tell the price of a premium name for several years.
+    const isSame = assessed?.kind === "premium" && assessed.check.asOfMs === answer.asOfMs;
+    return isSame ? answer : { ...answer, stale: true };
+  }
+
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
+    await consult(name);
     for (const { what, kept } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
@@ -320,7 +345,12 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     lookUp,
     register,
     isPremium,
-    isOrdinary,
+    isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
+    async seemsOrdinary(name) {
+      await consult(name);
+      return agreesWithList(name);
+    },
+    asOfNow,
     isKnownPremium: names.isPremium,
   };
 }

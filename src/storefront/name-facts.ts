@@ -64,6 +64,10 @@ export interface NameFacts {
   isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
   /** Whether the latest decision says that the name is premium. */
   isPremium(name: DomainName): boolean;
+  /** Learns what other replicas know about the name's own prices for these terms, without upstream calls. Never rejects. */
+  consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
+  /** Whether no other replica can know more about the name's own prices. */
+  isAlone(name: DomainName): boolean;
   /** Remembers the decision about a check. */
   noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
   /** The registration prices in known checks of the name, whether it is available or taken. */
@@ -94,6 +98,9 @@ export const checkCaution: Caution<PricedCheck> = (a, b) =>
     : statusCaution(a.status, b.status);
 
 export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
+
+/** By how much two estimates of the time of one request can differ. */
+const ESTIMATE_MS = 2;
 
 /** A checkout does not wait for another replica's check. */
 const CHECKOUT_WAITS_MS = 0;
@@ -143,8 +150,10 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
       askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
     );
-    // A check from another replica may have been outdated there.
-    const status = statuses.peek(name.ascii) ?? (await statuses.consult(name.ascii));
+    const last = statuses.peek(name.ascii);
+    // A check from another replica, which may have been outdated there.
+    const isForeign = source !== "miss" && (last === undefined || last.askedMs < kept.askedMs - ESTIMATE_MS);
+    const status = isForeign ? await statuses.consult(name.ascii) : last;
     if (status !== undefined && source !== "miss" && isOutdated(kept, status))
       return find(ask, name, years, justAfter(kept.answeredMs));
     if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
@@ -168,6 +177,13 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
     },
     isPremium: (name) => premium.fresh(name.ascii)?.value.isPremium === true,
+    async consultPrices(name, terms) {
+      await Promise.all([
+        premium.consult(name.ascii),
+        ...terms.map((years) => checks.consult(keyOf(name, years))),
+      ]);
+    },
+    isAlone: (name) => premium.isAlone(name.ascii),
     noteVerdict(name, years, { value, askedMs, answeredMs }, isPremium) {
       const mark = premium.fresh(name.ascii);
       // Most names are ordinary, so this is only worth remembering for one that was premium.

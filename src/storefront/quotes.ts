@@ -58,8 +58,8 @@ export interface Quotes {
 }
 
 export interface QuoteSettings {
-  readonly policy: RetailPolicy;
-  readonly prices: PriceList;
+  readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
+  readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
   readonly availability: Pick<
     AvailabilityService,
     "register" | "isPremium" | "isOrdinary" | "isKnownPremium"
@@ -143,11 +143,15 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
   function atQuote({ name, action, years }: QuoteItem, quote: QuotedPrice, price: Retail): Ready {
     const { wholesale, asOfMs } = quote;
     const what: Combination = { tld: name.tld, action, years };
+    const promotionEpoch = policy.promotionEpoch(clock.now());
     return {
       line: { name, action, years, price, status: "not_checked", premium: false, asOfMs, problem: null },
       wholesale,
       // In the meantime another visitor's check may show that the name is premium.
-      isCurrent: () => isSignable(prices.peek(what), quote) && !availability.isKnownPremium(name),
+      isCurrent: () =>
+        isSignable(prices.peek(what), quote) &&
+        !availability.isKnownPremium(name) &&
+        policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
   }
 
@@ -221,7 +225,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       );
       const settled = again.map((one) => asOfNow(one.isCurrent() ? one : unanswered(one.line, changing())));
       const problems = settled.flatMap(({ line }) => line.problem ?? []);
-      const [problem] = problems;
+      const [problem] = problems.toSorted(soonestFirst);
       if (problem !== undefined && problems.length === wanted.length) throw problem;
       return pricedCart(settled);
     },
@@ -230,6 +234,12 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
 
 function termOf({ name, action, years }: QuoteItem): Combination {
   return { tld: name.tld, action, years };
+}
+
+/** By the time of the retry, with a reserved call first. */
+function soonestFirst(a: ServiceError, b: ServiceError): number {
+  const later = (a.retryAfterMs ?? Infinity) - (b.retryAfterMs ?? Infinity);
+  return later || Number(b.kept === true) - Number(a.kept === true);
 }
 
 function premiumWithoutPrice(): ServiceError {

@@ -54,7 +54,7 @@ export function namesFor(request: SearchRequest, policy: RetailPolicy): Searched
  */
 export async function search(
   names: readonly SearchedName[],
-  availability: Pick<AvailabilityService, "lookUp">,
+  availability: Pick<AvailabilityService, "lookUp" | "asOfNow">,
   askFor: (position: number) => VisitorAsk,
   clock: Clock,
 ): Promise<SearchResult> {
@@ -71,7 +71,10 @@ export async function search(
   const nowMs = clock.monotonic();
   const refusals: ServiceError[] = [];
   const results = outcomes.map(({ asked, ...outcome }): Availability | Unknown => {
-    if ("answer" in outcome) return outcome.answer.showUntilMs >= nowMs ? outcome.answer : unknown(asked);
+    if ("answer" in outcome) {
+      const answer = availability.asOfNow(outcome.answer);
+      return answer.showUntilMs >= nowMs ? answer : unknown(asked);
+    }
     const refusal = outcome.refusal.after(nowMs - outcome.refusedAtMs);
     refusals.push(refusal);
     return unknown(asked, refusal);

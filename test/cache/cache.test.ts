@@ -167,6 +167,15 @@ describe("a failure", () => {
     expect(source.asked).toBe(1);
   });
 
+  test("tells the wait that is left while it is remembered", async () => {
+    const gone = new ServiceError("upstream_failed", "The registry service is down.", {
+      retryAfterMs: 20_000,
+    });
+    await expect(pool.get("a", caller(), () => Promise.reject(gone))).rejects.toBe(gone);
+    await clock.advance(200);
+    await expect(pool.get("a", caller(), failing)).rejects.toMatchObject({ retryAfterMs: 19_800 });
+  });
+
   test("is remembered by default, whatever the error", async () => {
     pool = createPool({
       entries: 10,

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
-import { createCart } from "../../client/src/cart.js";
+import { createCart, heldUntilMs } from "../../client/src/cart.js";
 import { createClient, type SearchEvent, StorefrontProblem } from "../../client/src/client.js";
 import { until } from "../support/service.js";
 
@@ -82,10 +82,13 @@ describe("a question", () => {
 
   test("is asked again when the service says when, and tells how long it waits", async () => {
     answers = [refusal("0"), refusal("0", 503), json({ asOf: "now", prices: [] })];
-    const waits: number[] = [];
-    const list = await createClient({ baseUrl }).prices({}, { onWait: (_problem, ms) => waits.push(ms) });
+    const seen: (number | string)[] = [];
+    const list = await createClient({ baseUrl }).prices(
+      {},
+      { onWait: (_problem, ms) => seen.push(ms), onRetry: () => seen.push("again") },
+    );
     expect(list).toEqual({ asOf: "now", prices: [] });
-    expect(waits).toEqual([0, 0]);
+    expect(seen).toEqual([0, "again", 0, "again"]);
   });
 
   test("is given up after its attempts, with all that the problem says", async () => {
@@ -164,7 +167,7 @@ describe("the time of a call", () => {
     for (const one of asking)
       expect(await problemOf(one)).toMatchObject({
         code: "unreachable",
-        message: "The service did not answer in time.",
+        message: "Too slow.",
       });
   });
 
@@ -174,7 +177,7 @@ describe("the time of a call", () => {
     );
     const client = createClient({ baseUrl });
     expect(await problemOf(all(client.searchStream({ q: "a" }, { timeoutMs: 100 })))).toMatchObject({
-      message: "The service did not answer in time.",
+      message: "Too slow.",
     });
   });
 
@@ -244,6 +247,22 @@ describe("a cart", () => {
     expect(phases).toEqual(["open", "confirming", "confirmed", "expired"]);
   });
 
+  test.each([
+    ["right", 0],
+    ["an hour fast", 3_600_000],
+    ["an hour slow", -3_600_000],
+  ])("knows how long its promise holds on a device whose clock is %s", (_how, aheadMs) => {
+    const issuedMs = 1000 * Math.floor(Date.now() / 1000);
+    const claims = { iat: issuedMs / 1000, exp: issuedMs / 1000 + 900 };
+    const promise = `a.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c`;
+    const validUntil = new Date(issuedMs + 900_000).toISOString();
+    const { now } = Date;
+    Date.now = () => issuedMs + aheadMs;
+    const untilMs = heldUntilMs({ promise, validUntil });
+    Date.now = now;
+    expect(untilMs).toBe(issuedMs + aheadMs + 899_000);
+  });
+
   test("forgets what was confirmed, or is just being confirmed, when it changes", async () => {
     answers = [json({ promise: "a.b.c", validUntil: soon(60_000) }), () => {}];
     const cart = createCart(createClient({ baseUrl }));
@@ -264,7 +283,7 @@ describe("a cart", () => {
     for (let more = 0; more < 20; more += 1) cart.add({ ...item, domain: `${more}.af` });
     expect([cart.add(item), cart.add({ ...item, domain: "0.af", years: 2 })]).toEqual([false, true]);
     expect(await cart.confirm()).toBeNull();
-    expect(seen.slice(-3)).toEqual([undefined, "rate_limited", "upstream_failed"]);
+    expect(seen.slice(-4)).toEqual([undefined, "rate_limited", undefined, "upstream_failed"]);
     expect(cart.state.phase).toBe("failed");
     cart.stop();
   });

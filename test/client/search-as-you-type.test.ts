@@ -1,5 +1,6 @@
 /** Searching while somebody types: keystrokes cost nothing, a decision asks once, and a wait ends by itself or by hand. */
-import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { type Clock, install } from "@sinonjs/fake-timers";
 import { z } from "zod";
 import { createClient, searchAsYouType, type SearchState, type TypedSearch } from "../../client/src/index.js";
 import { canBeName } from "../../client/src/search-as-you-type.js";
@@ -14,9 +15,10 @@ let asked: Asked[];
 let answers: ((asked: Asked) => Response | Promise<Response>)[];
 let states: SearchState[];
 let box: TypedSearch;
+let timers: Clock;
 
 beforeEach(() => {
-  jest.useFakeTimers();
+  timers = install({ toFake: ["setTimeout", "clearTimeout", "Date"] });
   asked = [];
   answers = [];
   states = [];
@@ -33,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   box.stop();
-  jest.useRealTimers();
+  timers.uninstall();
 });
 
 function named(tld: string, status: "available" | "taken" | "unknown" = "available", retryAfter?: number) {
@@ -57,7 +59,7 @@ async function type(word: string, restMs: number): Promise<void> {
   }
 }
 
-const pass = (ms: number): Promise<void> => jest.advanceTimersByTimeAsync(ms);
+const pass = (ms: number): Promise<number> => timers.tickAsync(ms);
 const searches = (): string[] =>
   asked.flatMap(({ isKnownOnly, query }) => (isKnownOnly ? [] : [query["q"] ?? ""]));
 const last = (): SearchState => box.state;
@@ -253,7 +255,7 @@ describe("a search", () => {
     box.stop();
     const told = states.length;
     await pass(120_000);
-    expect([searches().length, states.length, jest.getTimerCount()]).toEqual([1, told, 0]);
+    expect([searches().length, states.length, timers.countTimers()]).toEqual([1, told, 0]);
   });
 });
 

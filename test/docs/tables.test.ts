@@ -7,7 +7,7 @@ import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { openApiDocument } from "../../src/http/openapi.js";
-import { PROBLEM_MEANINGS } from "../../src/http/problem-kinds.js";
+import { PROBLEM_MEANINGS } from "../../src/http/edge/problem-kinds.js";
 import { BENCHES, BY_NAME_ALONE, QUOTA } from "../bench/benches.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";

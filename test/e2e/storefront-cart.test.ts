@@ -107,13 +107,13 @@ describeWithBrowser("the cart", () => {
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(15:00\sleft\)\.$/);
+    expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(14:59\sleft\)\.$/);
     await look(page, 60_000, async () => {
       await picture("storefront-held");
       expect(await axe()).toEqual([]);
     });
-    expect(await status(page).textContent()).toMatch(/\(14:00\sleft\)\.$/);
-    expect(await page.locator("#live").textContent()).toMatch(/15:00/);
+    expect(await status(page).textContent()).toMatch(/\(13:59\sleft\)\.$/);
+    expect(await page.locator("#live").textContent()).toMatch(/14:59/);
     await page.clock.runFor(15 * 60_000);
     expect(await status(page).textContent()).toBe("This price has expired. Confirm it again.");
     expect(await page.locator("#live").textContent()).toBe("This price has expired. Confirm it again.");
@@ -121,17 +121,45 @@ describeWithBrowser("the cart", () => {
     await page.clock.pauseAt(shop.clock.now());
     await page.getByRole("button", { name: "Confirm again" }).click();
     await confirmed(page);
-    expect(await status(page).textContent()).toMatch(/\(15:00\sleft\)\.$/);
+    expect(await status(page).textContent()).toMatch(/\(14:59\sleft\)\.$/);
   });
+
+  test.each([
+    ["fast", 3_600_000],
+    ["slow", -3_600_000],
+  ])(
+    "holds its price as long on a device whose clock is an hour %s, and at the checkout",
+    async (_how, aheadMs) => {
+      const { page } = await shop.visitor({
+        before: (page) => page.clock.setSystemTime(shop.clock.now() + aheadMs),
+      });
+      await searchFor(page, "kabul");
+      await row(page, "kabul.af").locator("button").click();
+      await page.locator("#cart-confirm").click();
+      await confirmed(page);
+      expect(await status(page).textContent()).toMatch(/\(14:5\d\sleft\)\.$/);
+      await page.reload();
+      await confirmed(page);
+      await page.getByRole("button", { name: "Go to checkout" }).click();
+      await page.locator('#notice[data-kind="good"]').waitFor();
+      expect(await page.locator("#until").textContent()).toMatch(/1[45]:\d\d/);
+    },
+  );
 
   test("says why it must wait, and goes on by itself", async () => {
     const answers = [refusal("quota_exhausted", 503, 12)];
+    let goOn = (): void => {};
+    const retry = new Promise<void>((answered) => {
+      goOn = answered;
+    });
     const { page, picture } = await shop.visitor({
       stopped: true,
       before: (page) =>
-        page.route("/v1/quotes", (route) => {
+        page.route("/v1/quotes", async (route) => {
           const next = answers.shift();
-          return next === undefined ? route.continue() : route.fulfill(next);
+          if (next !== undefined) return route.fulfill(next);
+          await retry;
+          return route.continue();
         }),
     });
     await searchFor(page, "kabul");
@@ -143,6 +171,11 @@ describeWithBrowser("the cart", () => {
     );
     await look(page, 5_000, () => picture("storefront-cart-waits"));
     await page.clock.runFor(8_000);
+    // The retry may have to wait in turn: nobody is told that it comes, or made to cancel it.
+    await page.locator('#cart-status[data-kind="asking"]').waitFor();
+    expect(await status(page).textContent()).toBe("Checking with the registry…");
+    expect(await page.locator("#cart-confirm").getAttribute("aria-disabled")).toBe("true");
+    goOn();
     await confirmed(page);
   });
 

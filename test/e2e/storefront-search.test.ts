@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { CHECK } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 describeWithBrowser("a search at the storefront", () => {
   const shop = openShop();
@@ -84,6 +84,22 @@ describeWithBrowser("a search at the storefront", () => {
     await page.reload();
     await done(page);
     expect(await texts(page, ".names .domain")).toHaveLength(3);
+  });
+
+  test("of a list is the same after a reload and by a link, before the prices are there", async () => {
+    const { page } = await shop.visitor();
+    const list = ["kabul.af", "kabul.com.af", "google.af"];
+    await enter(page, list.join(", "));
+    await done(page);
+    const found = await texts(page, ".names .price");
+    expect(await texts(page, ".names .domain")).toEqual(list);
+    await page.reload();
+    await done(page);
+    expect(await texts(page, ".names .domain")).toEqual(list);
+    expect(await texts(page, ".names .price")).toEqual(found);
+    const linked = await shop.visitor({ path: `/?q=${list.join(",")}` });
+    await done(linked.page);
+    expect(await texts(linked.page, ".names .domain")).toEqual(list);
   });
 
   test("shows streamed results in their places as they come, and similar names that are available below them", async () => {

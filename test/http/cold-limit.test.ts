@@ -1,6 +1,6 @@
 /** What a client may spend while others want quota too: nothing is refused where nobody is served instead. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { type ColdLimit, createColdLimit } from "../../src/http/cold-limit.js";
+import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
 
 let clock = new FakeClock();

@@ -1,7 +1,7 @@
 /** The limit of new names over four replicas and one real Redis: together they admit what one would. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
-import { type ColdLimit, createColdLimit } from "../../src/http/cold-limit.js";
+import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
 import { createSharedCounts } from "../../src/http/edge/shared-counts.js";
 import type { RedisLink } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";

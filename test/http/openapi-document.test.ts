@@ -4,13 +4,13 @@ import express from "express";
 import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { PROBLEMS } from "../../src/errors.js";
-import { createAccessLog, requestContext } from "../../src/http/context.js";
+import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
 import { docsRouter } from "../../src/http/docs.js";
-import { problemHandler } from "../../src/http/problems.js";
+import { problemHandler } from "../../src/http/edge/problems.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
-import { PROBLEM_MEANINGS } from "../../src/http/problem-kinds.js";
+import { PROBLEM_MEANINGS } from "../../src/http/edge/problem-kinds.js";
 import {
   faultsOf,
   isObject,

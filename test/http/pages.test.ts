@@ -4,9 +4,9 @@ import express from "express";
 import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
-import { createAccessLog, requestContext } from "../../src/http/context.js";
+import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
 import { createPages } from "../../src/http/pages.js";
-import { problemHandler } from "../../src/http/problems.js";
+import { problemHandler } from "../../src/http/edge/problems.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
 

@@ -172,8 +172,8 @@ describe("a price that differs from the one before", () => {
     expect(epochs.hasChangedSince(before)).toBe(true);
     const after = asked();
     expect(epochs.hasChangedSince(after)).toBe(false);
-    epochs.noteTier("gold");
-    epochs.noteTier("silver");
+    epochs.noteTier("gold", stamp());
+    epochs.noteTier("silver", stamp());
     expect(epochs.hasChangedSince(after)).toBe(true);
   });
 
@@ -210,12 +210,12 @@ describe("a price that differs from the one before", () => {
 describe("the tier", () => {
   test("ends the epoch if it has changed, and only then", () => {
     expect(epochs.tier()).toBeNull();
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     const before = asked();
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(before)).toBe(false);
     expect(epochs.ended()).toEqual([]);
-    epochs.noteTier("silver");
+    epochs.noteTier("silver", stamp());
     expect(epochs.tier()).toBe("silver");
     expect(epochs.isDoubtful(before)).toBe(true);
     expect(epochs.ended()).toEqual([{ evidence: { kind: "tier", from: "gold", to: "silver" }, atMs: START }]);
@@ -223,11 +223,11 @@ describe("the tier", () => {
   });
 
   test("that changes back ends an epoch again, and restores no earlier price", () => {
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     const gold = asked();
-    epochs.noteTier("silver");
+    epochs.noteTier("silver", stamp());
     const silver = asked();
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     expect([gold, silver].map(epochs.isDoubtful)).toEqual([true, true]);
     expect(epochs.ended()).toHaveLength(2);
   });
@@ -246,34 +246,44 @@ describe("saved prices", () => {
 
   test("are doubtful until the tier is known to be the one they were learned under", () => {
     restart("gold");
-    expect(epochs.awaitsTier()).toBe(true);
+    expect(epochs.awaitsTierSinceMs()).not.toBeNull();
     expect(epochs.isDoubtful(saved)).toBe(true);
     const changes = epochs.changes();
-    epochs.noteTier("gold");
-    expect(epochs.awaitsTier()).toBe(false);
+    epochs.noteTier("gold", stamp());
+    expect(epochs.awaitsTierSinceMs()).toBeNull();
     expect(epochs.isDoubtful(saved)).toBe(false);
     expect(epochs.changes()).toBeGreaterThan(changes);
     expect(epochs.ended()).toEqual([]);
   });
 
+  test("aren't confirmed by a tier that was requested before the start, which may have changed in between", () => {
+    const beforeMs = stamp();
+    restart("gold");
+    epochs.noteTier("gold", beforeMs);
+    expect(epochs.isDoubtful(saved)).toBe(true);
+    expect(epochs.awaitsTierSinceMs()).toBeGreaterThan(beforeMs);
+    epochs.noteTier("gold", stamp());
+    expect(epochs.isDoubtful(saved)).toBe(false);
+  });
+
   test("stay doubtful if the tier has changed, which ends their epoch", () => {
     restart("gold");
-    epochs.noteTier("silver");
-    expect(epochs.awaitsTier()).toBe(false);
+    epochs.noteTier("silver", stamp());
+    expect(epochs.awaitsTierSinceMs()).toBeNull();
     expect(epochs.isDoubtful(saved)).toBe(true);
     expect(epochs.ended()).toMatchObject([{ evidence: { kind: "tier", from: "gold", to: "silver" } }]);
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(saved)).toBe(true);
   });
 
   test("learned under an unknown tier stay doubtful whatever it is, without ending an epoch", () => {
     restart(null);
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(saved)).toBe(true);
     expect(epochs.ended()).toEqual([]);
-    epochs.noteTier("gold");
+    epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(saved)).toBe(true);
-    expect(epochs.awaitsTier()).toBe(false);
+    expect(epochs.awaitsTierSinceMs()).toBeNull();
   });
 
   test("don't make those asked since the start doubtful", () => {
@@ -284,14 +294,14 @@ describe("saved prices", () => {
   test("stay doubtful for good when an epoch ends before the tier is known", () => {
     restart("gold");
     epochs.end(QUOTE);
-    expect(epochs.awaitsTier()).toBe(false);
-    epochs.noteTier("gold");
+    expect(epochs.awaitsTierSinceMs()).toBeNull();
+    epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(saved)).toBe(true);
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
 
   test("don't exist if nothing was saved", () => {
-    expect(epochs.awaitsTier()).toBe(false);
+    expect(epochs.awaitsTierSinceMs()).toBeNull();
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
 });
@@ -342,9 +352,9 @@ describe("of two replicas", () => {
 
   test.each([
     { what: "quote", end: (replica: PriceEpochs) => replica.end(QUOTE) },
-    { what: "tier", end: (replica: PriceEpochs) => replica.noteTier("silver") },
+    { what: "tier", end: (replica: PriceEpochs) => replica.noteTier("silver", stamp()) },
   ])("the same evidence, a $what, noticed by both at once ends one epoch once", ({ end }) => {
-    for (const replica of [one, two]) replica.noteTier("gold");
+    for (const replica of [one, two]) replica.noteTier("gold", stamp());
     end(one);
     end(two);
     const after = [asked(one), asked(two)];
@@ -366,19 +376,19 @@ describe("of two replicas", () => {
   });
 
   test("a tier that changes after a quote has shown a change ends the next epoch", () => {
-    for (const replica of [one, two]) replica.noteTier("gold");
+    for (const replica of [one, two]) replica.noteTier("gold", stamp());
     one.end(QUOTE);
     const between = asked(one);
-    one.noteTier("silver");
+    one.noteTier("silver", stamp());
     expect(one.isDoubtful(between)).toBe(true);
   });
 
   test("the tier that one has ended the epoch on doesn't end the next one on the other", () => {
-    for (const replica of [one, two]) replica.noteTier("gold");
-    one.noteTier("silver");
+    for (const replica of [one, two]) replica.noteTier("gold", stamp());
+    one.noteTier("silver", stamp());
     wire.deliver();
     const after = asked(one);
-    two.noteTier("silver");
+    two.noteTier("silver", stamp());
     wire.deliver();
     expect([one, two].map((replica) => replica.isDoubtful(after))).toEqual([false, false]);
     expect(one.ended()).toHaveLength(1);

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { rateLimit } from "express-rate-limit";
-import { createClientLimit } from "../../src/http/client-limit.js";
+import { createClientLimit } from "../../src/http/edge/client-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { inTime, type Service, startService, until } from "../support/service.js";
 

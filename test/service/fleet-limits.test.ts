@@ -48,6 +48,10 @@ describeWithRedis("a client in front of four replicas", () => {
     expect(await oneByOne("203.0.113.2", LIMIT / 2, at)).toBe(LIMIT / 2);
   });
 
+  test("that has no address, by what the proxy says, has the whole limit at one of them", async () => {
+    expect(await oneByOne("unknown", 2 * LIMIT, () => 1)).toBe(LIMIT);
+  });
+
   test("that asks all of them at once has hardly more", async () => {
     const asked = Array.from({ length: 4 * LIMIT }, (_, request) => isAdmitted("203.0.113.1", request));
     const admitted = count(await Promise.all(asked));

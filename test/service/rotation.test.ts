@@ -203,3 +203,17 @@ test("the standby takes over under load, is replaced itself, and each pays from 
     expect(quota.used).toBe(statsOf(service, fresh.key).accepted);
     expect((await service.ask("/health")).status).toBe(200);
   }));
+
+test("a key that is replaced while nobody asks leaves the overview and the history as they were until it is used", () =>
+  withFiles(byContent, false, async ({ service, clock, active }) => {
+    const old = service.sandbox.credential();
+    await clock.advance(6_000);
+    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first look at the tier");
+    await clock.advance(53_500);
+    const calls = service.calls();
+    active.write(service.sandbox.control.rotate(old.key));
+    // The history looks at the overview once a minute.
+    await clock.advance(1_000);
+    expect((await overviewOf(service)).quota.used).toBeGreaterThan(0);
+    expect(service.calls()).toBe(calls);
+  }));

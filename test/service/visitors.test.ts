@@ -432,6 +432,14 @@ describe("a visitor", () => {
       expect(problemOf(await post(items(21))).errors?.[0]?.field).toBe("items");
     });
 
+    test("with thousands of faults is answered in a few words", async () => {
+      const lines = await post({ items: Array.from({ length: 10_000 }, () => ({})) });
+      expect(problemOf(lines).errors).toEqual([{ field: "items", message: "must have 1 to 20 items" }]);
+      const parameters = Array.from({ length: 2_000 }, (_, n) => `p${n}`).join("&");
+      const query = await service.ask(`/v1/availability?domain=kabul.af&${parameters}`);
+      expect([query.status, problemOf(query).errors?.length]).toEqual([400, 20]);
+    });
+
     test("with the same name twice, in any spelling, is rejected", async () => {
       const problem = problemOf(
         await post({
@@ -1114,6 +1122,24 @@ test("a price list that isn't complete yet is kept by nobody", async () => {
     expect(first.kept).toBe("no-store");
     await clock.advance(600_000);
     expect(await list()).toEqual({ prices: 28, kept: "public, max-age=300, stale-while-revalidate=3600" });
+  } finally {
+    await service.close();
+  }
+});
+
+test("a search that finds that prices have changed tells no older price as certain", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  const shown = z.object({ domain: z.string(), price: z.object({ amount: z.string() }), stale: z.boolean() });
+  try {
+    const before = shown.parse((await service.ask("/v1/availability?domain=kabul.af")).body);
+    expect(before).toMatchObject({ price: { amount: "26.99" }, stale: false });
+    await clock.advance(2_000);
+    service.sandbox.control.setTier("demo", "Platinum");
+    const { body } = await inTime(clock, service.ask("/v1/search?q=kabul&tlds=.af,.com.af"));
+    const [known, fresh] = z.object({ results: z.array(shown) }).parse(body).results;
+    expect([known?.domain, fresh?.domain, fresh?.stale]).toEqual(["kabul.af", "kabul.com.af", false]);
+    expect(known?.stale === true || known?.price.amount !== "26.99").toBe(true);
   } finally {
     await service.close();
   }

@@ -107,6 +107,7 @@ test("a reserved call that wasn't claimed while another name was waited for isn'
         if (label === "b") await pause(clock, 11_000, new AbortController().signal);
         throw refused;
       },
+      asOfNow: (answer) => answer,
     },
     () => ({
       lane: "exact",

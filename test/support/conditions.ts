@@ -1,5 +1,4 @@
 /** What operators are told of, caused for real at the sandbox or in the service's surroundings, and ended. */
-import { jest } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeClock } from "./fake-clock.js";
@@ -197,6 +196,8 @@ export const redisRefuses: Condition = {
   },
 };
 
+const { stringify } = JSON;
+
 function isPromise(value: unknown): boolean {
   return typeof value === "object" && value !== null && "jti" in value && "items" in value;
 }
@@ -204,15 +205,15 @@ function isPromise(value: unknown): boolean {
 /** A fault of our own: what the service is built on doesn't do what it always does. */
 export const signingFails: Condition = {
   cause: async (scene) => {
-    const { stringify } = JSON;
-    jest.spyOn(JSON, "stringify").mockImplementation((...given: Parameters<typeof stringify>) => {
+    const value = (...given: readonly unknown[]): unknown => {
       if (isPromise(given[0])) throw new Error("no memory for another promise");
-      return stringify(...given);
-    });
+      return Reflect.apply(stringify, JSON, given);
+    };
+    Object.defineProperty(JSON, "stringify", { value, configurable: true, writable: true });
     await askForCart(scene);
   },
   cure: () => {
-    jest.restoreAllMocks();
+    JSON.stringify = stringify;
     return Promise.resolve();
   },
 };

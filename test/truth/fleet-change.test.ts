@@ -72,11 +72,14 @@ async function open(): Promise<Shops> {
   const replicas: Service[] = [];
   for (let n = 0; n < REPLICAS; n += 1)
     replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
-  await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every((p) => p.length === SOLD));
+  // A replica that has the prices but hasn't met the others' epoch yet doubts them, and ends its own epoch when it does.
+  const isReady = (prices: Awaited<ReturnType<typeof pricesOf>>): boolean =>
+    prices.length === SOLD && prices.every(({ doubtful }) => !doubtful);
+  await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every(isReady));
   const over = new AbortController();
   const wrong: string[] = [];
   let signed = 0;
-  /** The lines of each log before the change: a replica that is slow to start ends an epoch of its own then. */
+  /** The lines of each log before the change: a replica that was slow to start has ended an epoch of its own. */
   let linesBefore: readonly number[] | null = null;
   const change = (): void => {
     linesBefore = replicas.map(({ log }) => log.length);

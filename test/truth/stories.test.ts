@@ -4,7 +4,7 @@ import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, until } from "../support/service.js";
 import { aMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
-import { registration, renewal, shopAt, transfer, usd } from "./shop.js";
+import { registration, renewal, RETAIL, shopAt, transfer, usd } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -232,6 +232,20 @@ describe("when the tier changes while the service is down", () => {
     const shown = await shop().availability("kabul.af");
     expect(shown).toMatchObject({ premium: false, price: usd("24.37") });
   });
+});
+
+test("a cart that waits past the end of a promotion is signed at the prices after it", async () => {
+  await service.close();
+  const to = new Date(clock.now() + 2_000).toISOString();
+  const promotion = `{ id: spring, match: { action: renewal }, percentOff: "10", from: 2026-03-01T00:00:00Z, to: ${to} }`;
+  service = await opened.start({ retail: `${RETAIL}promotions: [${promotion}]\n`, warm: false });
+  expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 27.90"]);
+  const hold = sandbox.control.hold({ operation: "check", calls: 1 });
+  const cart = shop().cart(renewal("herat.af"), registration("kabul.af"));
+  const late = await hold.caught();
+  await clock.advance(3_000);
+  late.release();
+  expect((await cart).signed).toEqual(["herat.af renewal 31.00", "kabul.af registration 26.97"]);
 });
 
 test("the time of an answer is given in whole minutes, rounded down", async () => {

@@ -5,7 +5,8 @@ import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
 import type { Arrived } from "./arrived.js";
 
-const NO_ADDRESS = "no address";
+/** Without spaces, like all clients: replicas tell each other of them in messages of words. */
+const NO_ADDRESS = "no-address";
 /** The longest IPv6 address, with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 80;
 

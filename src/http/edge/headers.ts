@@ -5,7 +5,7 @@ import cors from "cors";
 import type { RequestHandler } from "express";
 import helmet from "helmet";
 import { ServiceError } from "../../errors.js";
-import { type HeaderList, setHeaders } from "../rendered.js";
+import { type HeaderList, setHeaders } from "./rendered.js";
 
 /** API answers load no resources, so the policy allows none; pages set their own. */
 const security = helmet({

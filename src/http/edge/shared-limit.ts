@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type Clock, pause } from "../../clock.js";
 import { type RedisLink, redisScript } from "../../redis.js";
-import type { ClientWindow, ClientWindows } from "../client-windows.js";
+import type { ClientWindow, ClientWindows } from "./client-windows.js";
 
 export interface SharedLimit {
   /** Whether the client's next request must be counted in Redis. */

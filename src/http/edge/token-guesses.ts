@@ -3,8 +3,8 @@ import type { Request } from "express";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { Log } from "../../logger.js";
-import { ClientWindows } from "../client-windows.js";
-import { contextOf } from "../context.js";
+import { ClientWindows } from "./client-windows.js";
+import { contextOf } from "./context.js";
 import { markOf } from "./client.js";
 import type { SharedCounts } from "./shared-counts.js";
 

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Clock } from "../../clock.js";
 import type { ErrorCode, ServiceError } from "../../errors.js";
-import type { AccessLog } from "../context.js";
-import { renderProblem } from "../problems.js";
+import type { AccessLog } from "./context.js";
+import { renderProblem } from "./problems.js";
 import { SECURITY_HEADERS } from "./headers.js";
 
 interface UnreadableParts {

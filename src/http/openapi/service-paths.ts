@@ -3,7 +3,7 @@ import { ETAG } from "./headers.js";
 import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../wire/service.js";
-import { problemKind } from "../problem-kinds.js";
+import { problemKind } from "../edge/problem-kinds.js";
 
 const HEALTH = {
   status: "pass",

@@ -16,7 +16,7 @@ import { CHECKOUT_TEXTS } from "./texts.js";
 
 /** As the service wrote it into the page. */
 type View =
-  | { readonly kind: "good"; readonly lines: readonly Line[]; readonly validUntil: string }
+  | { readonly kind: "good"; readonly lines: readonly Line[]; readonly validForMs: number }
   | { readonly kind: "expired" | "altered" | "nothing" };
 
 interface Line {
@@ -34,7 +34,7 @@ directDocument(texts);
 document.title = words.heading;
 write("heading", words.heading);
 write("back", words.back);
-if (view.kind === "good") showOrder(view.lines, Date.parse(view.validUntil));
+if (view.kind === "good") showOrder(view.lines, Date.now() + view.validForMs);
 else notice(view.kind);
 
 function showOrder(lines: readonly Line[], untilMs: number): void {

@@ -9,6 +9,7 @@ import {
   StorefrontProblem,
   type StorefrontClient,
 } from "../../../client/src/client.js";
+import { heldUntilMs } from "../../../client/src/cart.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
@@ -21,7 +22,8 @@ export type Confirmed =
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
-  | { readonly kind: "confirmed"; readonly quotes: Quotes };
+  /** The signed prices hold until `untilMs` on this device's clock; null if nothing was signed. */
+  | { readonly kind: "confirmed"; readonly quotes: Quotes; readonly untilMs: number | null };
 
 /** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: the state of the confirmation. */
 export type Change =
@@ -132,10 +134,8 @@ export class Cart implements CartControl {
   /** The signed prices and until when they hold, even if that time has passed; null if no prices are confirmed. */
   promise(): { readonly text: string; readonly untilMs: number } | null {
     if (this.#confirmed.kind !== "confirmed") return null;
-    const { promise, validUntil } = this.#confirmed.quotes;
-    return promise === null || validUntil === null
-      ? null
-      : { text: promise, untilMs: Date.parse(validUntil) };
+    const { quotes, untilMs } = this.#confirmed;
+    return quotes.promise === null || untilMs === null ? null : { text: quotes.promise, untilMs };
   }
 
   async confirm(): Promise<void> {
@@ -153,8 +153,11 @@ export class Cart implements CartControl {
         onWait: (problem, waitMs) => {
           this.#learn({ kind: "waiting", problem, untilMs: Date.now() + waitMs });
         },
+        onRetry: () => {
+          this.#learn({ kind: "asking" });
+        },
       });
-      if (!signal.aborted) this.#learn({ kind: "confirmed", quotes });
+      if (!signal.aborted) this.#learn({ kind: "confirmed", quotes, untilMs: heldUntilMs(quotes) });
     } catch (error) {
       if (signal.aborted) return;
       const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
@@ -178,16 +181,16 @@ export class Cart implements CartControl {
   }
 
   #keep(): void {
-    const quotes = this.#confirmed.kind === "confirmed" ? this.#confirmed.quotes : null;
-    keep("cart", this.#items.length === 0 ? null : { items: this.#items, quotes });
+    const confirmed = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
+    keep("cart", this.#items.length === 0 ? null : { items: this.#items, confirmed });
   }
 
   #restore(): void {
     const before = kept("cart");
-    const { items, quotes } = isKept(before) ? before : { items: [], quotes: null };
+    const { items, confirmed } = isKept(before) ? before : { items: [], confirmed: null };
     this.#items = items;
     this.#removed = null;
-    this.#confirmed = quotes === null ? { kind: "none" } : { kind: "confirmed", quotes };
+    this.#confirmed = confirmed ?? { kind: "none" };
   }
 
   /** Null for a premium name: its price isn't listed and becomes known when the cart is confirmed. */
@@ -197,8 +200,8 @@ export class Cart implements CartControl {
 }
 
 /** Whether the stored value has the form that this version of the page writes. Other values are ignored. */
-function isKept(value: unknown): value is { items: readonly Wanted[]; quotes: Quotes | null } {
-  if (typeof value !== "object" || value === null || !("items" in value && "quotes" in value)) return false;
+function isKept(value: unknown): value is { items: readonly Wanted[]; confirmed?: Confirmed | null } {
+  if (typeof value !== "object" || value === null || !("items" in value)) return false;
   return (
     Array.isArray(value.items) &&
     value.items.every((item: unknown) => typeof item === "object" && item !== null && "premium" in item)

@@ -6,6 +6,7 @@ export interface ListEvents {
   /** The service rejects this name, or couldn't check it. */
   readonly onProblem: (name: string, problem: StorefrontProblem) => void;
   readonly onWait: (problem: StorefrontProblem, waitMs: number) => void;
+  readonly onRetry: () => void;
 }
 
 /** Resolves when every name has a result or a problem; rejects when the connection is lost or the signal aborts. */
@@ -13,11 +14,11 @@ export async function checkNames(
   client: StorefrontClient,
   names: readonly string[],
   signal: AbortSignal,
-  { onResult, onProblem, onWait }: ListEvents,
+  { onResult, onProblem, onWait, onRetry }: ListEvents,
 ): Promise<void> {
   for (const name of names) {
     try {
-      onResult(name, await client.availability({ domain: name }, { signal, onWait }));
+      onResult(name, await client.availability({ domain: name }, { signal, onWait, onRetry }));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof StorefrontProblem) || error.code === "unreachable") throw error;

@@ -29,6 +29,8 @@ export class Search {
   #meaning: Meaning = { kind: "none" };
   /** Aborts the check of a list. */
   #checking = new AbortController();
+  /** Whether a list waits for the prices: only they tell a name with a TLD from one without. */
+  #isEarly = false;
   #rows = new Map<string, Row>();
   /** Names that were available in the search but taken when the cart was confirmed. */
   #taken: ReadonlySet<string> = new Set();
@@ -70,6 +72,7 @@ export class Search {
   /** Redraws everything after a change of the language, the term, the cart or the prices. */
   render(texts: Texts): void {
     this.#texts = texts;
+    if (this.#isEarly && this.#prices.tlds.length > 0) return this.#searchNow();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     if (this.#meaning.kind === "list" && this.#shown !== null) this.#show(this.#shown);
     else this.#follow(this.#typed.state);
@@ -112,6 +115,7 @@ export class Search {
 
   #typing(): void {
     this.#checking.abort();
+    this.#isEarly = false;
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     this.#keep(0);
@@ -132,6 +136,7 @@ export class Search {
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     this.#keep(Date.now());
+    this.#isEarly = this.#meaning.kind === "list" && this.#prices.tlds.length === 0;
     if (this.#meaning.kind === "list") this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
   }
@@ -204,6 +209,7 @@ export class Search {
       this.#showList({ phase: "searching" });
     };
     this.#showList({ phase: "searching" });
+    if (this.#isEarly) return;
     checkNames(this.#client, names, signal, {
       onResult: (name, result) => {
         become(name, rowOf(result));
@@ -213,6 +219,9 @@ export class Search {
       },
       onWait: (problem, waitMs) => {
         this.#showList({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+      },
+      onRetry: () => {
+        this.#showList({ phase: "searching" });
       },
     }).then(
       () => {

@@ -89,7 +89,7 @@ export async function fillCart(page: Page): Promise<void> {
     const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
     return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price: PRICE };
   });
-  const kept = JSON.stringify(JSON.stringify({ items, quotes: null }));
+  const kept = JSON.stringify(JSON.stringify({ items, confirmed: null }));
   await page.evaluate(`localStorage.setItem("storefront.cart", ${kept})`);
   await page.reload();
   await page.locator(".item").nth(19).waitFor();

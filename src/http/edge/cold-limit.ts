@@ -2,9 +2,9 @@
  * Limits how often a client spends upstream quota: a steady rate with a burst of one minute's worth. The limit applies only while other
  * clients wait for quota or are refused.
  */
-import type { Clock } from "../clock.js";
-import { ServiceError } from "../errors.js";
-import type { SharedCounts } from "./edge/shared-counts.js";
+import type { Clock } from "../../clock.js";
+import { ServiceError } from "../../errors.js";
+import type { SharedCounts } from "./shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */

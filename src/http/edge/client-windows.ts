@@ -2,7 +2,7 @@
  * Counts requests per client and minute in bounded memory; a client's minute begins with its first request. Clients are kept in two
  * generations. The older one is dropped as a whole when its minutes are over or the younger one is full, so expiry is free.
  */
-import type { Clock } from "../clock.js";
+import type { Clock } from "../../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
 /** Some 10 MB for both generations. A flood of addresses can't evict clients that keep sending requests. */

@@ -6,15 +6,15 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { NextFunction, Request, RequestHandler, Response } from "express";
-import type { Clock } from "../clock.js";
-import type { ServiceError } from "../errors.js";
-import type { Log } from "../logger.js";
-import type { Metrics } from "../metrics.js";
-import type { Lane } from "../quota/lane.js";
-import type { Ask } from "../quota/quota.js";
-import type { VisitorAsk } from "../storefront/availability.js";
+import type { Clock } from "../../clock.js";
+import type { ServiceError } from "../../errors.js";
+import type { Log } from "../../logger.js";
+import type { Metrics } from "../../metrics.js";
+import type { Lane } from "../../quota/lane.js";
+import type { Ask } from "../../quota/quota.js";
+import type { VisitorAsk } from "../../storefront/availability.js";
 import type { ColdLimit } from "./cold-limit.js";
-import { addressOf, askerOf, clientOf } from "./edge/client.js";
+import { addressOf, askerOf, clientOf } from "./client.js";
 
 /** Each lookup of a request adds a listener: twenty items of a cart, each with its quotes. */
 const MAX_LISTENERS = 100;

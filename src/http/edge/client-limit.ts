@@ -4,12 +4,12 @@
  */
 import type { Request, RequestHandler, Response } from "express";
 import { rateLimit, type Store } from "express-rate-limit";
-import type { Clock } from "../clock.js";
-import { ServiceError } from "../errors.js";
+import type { Clock } from "../../clock.js";
+import { ServiceError } from "../../errors.js";
 import { CLIENT_WINDOW_MS, type ClientWindow, ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
-import { markOf } from "./edge/client.js";
-import type { SharedLimit } from "./edge/shared-limit.js";
+import { markOf } from "./client.js";
+import type { SharedLimit } from "./shared-limit.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
 
 /** A client counts as flooding at this multiple of its limit. */

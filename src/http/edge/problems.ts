@@ -1,10 +1,10 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../errors.js";
-import type { Log } from "../logger.js";
-import type { AnswerOf } from "../wire/answer.js";
-import type { problemShape } from "../wire/service.js";
+import { type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
+import type { Log } from "../../logger.js";
+import type { AnswerOf } from "../../wire/answer.js";
+import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./problem-kinds.js";
 import { render, type Rendered, sendRendered } from "./rendered.js";

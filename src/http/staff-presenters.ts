@@ -1,0 +1,159 @@
+/** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
+import type { Known } from "../cache/cache.js";
+import {
+  type Money,
+  presentRetail,
+  presentWholesaleToStaff,
+  type Wholesale,
+  wholesaleDifference,
+} from "../money.js";
+import { type Combination, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import type { RetailFileState } from "../retail/live-policy.js";
+import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
+import type { EndedEpoch } from "../retail/price-epoch.js";
+import type { PriceFact, PriceList } from "../retail/price-list.js";
+import type { PricePromise } from "../retail/promise.js";
+import type { Balance, Tier } from "../upstream/contract.js";
+import type { AnswerOf } from "../wire/answer.js";
+import type * as staff from "../wire/staff.js";
+import { instant, oldest, presentOrigin, presentPromotion } from "./presenters.js";
+
+export function presentBalance(known: Known<Balance>): AnswerOf<typeof staff.balanceShape> {
+  const { accountNumber, balance, currency, creditLimit, activeDomains } = known.value;
+  return { accountNumber, balance, currency, creditLimit, activeDomains, ...presentOrigin(known) };
+}
+
+export function presentTier(known: Known<Tier>): AnswerOf<typeof staff.tierShape> {
+  const { currentTier, nextTier, domainsNeeded } = known.value;
+  return { currentTier, nextTier, domainsNeeded, ...presentOrigin(known) };
+}
+
+/** The retail price, margin and rule that a policy gives for a wholesale price. */
+export function presentStaffPrice(
+  policy: RetailPolicy,
+  wholesale: Wholesale,
+  { tld, action, years }: Combination,
+  atMs: number,
+) {
+  const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+  const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
+  return {
+    retail: priced.ok ? presentRetail(priced.price) : null,
+    margin,
+    rule: priced.ok ? priced.rule : null,
+    ...presentPromotion(priced.ok ? priced.promotion : undefined),
+  };
+}
+
+/** Wholesale, retail and margin of each price, the rule behind it, and warnings. */
+export function presentStaffPrices(
+  list: Pick<PriceList, "facts" | "failures">,
+  policy: RetailPolicy,
+  file: Pick<RetailFileState, "faults">,
+  atMs: number,
+): AnswerOf<typeof staff.staffPricesShape> {
+  const facts = list.facts();
+  const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
+  const unformed: string[] = [];
+  const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isDoubtful, changed }) => {
+    const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
+    const warnings: string[] = isDoubtful
+      ? [
+          "Other evidence contradicts this price. It is shown as stale and not signed until it has been refreshed.",
+        ]
+      : stale
+        ? ["The upstream hasn't confirmed this price recently."]
+        : [];
+    if (priced.ok) catalogue.push({ wholesale, retail: priced.price });
+    else {
+      const why =
+        priced.reason === "not_sold" ? "no rule matches" : `the currency ${wholesale.currency} has no rate`;
+      warnings.push(`The retail price can't be calculated: ${why}.`);
+      unformed.push(why);
+    }
+    return {
+      tld,
+      action,
+      years,
+      wholesale: presentWholesaleToStaff(wholesale),
+      ...presentStaffPrice(policy, wholesale, { tld, action, years }, atMs),
+      asOf: instant(asOfMs),
+      ...(isDoubtful && { doubtful: true as const }),
+      ...(changed && {
+        changed: {
+          at: instant(changed.atMs),
+          from: presentWholesaleToStaff(changed.from),
+          by: wholesaleDifference(wholesale, changed.from),
+        },
+      }),
+      ...(warnings.length > 0 && { warning: warnings.join(" ") }),
+    };
+  });
+  const sold = policy.combinations().length;
+  const changes = facts.filter(({ changed }) => changed !== undefined).length;
+  const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
+  const warnings = [
+    ...file.faults.map((fault) => `RETAIL_CONFIG was changed, but isn't used because of a fault: ${fault}`),
+    ...marginWarnings(catalogue),
+    ...counted(unformed).map(([why, n]) => `${n} of ${sold} prices can't be calculated: ${why}.`),
+    ...counted(list.failures()).map(([why, n]) => `${n} of ${sold} prices couldn't be refreshed: ${why}`),
+    ...(doubtful > 0 ? [`${doubtful} of ${facts.length} prices are doubtful and being refreshed.`] : []),
+    ...(changes > 0 ? [`${changes} of ${facts.length} wholesale prices changed in the last 24 hours.`] : []),
+    ...(facts.length < sold ? [`${sold - facts.length} of ${sold} prices are unknown.`] : []),
+  ];
+  return { asOf: instant(oldest(facts, atMs)), prices, warnings };
+}
+
+/**
+ * The wholesale price of each line when it was signed and now, if known from memory, and the margin lost since. The price list
+ * doesn't contain the prices of premium names.
+ */
+export function presentPromise(
+  promise: PricePromise,
+  facts: readonly PriceFact[],
+  policy: RetailPolicy,
+  atMs: number,
+): AnswerOf<typeof staff.staffPromiseShape> {
+  const { id, issuedAtMs, validUntilMs, lines } = promise;
+  const items = lines.map((line) => {
+    const { domain, tld, action, years, price, premium, wholesale } = line;
+    const today = wholesaleNow(line, facts);
+    const lost = lostMargin(line, facts, policy, atMs);
+    return {
+      domain,
+      tld,
+      action,
+      years,
+      price: presentRetail(price),
+      premium,
+      wholesale: presentWholesaleToStaff(wholesale),
+      margin: policy.margin(wholesale, price),
+      wholesaleToday: today ? presentWholesaleToStaff(today) : null,
+      marginToday: today ? policy.margin(today, price) : null,
+      marginLost: lost,
+    };
+  });
+  const { marginLost } = promisesInForce([promise], facts, policy, atMs);
+  return { id, issuedAt: instant(issuedAtMs), validUntil: instant(validUntilMs), items, marginLost };
+}
+
+/** What ended a price epoch. */
+export function presentEndedEpoch({ evidence, atMs }: EndedEpoch): AnswerOf<typeof staff.endedEpochShape> {
+  const at = instant(atMs);
+  if (evidence.kind === "tier") return { at, evidence: "tier", from: evidence.from, to: evidence.to };
+  if (evidence.kind !== "quote") return { at, evidence: evidence.kind };
+  const { tld, action, years, from, to } = evidence;
+  return {
+    at,
+    evidence: "quote",
+    tld,
+    action,
+    years,
+    from: presentWholesaleToStaff(from),
+    to: presentWholesaleToStaff(to),
+  };
+}
+
+function counted(list: readonly string[]): [text: string, times: number][] {
+  return [...new Set(list)].map((text) => [text, list.filter((one) => one === text).length]);
+}

@@ -1,0 +1,142 @@
+/** What one replica has learned of a name or the tier, no other contradicts: with several behind one Redis, and after a restart. */
+import { expect } from "@jest/globals";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { AheadClock } from "../support/ahead-clock.js";
+import { describeWithRedis, startRedis } from "../support/redis.js";
+import { bearer, type Service, startService, until } from "../support/service.js";
+import { atMost, sideBySide, type World } from "../support/stories.js";
+import { upstreamAt } from "../support/upstream.js";
+import { registration, renewal, shopAt, transfer } from "../truth/shop.js";
+
+const CHECK_IS_OLD_MS = 10_000;
+
+interface Replicas extends World {
+  readonly clock: AheadClock;
+  readonly sandbox: Sandbox;
+  replica(): Promise<Service>;
+}
+
+async function open(): Promise<Replicas> {
+  const redis = await startRedis();
+  const sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
+  const clock = new AheadClock();
+  const running: Service[] = [];
+  const env = {
+    REDIS_URL: redis.url,
+    ...upstreamAt(sandbox),
+    PROMISE_PRIVATE_KEY: newPromiseKey(),
+    QUOTA_COLD_START: "assume-free",
+    UPSTREAM_RATE_LIMIT: "400",
+    UPSTREAM_RATE_WINDOW_MS: "20000",
+    REPLICAS_MAX: "3",
+  };
+  return {
+    clock,
+    sandbox,
+    async replica() {
+      const service = await startService({ clock, at: sandbox, env, warm: false });
+      running.push(service);
+      await until(
+        async () => (await service.ask("/v1/prices")).text.split('"price"').length === 29,
+        "the prices",
+      );
+      return service;
+    },
+    async close() {
+      await Promise.all(running.map((service) => service.close()));
+      await sandbox.close();
+      await redis.close();
+    },
+  };
+}
+
+const status = async (service: Service, domain: string, years: number): Promise<string> =>
+  (await shopAt(service).availability(domain, years)).status;
+
+describeWithRedis("what a replica has learned", () => {
+  const tell = sideBySide(open, atMost(2));
+
+  tell(
+    "of a premium name keeps the others, and one that starts later, from signing list prices for it",
+    async ({ replica }) => {
+      const one = await replica();
+      const two = await replica();
+      expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
+      for (const service of [two, await replica()])
+        for (const line of [transfer("gold.af"), renewal("gold.af")]) {
+          const { items, signed } = await shopAt(service).cart(line, renewal("khyber.af"));
+          expect(items[0]).toMatchObject({ price: null, premium: true });
+          expect(signed.join()).not.toContain("gold");
+        }
+    },
+  );
+
+  tell("by the price that is named beside a taken name does too", async ({ sandbox, replica }) => {
+    sandbox.control.setShapes({ takenPricing: "price" });
+    sandbox.control.setTaken("hotel.af", true);
+    const [one, two] = [await replica(), await replica()];
+    expect(await status(one, "hotel.af", 1)).toBe("taken");
+    const { items } = await shopAt(two).cart(renewal("hotel.af"), renewal("khyber.af"));
+    expect(items.map(({ price }) => price !== null)).toEqual([false, true]);
+  });
+
+  tell("to be taken, by any term, ends what another had known as available", async ({ sandbox, replica }) => {
+    const [one, two] = [await replica(), await replica()];
+    expect(await status(two, "fresh-name.af", 1)).toBe("available");
+    sandbox.control.setTaken("fresh-name.af", true);
+    expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+    expect(await status(two, "fresh-name.af", 2)).toBe("taken");
+    const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
+    expect([items[0]?.status, signed]).toEqual(["taken", []]);
+    expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+  });
+
+  tell(
+    "to be taken after another check isn't overlooked by who takes over that check",
+    async ({ clock, sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      expect(await status(two, "fresh-name.af", 1)).toBe("available");
+      clock.aheadMs += 4 * CHECK_IS_OLD_MS;
+      expect(await status(one, "fresh-name.af", 1)).toBe("available");
+      sandbox.control.setTaken("fresh-name.af", true);
+      // Replicas' clocks may differ by a tenth of a second; what is asked within it overlaps.
+      clock.aheadMs += 500;
+      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+      const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
+      expect([items[0]?.status, signed]).toEqual(["taken", []]);
+    },
+  );
+
+  tell(
+    "to have become available is believed where it was known as taken",
+    async ({ clock, sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      sandbox.control.setTaken("fresh-name.af", true);
+      expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+      clock.aheadMs += 20 * 60_000;
+      sandbox.control.setTaken("fresh-name.af", false);
+      expect(await status(one, "fresh-name.af", 1)).toBe("available");
+      expect(await status(two, "fresh-name.af", 1)).toBe("available");
+    },
+  );
+
+  tell("of the tier before a restart confirms no price after it", async ({ sandbox, replica }) => {
+    const before = await replica();
+    await before.ask("/v1/staff/tier", { headers: bearer("read") });
+    const old = await shopAt(before).quote("renewal");
+    await before.close();
+    sandbox.control.setTier("demo", "Platinum");
+    const after = await replica();
+    const shown: (typeof old)[] = [];
+    await until(async () => {
+      shown.push(await shopAt(after).quote("renewal"));
+      const { signed } = await shopAt(after)
+        .cart(renewal("khyber.af"))
+        .catch(() => ({ signed: [] }));
+      expect(signed.join()).not.toContain(old.price.amount);
+      return shown.at(-1)?.price.amount !== old.price.amount;
+    }, "the new price");
+    for (const { price, stale } of shown) if (price.amount === old.price.amount) expect(stale).toBe(true);
+  });
+});

@@ -1,0 +1,15 @@
+import { type Clock, systemClock } from "../../src/clock.js";
+
+/** Real time, and as much more as a test has let pass. */
+export class AheadClock implements Clock {
+  aheadMs = 0;
+  now(): number {
+    return systemClock.now() + this.aheadMs;
+  }
+  monotonic(): number {
+    return systemClock.monotonic() + this.aheadMs;
+  }
+  after(delayMs: number, run: () => void): () => void {
+    return systemClock.after(delayMs, run);
+  }
+}
