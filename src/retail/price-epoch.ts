@@ -84,8 +84,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let history: readonly { readonly mark: string; readonly sinceMs: number }[] = [
     { mark: epoch, sinceMs: -Infinity },
   ];
-  /** The last evidence of our own. Another replica may have begun the epoch that it began earlier, by evidence of another change. */
-  let own = { askedMs: -Infinity, answeredMs: -Infinity };
+  /** The last quote that ended an epoch here. Another replica may have begun the same epoch earlier, by evidence of an earlier change. */
+  let proof = { askedMs: -Infinity, answeredMs: -Infinity };
   let hasStarted = false;
   let tier: string | null = null;
   /** The tier that saved prices were learned under, and when they were loaded. */
@@ -105,12 +105,12 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     log.warn("prices.epoch.ended", { evidence: evidence.kind, ...logFieldsOf(evidence) });
   }
 
-  function isBeforeEvidence(askedMs: number): boolean {
-    return askedMs <= own.answeredMs && askedMs !== own.askedMs;
+  function isBeforeProof(askedMs: number): boolean {
+    return askedMs <= proof.answeredMs && askedMs !== proof.askedMs;
   }
 
-  function end(evidence: PriceEvidence, quote = own): void {
-    own = quote;
+  function end(evidence: PriceEvidence, quote = proof): void {
+    proof = quote;
     former = current();
     epoch = markAfter(former, evidence);
     begin(evidence);
@@ -136,7 +136,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       return later.some((one) => one.mark.startsWith(CHANGE));
     },
     isDoubtful: ({ epoch, askedMs }) =>
-      epoch !== current() || isBeforeEvidence(askedMs) || (saved !== null && askedMs <= saved.untilMs),
+      epoch !== current() || isBeforeProof(askedMs) || (saved !== null && askedMs <= saved.untilMs),
     end,
     noteTier(named, askedMs) {
       const last = saved?.tier ?? tier;

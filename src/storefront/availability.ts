@@ -300,8 +300,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return agrees && !names.isPremium(name);
   }
 
-  async function consult(name: DomainName): Promise<void> {
-    await names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
+  function consultPrices(name: DomainName): Promise<void> {
+    return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
   }
 
   function asOfNow(answer: Availability): Availability {
@@ -319,7 +319,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   }
 
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
-    await consult(name);
+    await consultPrices(name);
     for (const { what, kept } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
@@ -347,7 +347,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     isPremium,
     isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
     async seemsOrdinary(name) {
-      await consult(name);
+      await consultPrices(name);
       return agreesWithList(name);
     },
     asOfNow,
