@@ -8,7 +8,7 @@ export interface Fact<V> {
   /** When it was requested and answered: ms, both on one clock that never repeats a reading. */
   readonly askedMs: number;
   readonly answeredMs: number;
-  /** Identifies a fact of another replica, whose times are estimated anew at each read. */
+  /** Identifies a fact of another replica, whose times are estimated again at each read. */
   readonly origin?: string;
 }
 

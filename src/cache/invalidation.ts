@@ -102,11 +102,12 @@ export function createInvalidation(link: RedisLink, clock: Clock): Invalidation 
 
     function receive(next: Mark): void {
       if (seen.includes(written(next))) return;
-      // Neither replica knew the other's mark, so both are replaced by one that stands for both.
-      const joined = mark !== null && isUnpublished ? both(mark, next) : null;
-      if (joined !== null && mark !== null && written(joined) === written(mark)) return;
-      if (joined !== null) publish(joined);
-      else if (mark === null || isLater(next, mark)) set(next);
+      if (mark !== null && isUnpublished) {
+        // Neither replica knew the other's mark, so both are replaced by one that stands for both.
+        const joined = both(mark, next);
+        if (written(joined) === written(mark)) return;
+        publish(joined);
+      } else if (mark === null || isLater(next, mark)) set(next);
       else return;
       for (const act of acts) act(next.count > 0);
     }

@@ -56,9 +56,10 @@ export function customerRoutes(parts: CustomerParts): Router {
     const found = await account.managed(asked, names, asked.spend);
     // The renewal price of a premium name is unknown, because the upstream quotes TLDs and not names.
     const ordinary = await Promise.all(found.map(({ name }) => parts.seemsOrdinary(name)));
+    const retail = policy();
     const certain = prices.facts().filter(({ isDoubtful }) => !isDoubtful);
     return found.map((known, at) =>
-      presentCustomerDomain(known, ordinary[at] === true ? certain : [], policy(), now()),
+      presentCustomerDomain(known, ordinary[at] === true ? certain : [], retail, now()),
     );
   }
 

@@ -6,7 +6,7 @@ import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
 import type { QuoteItem } from "../storefront/quotes.js";
 import { purgeRequestShape } from "../wire/staff.js";
-import { quoteRequestShape, quoteRequestSize } from "../wire/visitors.js";
+import { quoteRequestShape } from "../wire/visitors.js";
 
 /** A hostile query can have thousands of parameters, each with an error longer than itself. */
 const MAX_ERRORS = 20;
@@ -107,8 +107,6 @@ export function termOf(
 
 /** The cart of `POST /v1/quotes`. Reports every fault of every item at once. */
 export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
-  const size = quoteRequestSize.safeParse(body).error?.issues.find(({ code }) => code === "too_big");
-  if (size) throw invalidField("items", size.message);
   const result = quoteRequestShape.safeParse(body);
   if (!result.success) {
     throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));

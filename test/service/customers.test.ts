@@ -368,3 +368,26 @@ describe("settings for customer tokens", () => {
     expect(faultsOf(env)).toEqual(faults);
   });
 });
+
+test("a renewal price that is in doubt isn't shown", async () => {
+  const clock = new FakeClock();
+  const service = await started(clock);
+  try {
+    const shown = z.object({ renewal: z.array(z.unknown()) });
+    const token = await sealed(claimsAt(clock, { domains: ["khyber.af"] }));
+    const renewals = async (): Promise<number> =>
+      shown.parse((await service.ask("/v1/me/domains/khyber.af", asCustomer(token))).body).renewal.length;
+    expect(await renewals()).toBe(3);
+    const hold = service.sandbox.control.hold({ operation: "quote" });
+    const purge = { method: "POST", headers: bearer("operate"), body: { what: "prices" } };
+    expect((await service.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
+    expect(await renewals()).toBe(0);
+    hold.release();
+    await until(async () => {
+      await clock.advance(1_000);
+      return (await renewals()) === 3;
+    }, "the prices");
+  } finally {
+    await service.close();
+  }
+});
