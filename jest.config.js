@@ -5,7 +5,7 @@ export default {
   testRunner: "<rootDir>/test/support/one-context.js",
   testSequencer: "<rootDir>/test/support/slowest-first.js",
   testTimeout: 120000,
-  maxWorkers: 4,
+  maxWorkers: 3,
   // Contexts of ended suites are never freed.
   workerIdleMemoryLimit: "500MB",
 };
