@@ -117,15 +117,32 @@ describeWithRedis("a replica that hears nothing of Redis, though Redis executes 
 describeWithRedis("a replica that was told of more replicas than the others", () => {
   const test = sideBySide(open);
 
+  /** What each gets once the last of them may use alone whatever it has. */
+  async function sharesOf(replicas: readonly Replica[]): Promise<number[]> {
+    replicas.at(-1)?.cutOff();
+    await pass(4600);
+    const shares: number[] = [];
+    for (const { ledger } of replicas) shares.push((await drain(ledger)).own);
+    return shares;
+  }
+
   test("has no share while theirs are the whole budget", async ({ replica, opened }) => {
-    const [one, two, third] = [await replica(), await replica(), await replica({ replicasMax: 4 })];
+    const both = [await replica(), await replica()];
+    await opened();
+    const third = await replica({ replicasMax: 4 });
     await opened();
     await beats();
-    third.cutOff();
-    // By then it may use alone whatever it has.
-    await pass(4600);
-    const all = [await drain(one.ledger), await drain(two.ledger), await drain(third.ledger)];
-    expect(all.map(({ own }) => own)).toEqual([SHARE, SHARE, 0]);
+    expect(await sharesOf([...both, third])).toEqual([SHARE, SHARE, 0]);
+  });
+
+  test("leaves one of them without a share if it was there before that one", async ({ replica, opened }) => {
+    const [first, early] = [await replica(), await replica({ replicasMax: 4 })];
+    await opened();
+    const last = await replica();
+    await opened();
+    await beats();
+    // What is nobody's share is used by the first that asks.
+    expect(await sharesOf([first, last, early])).toEqual([BUDGET - SHARE / 2, 0, SHARE / 2]);
   });
 });
 
