@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type Request, type Response, Router } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
-import type { ShopIdentity } from "../retail/shop-identity.js";
+import type { ShopIdentity } from "../retail/price-file/shop-identity.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";

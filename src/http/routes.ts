@@ -1,7 +1,7 @@
 /** Adds a path with its methods. HEAD is handled by GET; OPTIONS and other methods are answered with `Allow`. */
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
-import { MAX_CONFIG_BYTES } from "../retail/retail-yaml.js";
+import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
 import { contextOf } from "./edge/context.js";
 
 type Handler = (request: Request, response: Response) => unknown;

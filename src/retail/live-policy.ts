@@ -7,8 +7,9 @@ import { type Clock, every } from "../clock.js";
 import { readFileText } from "../file-text.js";
 import type { Log } from "../logger.js";
 import { createRetailPolicy, type RetailPolicy } from "./policy.js";
-import { parseRetailConfig, type RetailConfig } from "./retail-config.js";
-import { MAX_CONFIG_BYTES } from "./retail-yaml.js";
+import { parseRetailConfig } from "./price-file/parse.js";
+import type { RetailConfig } from "./price-file/retail-config.js";
+import { MAX_CONFIG_BYTES } from "./price-file/yaml.js";
 
 /** The file that a config was read from, and its text at that time. */
 export interface RetailFile {

@@ -23,10 +23,10 @@ import {
   type Match,
   type Pricing,
   type RetailConfig,
-} from "./retail-config.js";
+} from "./price-file/retail-config.js";
 
 export { type Action, ACTIONS } from "../upstream/contract.js";
-export type { Combination } from "./retail-config.js";
+export type { Combination } from "./price-file/retail-config.js";
 
 export interface AppliedPromotion {
   readonly id: string;

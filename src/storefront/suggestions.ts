@@ -6,7 +6,7 @@ import type { Clock } from "../clock.js";
 import { type DomainName, nameOf } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
-import type { Affixes } from "../retail/retail-config.js";
+import type { Affixes } from "../retail/price-file/retail-config.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
 import type { SearchedName } from "./search.js";
 

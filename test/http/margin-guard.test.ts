@@ -5,7 +5,8 @@ import * as fc from "fast-check";
 import { presentPrices } from "../../src/http/presenters.js";
 import { parseWholesale } from "../../src/money.js";
 import { createRetailPolicy } from "../../src/retail/policy.js";
-import { firstMatching, parseRetailConfig, type RetailConfig } from "../../src/retail/retail-config.js";
+import { parseRetailConfig } from "../../src/retail/price-file/parse.js";
+import { firstMatching, type RetailConfig } from "../../src/retail/price-file/retail-config.js";
 
 const NOW = Date.UTC(2026, 2, 20);
 

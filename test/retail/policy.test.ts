@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { decimal, parseWholesale, retailOf, type Wholesale } from "../../src/money.js";
 import { createRetailPolicy, marginWarnings, type PriceResult } from "../../src/retail/policy.js";
-import type { Pricing, Promotion, RetailConfig } from "../../src/retail/retail-config.js";
+import type { Pricing, Promotion, RetailConfig } from "../../src/retail/price-file/retail-config.js";
 import { oracle } from "./oracle.js";
 
 const NOW = Date.parse("2026-03-21T00:00:00Z");

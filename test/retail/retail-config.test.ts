@@ -2,7 +2,8 @@
 import { describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { createRetailPolicy } from "../../src/retail/policy.js";
-import { parseRetailConfig, type RetailConfig } from "../../src/retail/retail-config.js";
+import { parseRetailConfig } from "../../src/retail/price-file/parse.js";
+import type { RetailConfig } from "../../src/retail/price-file/retail-config.js";
 
 const CONTRACT_EXAMPLE = `
 currency: USD

@@ -3,7 +3,7 @@ import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type DomainName, nameOf, parseDomainName } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
-import type { Affixes } from "../../src/retail/retail-config.js";
+import type { Affixes } from "../../src/retail/price-file/retail-config.js";
 import type { Availability, AvailabilityService, VisitorAsk } from "../../src/storefront/availability.js";
 import { createSuggestions, SUGGESTING_MS, variantsOf } from "../../src/storefront/suggestions.js";
 import { FakeClock } from "../support/fake-clock.js";
