@@ -80,7 +80,7 @@ export function createRouter(parts: RouterParts): Express {
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     const { current: policy } = policies;
-    const seemsOrdinary = (name: DomainName) => shop().availability.seemsOrdinary(name);
+    const seemsOrdinary = (name: DomainName) => shop().premiumNames.seemsOrdinary(name);
     app.use(customerRoutes({ tokens, guesses, account, policy, prices, seemsOrdinary, ask, now }));
   }
   app.use(

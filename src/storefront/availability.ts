@@ -5,7 +5,6 @@
 import type { Kept } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
@@ -14,6 +13,7 @@ import type { QuotedPrice } from "../retail/price-quotes.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
+import { noPrice } from "./premium-names.js";
 
 export type { VisitorAsk } from "./name-facts.js";
 
@@ -56,19 +56,8 @@ export interface AvailabilityService {
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
   /** An answer that can be signed; rejects if its price is doubtful or cannot be calculated. */
   register(ask: VisitorAsk, name: DomainName, years: number, demands: Demands): Promise<Registration>;
-  /**
-   * Whether the name is premium, by an earlier decision or by a price of its own from the upstream. The prices of its renewal, transfer and
-   * restore are then unknown. Asks again if prices disagree, but never about a name without known facts.
-   */
-  isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Whether memory alone shows what `isPremium` would: that the name is not premium. Always false if another replica may know more. */
-  isOrdinary(name: DomainName): boolean;
-  /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
-  seemsOrdinary(name: DomainName): Promise<boolean>;
   /** The answer as memory has it now: another one, or stale, if a fact behind it has been contradicted since. */
   asOfNow(answer: Availability): Availability;
-  /** Whether an earlier decision says that the name is premium. */
-  isKnownPremium(name: DomainName): boolean;
 }
 
 export interface AvailabilitySettings {
@@ -283,27 +272,6 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     };
   }
 
-  /** The registration prices that checks of the name have shown. */
-  function shownPrices(name: DomainName) {
-    const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
-    return shown.map(({ years, kept }) => {
-      const what: Combination = { tld: name.tld, action: "registration", years };
-      return { what, kept };
-    });
-  }
-
-  function agreesWithList(name: DomainName): boolean {
-    const agrees = shownPrices(name).every(({ what, kept }) => {
-      const quote = prices.peek(what);
-      return quote !== undefined && sameWholesale(kept.value.wholesale, quote.wholesale);
-    });
-    return agrees && !names.isPremium(name);
-  }
-
-  function consultPrices(name: DomainName): Promise<void> {
-    return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
-  }
-
   function asOfNow(answer: Availability): Availability {
     const { name, years, status, price } = answer;
     const taken = names.taken(name);
@@ -318,40 +286,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return isSame ? answer : { ...answer, stale: true };
   }
 
-  async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
-    await consultPrices(name);
-    for (const { what, kept } of shownPrices(name)) {
-      const quote = prices.peek(what) ?? (await prices.quote(ask, what));
-      if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
-      const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
-      if (kind === "doubtful") throw noPrice();
-      // A taken name may still have a price of its own, from the calls made just now.
-      if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
-    }
-    return names.isPremium(name);
-  }
-
-  function hasOwnPrice(name: DomainName, what: Combination): boolean {
-    const quote = prices.peek(what);
-    return names
-      .shownPrices(name, [what.years])
-      .some(({ kept }) => quote !== undefined && !sameWholesale(kept.value.wholesale, quote.wholesale));
-  }
-
   return {
     known,
     countHits: names.countHits,
     isUnknown: (name, years) => settings.ownedSinceMs(name.ascii) === null && names.isUnknown(name, years),
     lookUp,
     register,
-    isPremium,
-    isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
-    async seemsOrdinary(name) {
-      await consultPrices(name);
-      return agreesWithList(name);
-    },
     asOfNow,
-    isKnownPremium: names.isPremium,
   };
 }
 
@@ -368,8 +309,4 @@ function withoutPrice(name: DomainName, years: number, { kept, source }: Availab
 
 function takenFrom(name: DomainName, years: number, { kept, source }: TakenFact): Availability {
   return asTaken(name, years, kept.asOfMs, source === "stale");
-}
-
-function noPrice(): ServiceError {
-  return new ServiceError("upstream_contract", "The price of this name can't be calculated at the moment.");
 }

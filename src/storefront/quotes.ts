@@ -12,6 +12,7 @@ import type { QuotedPrice } from "../retail/price-quotes.js";
 import type { Promises, SignedPromise } from "../retail/promise.js";
 import type { Demands } from "./assessment.js";
 import type { AvailabilityService, VisitorAsk } from "./availability.js";
+import type { PremiumNames } from "./premium-names.js";
 
 export interface QuoteItem {
   readonly name: DomainName;
@@ -60,10 +61,8 @@ export interface Quotes {
 export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
   readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
-  readonly availability: Pick<
-    AvailabilityService,
-    "register" | "isPremium" | "isOrdinary" | "isKnownPremium"
-  >;
+  readonly availability: Pick<AvailabilityService, "register">;
+  readonly premiumNames: Pick<PremiumNames, "isPremium" | "isOrdinary" | "isKnownPremium">;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -80,7 +79,8 @@ interface Ready {
 const CHECKED_MS = 5_000;
 const QUOTED_MS = 60_000;
 
-export function createQuotes({ policy, prices, availability, promises, clock }: QuoteSettings): Quotes {
+export function createQuotes(settings: QuoteSettings): Quotes {
+  const { policy, prices, availability, premiumNames, promises, clock } = settings;
   const listPrices = new WeakMap<
     QuotedPrice,
     { readonly price: Retail | null; readonly promotionEpoch: number }
@@ -115,13 +115,13 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
 
   /** The upstream quotes TLDs rather than names, so the ordinary price applies unless the name is known to be premium. */
   async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
-    if (await availability.isPremium(ask, item.name)) return unanswered(item, premiumWithoutPrice(), true);
+    if (await premiumNames.isPremium(ask, item.name)) return unanswered(item, premiumWithoutPrice(), true);
     const quote = await quoteToSign(ask, termOf(item));
     return atQuote(item, quote, ordinaryPrice(quote.wholesale, termOf(item)).price);
   }
 
   function knownAtListPrice(item: QuoteItem): Ready | undefined {
-    if (item.action === "registration" || !availability.isOrdinary(item.name)) return undefined;
+    if (item.action === "registration" || !premiumNames.isOrdinary(item.name)) return undefined;
     const quote = prices.fresh(termOf(item));
     if (quote === undefined || !isSignable(quote, quote)) return undefined;
     const price = listPrice(quote, termOf(item));
@@ -150,7 +150,7 @@ export function createQuotes({ policy, prices, availability, promises, clock }: 
       // In the meantime another visitor's check may show that the name is premium.
       isCurrent: () =>
         isSignable(prices.peek(what), quote) &&
-        !availability.isKnownPremium(name) &&
+        !premiumNames.isKnownPremium(name) &&
         policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
   }

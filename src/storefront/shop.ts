@@ -1,12 +1,14 @@
 /** The services that answer visitors under one retail policy. An answer made by one shop never mixes two versions of the policy. */
 import type { RetailPolicy } from "../retail/policy.js";
 import { type AvailabilityService, type AvailabilitySettings, createAvailability } from "./availability.js";
+import { createPremiumNames, type PremiumNames } from "./premium-names.js";
 import { createQuotes, type Quotes, type QuoteSettings } from "./quotes.js";
 import { createSuggestions, type Suggestions, type SuggestionSettings } from "./suggestions.js";
 
 export interface Shop {
   readonly policy: RetailPolicy;
   readonly availability: AvailabilityService;
+  readonly premiumNames: PremiumNames;
   readonly quotes: Quotes;
   readonly suggestions: Suggestions;
 }
@@ -21,10 +23,12 @@ export function createShops(current: () => RetailPolicy, settings: ShopSettings)
 
   function open(policy: RetailPolicy): Shop {
     const availability = createAvailability({ ...settings, policy });
+    const premiumNames = createPremiumNames({ ...settings, policy });
     return {
       policy,
       availability,
-      quotes: createQuotes({ ...settings, policy, availability }),
+      premiumNames,
+      quotes: createQuotes({ ...settings, policy, availability, premiumNames }),
       suggestions: createSuggestions({ ...settings, affixes: policy.suggestions, availability }),
     };
   }

@@ -21,6 +21,8 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     prices: { fresh: unused, peek: unused, quote: unused },
     availability: {
       register: (_ask, { label }) => Promise.reject(refusals[label] ?? new Error("unknown label")),
+    },
+    premiumNames: {
       isPremium: () => Promise.resolve(true),
       isOrdinary: () => false,
       isKnownPremium: () => true,

@@ -1,0 +1,89 @@
+/**
+ * Whether a name is premium, by everything that checks have shown of it, for any term and on any replica. The upstream doesn't tell what the renewal,
+ * transfer and restore of a premium name cost, so these must not get the list price.
+ */
+import type { DomainName } from "../domain-name.js";
+import { ServiceError } from "../errors.js";
+import { sameWholesale } from "../money.js";
+import type { Combination, RetailPolicy } from "../retail/policy.js";
+import type { PriceList } from "../retail/price-list.js";
+import type { Assessor } from "./assessment.js";
+import type { NameFacts, VisitorAsk } from "./name-facts.js";
+
+export interface PremiumNames {
+  /**
+   * Whether the name is premium, by an earlier decision or by a price of its own from the upstream. Asks again if prices disagree, but never about a
+   * name without known facts. Rejects if the prices remain doubtful.
+   */
+  isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
+  /** Whether memory alone shows that the name is not premium. Always false if another replica may know more. */
+  isOrdinary(name: DomainName): boolean;
+  /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
+  seemsOrdinary(name: DomainName): Promise<boolean>;
+  /** Whether an earlier decision says that the name is premium. */
+  isKnownPremium(name: DomainName): boolean;
+}
+
+interface PremiumNamesSettings {
+  readonly policy: Pick<RetailPolicy, "yearsSold">;
+  readonly prices: Pick<PriceList, "peek" | "quote">;
+  readonly names: NameFacts;
+  readonly assessor: Pick<Assessor, "assess">;
+}
+
+export function createPremiumNames({ policy, prices, names, assessor }: PremiumNamesSettings): PremiumNames {
+  /** The registration prices that checks of the name have shown. */
+  function shownPrices(name: DomainName) {
+    const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
+    return shown.map(({ years, kept }) => {
+      const what: Combination = { tld: name.tld, action: "registration", years };
+      return { what, kept };
+    });
+  }
+
+  function agreesWithList(name: DomainName): boolean {
+    const agrees = shownPrices(name).every(({ what, kept }) => {
+      const quote = prices.peek(what);
+      return quote !== undefined && sameWholesale(kept.value.wholesale, quote.wholesale);
+    });
+    return agrees && !names.isPremium(name);
+  }
+
+  function consultPrices(name: DomainName): Promise<void> {
+    return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
+  }
+
+  async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
+    await consultPrices(name);
+    for (const { what, kept } of shownPrices(name)) {
+      const quote = prices.peek(what) ?? (await prices.quote(ask, what));
+      if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
+      const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
+      if (kind === "doubtful") throw noPrice();
+      // A taken name may still have a price of its own, from the calls made just now.
+      if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
+    }
+    return names.isPremium(name);
+  }
+
+  function hasOwnPrice(name: DomainName, what: Combination): boolean {
+    const quote = prices.peek(what);
+    return names
+      .shownPrices(name, [what.years])
+      .some(({ kept }) => quote !== undefined && !sameWholesale(kept.value.wholesale, quote.wholesale));
+  }
+
+  return {
+    isPremium,
+    isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
+    async seemsOrdinary(name) {
+      await consultPrices(name);
+      return agreesWithList(name);
+    },
+    isKnownPremium: names.isPremium,
+  };
+}
+
+export function noPrice(): ServiceError {
+  return new ServiceError("upstream_contract", "The price of this name can't be calculated at the moment.");
+}
