@@ -51,8 +51,11 @@ const line = z.union([
 /** Beside `src`, so that the service finds its pages and its configuration. */
 const BUNDLE = "dist-bench/truth-worker.js";
 
-export async function runCampaign(campaign: Campaign): Promise<Report> {
-  await build({
+let bundled: Promise<unknown> | undefined;
+
+/** Once for all campaigns of this process. */
+function bundle(): Promise<unknown> {
+  bundled ??= build({
     entryPoints: ["test/truth/worker.ts"],
     outfile: BUNDLE,
     bundle: true,
@@ -64,6 +67,11 @@ export async function runCampaign(campaign: Campaign): Promise<Report> {
       js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
     },
   });
+  return bundled;
+}
+
+export async function runCampaign(campaign: Campaign): Promise<Report> {
+  await bundle();
   const workers = Math.min(availableParallelism(), campaign.histories);
   const parts = await Promise.all(Array.from({ length: workers }, (_, at) => runPart(campaign, at, workers)));
   const kinds: Record<string, number> = {};
