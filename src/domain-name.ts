@@ -63,6 +63,9 @@ const PLAIN_HOST = /^(?:(?!..--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$))+
 const ASCII = /^[\x21-\x7e]*$/;
 const A_LABEL = /xn--/i;
 
+/** White space, and the invisible marks of direction that come along when text is copied from a right-to-left page. */
+const SURROUNDING = /[\s\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/;
+
 const TOO_LONG = "is too long: each part can have up to 63 characters, and the whole name up to 253";
 const BAD_CHARACTERS = "isn't a valid domain name: use letters, digits and hyphens, in one writing direction";
 
@@ -77,10 +80,17 @@ function isSimple(host: string): boolean {
   return ASCII.test(host) && !A_LABEL.test(host);
 }
 
+function withoutSurrounding(text: string): string {
+  let [from, to] = [0, text.length];
+  while (from < to && SURROUNDING.test(text.charAt(from))) from += 1;
+  while (from < to && SURROUNDING.test(text.charAt(to - 1))) to -= 1;
+  return text.slice(from, to);
+}
+
 /** Extracts the host from a pasted address. */
 function hostIn(text: string, field: string): { host: string; isBare: boolean } {
   if (text.length > MAX_INPUT_LENGTH) throw invalidField(field, TOO_LONG);
-  const trimmed = text.trim();
+  const trimmed = withoutSurrounding(text);
   const scheme = SCHEME.exec(trimmed)?.[0] ?? "";
   let host = trimmed.slice(scheme.length);
   const end = host.search(/[/?#]/);

@@ -15,6 +15,11 @@ export interface Log {
   flush(): Promise<void>;
 }
 
+export interface ProcessLog extends Log {
+  /** Writes an info line at every log level: what whoever starts the process waits for. */
+  announce(event: string, fields?: LogFields): void;
+}
+
 /** The buffer for a slow reader of stdout. When it is full, lines below warning level are counted and dropped. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 
@@ -23,10 +28,10 @@ const BATCH_CHARACTERS = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
- * Writes lines `{"time","level","event",...fields}` of `level` and above, in order. Errors and warnings are written immediately, together with
+ * Writes lines `{"time","level","event",...fields}` of `level` and above, and announcements, in order. Errors and warnings are written immediately, together with
  * everything before them; a killed process loses at most the last 100 ms of other lines.
  */
-export function createLog(level: LogLevel): Log {
+export function createLog(level: LogLevel): ProcessLog {
   // The service keeps running if the reader of its log goes away.
   process.stdout.on("error", () => {});
   const logger = winston.createLogger({
@@ -54,8 +59,11 @@ export function createLog(level: LogLevel): Log {
   }
   process.on("exit", writeBatch);
 
-  const write = (lineLevel: LogLevel, { immediately }: { readonly immediately: boolean }) => {
-    if (LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
+  const write = (
+    lineLevel: LogLevel,
+    { immediately, isAlways = false }: { readonly immediately: boolean; readonly isAlways?: boolean },
+  ) => {
+    if (!isAlways && LOG_LEVELS.indexOf(lineLevel) > LOG_LEVELS.indexOf(level)) return () => {};
     return (event: string, fields: LogFields = {}) => {
       if (isStalled && !immediately) {
         dropped += 1;
@@ -67,11 +75,12 @@ export function createLog(level: LogLevel): Log {
       else timer ??= setTimeout(writeBatch, BATCH_MS).unref();
     };
   };
-  const log: Log = {
+  const log: ProcessLog = {
     error: write("error", { immediately: true }),
     warn: write("warn", { immediately: true }),
     info: write("info", { immediately: false }),
     debug: write("debug", { immediately: false }),
+    announce: write("info", { immediately: true, isAlways: true }),
     flush: () => {
       writeBatch();
       return new Promise((resolve) => {

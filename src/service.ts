@@ -7,7 +7,7 @@ import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config/env.js";
-import { createLog, type Log } from "./logger.js";
+import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
 import type { Sandbox } from "./sandbox/sandbox.js";
@@ -38,7 +38,7 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-async function run(config: Config, log: Log): Promise<void> {
+async function run(config: Config, log: ProcessLog): Promise<void> {
   const version = versionOf(readFileSync(new URL("package.json", ROOT), "utf8"));
   const sandbox = config.upstream === null ? await startEmbeddedSandbox(config) : null;
   const mode = sandbox === null ? "upstream" : "sandbox";
@@ -48,7 +48,7 @@ async function run(config: Config, log: Log): Promise<void> {
   const app = createApp({ config, version, mode, upstream, staffTokens, redis, clock: systemClock, log });
   await app.start();
   const { port, address } = await listen(app.server, config.listen);
-  log.info("server.listening", {
+  log.announce("server.listening", {
     note: `listening on port ${port}`,
     port,
     address,
@@ -100,7 +100,7 @@ function listen(server: Server, { port, host }: { port: number; host: string }):
 }
 
 /** Loaded only here: a service without REDIS_URL has no use for the client. */
-async function connectTo(url: Secret, log: Log): Promise<RedisLink> {
+async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
   const { connectRedis } = await import("./redis-link.js");
   return connectRedis({ url, clock: systemClock, log });
 }
@@ -125,9 +125,9 @@ function sandboxUpstream(sandbox: Sandbox | null) {
 }
 
 /** In sandbox mode without STAFF_TOKENS, creates one token with every scope and logs it. */
-function randomStaffToken(log: Log): Secret {
+function randomStaffToken(log: ProcessLog): Secret {
   const token = randomBytes(24).toString("base64url");
-  log.info("staff.token.created", {
+  log.announce("staff.token.created", {
     note: "sandbox mode: this token is valid until the process ends",
     token,
   });

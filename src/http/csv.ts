@@ -1,5 +1,6 @@
 /** Lists for staff as CSV (RFC 4180), safe to open in a spreadsheet. */
 import type { Request, Response } from "express";
+import { renderBody, sendJson, sendRendered } from "./edge/rendered.js";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
 interface Table {
@@ -14,10 +15,12 @@ export const CSV = "text/csv";
 export function sendList(request: Request, response: Response, body: object, table: Table): void {
   response.vary("Accept");
   if (request.accepts(["application/json", CSV]) !== CSV) {
-    response.json(body);
+    sendJson(response, body);
     return;
   }
-  response.attachment(`${table.name}.csv`).type(`${CSV}; charset=utf-8; header=present`).send(csvOf(table));
+  response.attachment(`${table.name}.csv`);
+  const type = `${CSV}; charset=utf-8; header=present`;
+  sendRendered(response, renderBody(csvOf(table), { type, cacheControl: "no-store", tagged: true }));
 }
 
 export function csvOf({ columns, rows }: Omit<Table, "name">): string {

@@ -8,6 +8,7 @@ import type { Lane } from "../quota/lane.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { VisitorAsk } from "../storefront/availability.js";
+import { sendJson } from "./edge/rendered.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
 import { readQuery } from "./parse.js";
 import { presentCustomerDomain } from "./presenters.js";
@@ -70,7 +71,7 @@ export function customerRoutes(parts: CustomerParts): Router {
       const names = await namesOf(request);
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
-      response.json({ domains: await present(request, [...names.values()]) });
+      sendJson(response, { domains: await present(request, [...names.values()]) });
     },
   });
 
@@ -88,7 +89,7 @@ export function customerRoutes(parts: CustomerParts): Router {
       if (endedByHead(request, response)) return;
       const [own] = await present(request, [name]);
       if (own === undefined) throw notOwned();
-      response.json(own);
+      sendJson(response, own);
     },
   });
   return router;

@@ -47,7 +47,6 @@ function sourceOf(address: string): string {
 }
 
 /** A day: its address can't have a hash. */
-const ICON_CACHE = "public, max-age=86400";
 /** Added to the 404 page if the storefront is served. */
 const START = '<p><a class="button" href="/">Home · خانه · کور</a></p>';
 
@@ -138,7 +137,7 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
   }
   const icon = staticFile(readFileSync(join(PAGES, "favicon.ico")), {
     type: "image/x-icon",
-    cacheControl: ICON_CACHE,
+    cacheControl: "no-store",
   });
   route(router, "/favicon.ico", { GET: (request, response) => icon.send(request, response) });
   assets.serve(router);

@@ -214,11 +214,7 @@ function priceQuestions({ shop: open, prices, clock }: QuestionParts): ReadQuest
       confidential: false,
       known() {
         const facts = prices.facts();
-        if (facts.length === 0) {
-          throw new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", {
-            retryAfterMs: prices.expectedInMs(),
-          });
-        }
+        if (facts.length === 0) throw prices.unknown();
         const lists = remembered(rendered, facts, () => new Map<string, Rendered>());
         const key = `${policy.promotionEpoch(clock.now())} ${wanted.tld} ${wanted.action} ${wanted.years}`;
         return remembered(lists, key, () => made(facts));

@@ -16,6 +16,7 @@ import type { VisitorAsk } from "../storefront/availability.js";
 import { audited, presentAudit } from "./audit.js";
 import { contextOf } from "./edge/context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
+import { sendJson } from "./edge/rendered.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
 import { readPurge, readQuery } from "./parse.js";
 import { presentDomain, presentOrigin } from "./presenters.js";
@@ -135,7 +136,7 @@ export function staffRoutes(parts: StaffParts): Router {
         ...presentDomain(known.value),
         ...presentOrigin(known),
       };
-      response.json(body);
+      sendJson(response, body);
     },
   });
 
@@ -145,7 +146,7 @@ export function staffRoutes(parts: StaffParts): Router {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.balance(ask(request, "account"));
-      response.json(presentBalance(known));
+      sendJson(response, presentBalance(known));
     },
   });
 
@@ -155,7 +156,7 @@ export function staffRoutes(parts: StaffParts): Router {
       readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.tier(ask(request, "account"));
-      response.json(presentTier(known));
+      sendJson(response, presentTier(known));
     },
   });
 
@@ -190,7 +191,7 @@ export function staffRoutes(parts: StaffParts): Router {
       if (typeof id === "string" && PROMISE_ID.test(id)) contextOf(request).subject = id;
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
       if (promise === null) throw new ServiceError("not_found", "No such promise exists, or it has expired.");
-      response.json(presentPromise(promise, prices.facts(), policies.current(), now()));
+      sendJson(response, presentPromise(promise, prices.facts(), policies.current(), now()));
     },
   });
 
@@ -198,7 +199,7 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: (request, response) => {
       readQuery(request.query, []);
-      response.json(parts.overview());
+      sendJson(response, parts.overview());
     },
   });
 
@@ -206,7 +207,7 @@ export function staffRoutes(parts: StaffParts): Router {
     before: read,
     GET: async (request, response) => {
       readQuery(request.query, []);
-      response.json(await parts.history());
+      sendJson(response, await parts.history());
     },
   });
 

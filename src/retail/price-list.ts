@@ -23,7 +23,7 @@ export interface PriceFact extends Combination {
 export interface PriceList
   extends
     Pick<PriceQuotes, "quote" | "tryQuote" | "fresh" | "peek" | "isTrusted">,
-    Pick<PriceRefresh, "expectedInMs" | "failures"> {
+    Pick<PriceRefresh, "unknown" | "failures"> {
   /** Reports a check with another price, answered at that stamp; quotes requested before become doubtful. */
   dispute(what: Combination, answeredMs: number): void;
   /** Reports a check with the quote's amount; the quote becomes as recent as the check. */
@@ -120,7 +120,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     fresh: quotes.fresh,
     peek: quotes.peek,
     isTrusted: quotes.isTrusted,
-    expectedInMs: refresh.expectedInMs,
+    unknown: refresh.unknown,
     failures: refresh.failures,
     dispute(what, answeredMs) {
       if (quotes.dispute(what, answeredMs)) refresh.want(what);

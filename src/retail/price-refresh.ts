@@ -17,8 +17,11 @@ export interface PriceRefresh {
   want(what: Combination): boolean;
   /** Checks now what is due. */
   now(): void;
-  /** How long until unknown prices can be expected, in ms: at most a window, unless the quota has no room for longer. */
-  expectedInMs(): number;
+  /**
+   * Why no price is known: the last failure at the upstream; without one, the list is still being loaded, which takes at most a window if the quota
+   * has room within one.
+   */
+  unknown(): ServiceError;
   /** For each price whose last refresh failed at the upstream: the reason, as a sentence for staff. */
   failures(): string[];
   /** Starts the loop after `firstInMs`; returns a function that stops it. */
@@ -47,7 +50,7 @@ const AT_A_TIME = 2;
 
 export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh {
   const { sold, quotes, pool, roomInMs, windowMs, clock, log } = settings;
-  const failed = new Map<string, { readonly why: string; readonly atMs: number }>();
+  const failed = new Map<string, { readonly error: ServiceError; readonly atMs: number }>();
   const wanted = new Set<string>();
   let background: Background | null = null;
 
@@ -100,7 +103,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     const code = error instanceof ServiceError ? error.code : "internal";
     log.debug("prices.refresh.failed", { code });
     if (error instanceof ServiceError && failureCodeOf(error) !== null)
-      failed.set(keyOf(what), { why: error.detail, atMs: clock.monotonic() });
+      failed.set(keyOf(what), { error, atMs: clock.monotonic() });
   }
 
   return {
@@ -112,16 +115,19 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     now() {
       background?.now();
     },
-    expectedInMs() {
+    unknown() {
+      const [last] = [...failed.values()].toSorted((a, b) => b.atMs - a.atMs);
+      if (last !== undefined) return last.error.after(clock.monotonic() - last.atMs);
       const inMs = roomInMs();
       // At most one window if the room comes within one: neither reading the list nor the extra thousandth that a slot rests adds to it.
-      return Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
+      const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
+      return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },
     failures: () =>
       sold().flatMap((what) => {
         const failure = failed.get(keyOf(what));
         return failure && (pool.peek(keyOf(what))?.answeredMs ?? -Infinity) < failure.atMs
-          ? [failure.why]
+          ? [failure.error.detail]
           : [];
       }),
     start(firstInMs) {

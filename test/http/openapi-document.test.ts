@@ -182,28 +182,36 @@ describe("holding an answer against the document", () => {
   };
   const good = {
     status: 200,
-    headers: { ...limited, "cache-control": "no-store", "content-type": "application/json; charset=utf-8" },
+    headers: {
+      ...limited,
+      "cache-control": "no-store",
+      "content-type": "application/json; charset=utf-8",
+      etag: '"a"',
+    },
     body: { tld: ".af", action: "renewal", years: 2, price: { amount: "49.99", currency: "USD" } },
   };
   const quoted = { ...good, body: { ...good.body, asOf: "2026-03-01T09:30:00.000Z", stale: false } };
-
-  it("accepts what the document says, as an object or as text, for GET and HEAD", () => {
-    expect(() => matchesDocument(document, "get", "/v1/quotes?tld=.af", quoted)).not.toThrow();
-    const text = { ...quoted, headers: new Headers(quoted.headers), body: JSON.stringify(quoted.body) };
-    expect(() => matchesDocument(document, "GET", "/v1/quotes", text)).not.toThrow();
-    expect(() => matchesDocument(document, "HEAD", "/v1/quotes", { ...quoted, body: {} })).not.toThrow();
-  });
 
   const field = (name: string, value?: string) => ({
     ...quoted,
     headers: { ...quoted.headers, [name]: value },
   });
+  it("accepts what the document says, as an object or as text, for GET and HEAD", () => {
+    expect(() => matchesDocument(document, "get", "/v1/quotes?tld=.af", quoted)).not.toThrow();
+    const text = { ...quoted, headers: new Headers(quoted.headers), body: JSON.stringify(quoted.body) };
+    expect(() => matchesDocument(document, "GET", "/v1/quotes", text)).not.toThrow();
+    expect(() =>
+      matchesDocument(document, "HEAD", "/v1/quotes", { ...field("etag"), body: {} }),
+    ).not.toThrow();
+  });
+
   const member = (name: string, value: unknown) => ({ ...quoted, body: { ...quoted.body, [name]: value } });
 
   it.each([
-    ["a status that is not listed", { ...quoted, status: 418 }, /status is not one of 200, 400/],
+    ["a status that is not listed", { ...quoted, status: 418 }, /status is not one of 200, 304, 400/],
     ["another content type", field("content-type", "text/html"), /text\/html/],
     ["no request id", field("x-request-id"), /x-request-id is missing/],
+    ["no entity tag", field("etag"), /ETag is missing/],
     ["another cache rule", field("cache-control", "public"), /Cache-Control/],
     ["a body without a member", good, /must have required property 'asOf'/],
     ["a member too many", member("wholesale", 1), /"wholesale"/],

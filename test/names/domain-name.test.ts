@@ -37,6 +37,8 @@ describe("a name that a person writes or pastes", () => {
     ["KABUL.AF"],
     ["  kabul.af\n"],
     ["\u00A0kabul.af\u3000"],
+    ["\u200Fkabul.af\u200E"],
+    ["\u2067 kabul.af\u2069\n"],
     ["kabul.af."],
     ["www.kabul.af"],
     ["WwW.kabul.af."],

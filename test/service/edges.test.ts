@@ -220,7 +220,7 @@ describe("a body", () => {
 
 describe("the website", () => {
   test("at an allowed origin may read answers, problems too", async () => {
-    for (const path of ["/v1/prices", "/v1/availability", "/v1/nothing"]) {
+    for (const path of ["/v1/prices", "/v1/availability", "/v1/nothing", "/problems/not_found"]) {
       const { headers } = await service.ask(path, { headers: { Origin: WEBSITE } });
       expect(headers).toMatchObject({
         "access-control-allow-origin": WEBSITE,

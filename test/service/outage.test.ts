@@ -1,6 +1,7 @@
 /** An hour without the upstream: prices are there throughout, it is left alone, and all is as before soon after it is back. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
+import { startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import {
   bearer,
@@ -11,6 +12,7 @@ import {
   startService,
   until,
 } from "../support/service.js";
+import { upstreamAt } from "../support/upstream.js";
 
 const MINUTE_MS = 60_000;
 /** The longest time for which a failing operation is left alone. */
@@ -162,6 +164,17 @@ test("taken names are shown as stale for their time, and available ones not beyo
     await clock.advance(20 * MINUTE_MS);
     expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: true });
   }));
+
+test("a price list of which nothing was ever known says why: the upstream refuses the credential", async () => {
+  const sandbox = await startSandbox();
+  sandbox.control.revoke(sandbox.credential().key);
+  const env = { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
+  await withService({ at: sandbox, warm: false, env }, async ({ ask }) => {
+    await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal");
+    expect(problemOf(await ask("/v1/prices"))).toMatchObject({ status: 502, code: "upstream_failed" });
+  });
+  await sandbox.close();
+});
 
 test("one operation that fails does not disturb the others", () =>
   withService({}, async (service, clock) => {

@@ -82,6 +82,17 @@ test("goes on after the reader of its log has gone", async () => {
 });
 
 describe("starting", () => {
+  test("says where it listens, and the sandbox's staff token, at every log level", async () => {
+    const service = start({ LOG_LEVEL: "error" });
+    const port = await service.listening;
+    expect(await service.stop()).toBe(0);
+    const events = service.stdout.map(
+      (line) => z.looseObject({ event: z.string() }).parse(JSON.parse(line)).event,
+    );
+    expect(events).toEqual(["staff.token.created", "server.listening"]);
+    expect(service.stdout[1]).toContain(`listening on port ${port}`);
+  });
+
   test("with nothing set serves on the embedded sandbox, says so, and says once where it listens", async () => {
     const service = start();
     const port = await service.listening;

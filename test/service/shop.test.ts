@@ -75,5 +75,9 @@ test.each([
 
 test("the icon is where browsers look for it by themselves", async () => {
   const { status, headers } = await service.ask("/favicon.ico");
-  expect([status, headers["content-type"]]).toEqual([200, "image/x-icon"]);
+  expect([status, headers["content-type"], headers["cache-control"]]).toEqual([
+    200,
+    "image/x-icon",
+    "no-store",
+  ]);
 });

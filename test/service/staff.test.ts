@@ -122,6 +122,24 @@ describe("staff", () => {
     },
   );
 
+  test.each([
+    "/v1/staff/domains",
+    "/v1/staff/domains/khyber.af",
+    "/v1/staff/balance",
+    "/v1/staff/tier",
+    "/v1/staff/prices",
+  ])("who have the answer of %s already get no body, as JSON or as CSV", async (path) => {
+    for (const Accept of ["application/json", "text/csv, application/json;q=0.5"]) {
+      const headers = { ...bearer("read"), Accept };
+      await service.ask(path, { headers });
+      const { headers: given, text } = await service.ask(path, { headers });
+      const tag = given["etag"];
+      expect(tag).toMatch(/^"[\w-]+"$/);
+      const again = await service.ask(path, { headers: { ...headers, "If-None-Match": String(tag) } });
+      expect([again.status, again.text, text === ""]).toEqual([304, "", false]);
+    }
+  });
+
   test("see the balance and the tier, with their age and where they come from", async () => {
     expect((await read("/v1/staff/balance")).body).toEqual({
       accountNumber: "RS-100482",

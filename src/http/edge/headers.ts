@@ -71,9 +71,9 @@ function websiteHeaders(origins: readonly string[], first: HeaderList = []): Hea
   return (origin) => (origin === undefined ? others : (known.get(origin) ?? others));
 }
 
-/** Whether pages of the website may read this path: visitor and customer routes, the promise keys and the OpenAPI document. */
+/** Whether pages of the website may read this path: visitor and customer routes, the promise keys, the OpenAPI document and the error codes. */
 export function isForWebsite(path: string): boolean {
-  return /^\/(?:v1(?!\/staff\/)|\.well-known\/jwks\.json|openapi\.json)(?:\/|$)/.test(path);
+  return /^\/(?:v1(?!\/staff\/)|\.well-known\/jwks\.json|openapi\.json|problems)(?:\/|$)/.test(path);
 }
 
 /** The security and CORS headers of an answer for the website. */

@@ -84,6 +84,11 @@ export function sendRendered(response: ServerResponse, rendered: Rendered): void
   response.end(isSame || method === "HEAD" ? undefined : rendered.body, "latin1");
 }
 
+/** Sends a presented body that caches may not store, with an ETag for clients that remember it. */
+export function sendJson(response: ServerResponse, presented: object): void {
+  sendRendered(response, render(presented, { cacheControl: "no-store", tagged: true }));
+}
+
 export function setHeaders(response: Pick<ServerResponse, "setHeader">, list: HeaderList): void {
   for (let at = 0; at + 1 < list.length; at += 2) {
     const [name, value] = [list[at], list[at + 1]];

@@ -1,5 +1,5 @@
 /** Paths for customers, with a token from the reseller's login. */
-import { countedAnswer, inPath, operation } from "./operation.js";
+import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
 import { ASKING } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { LEARNED, RECORD } from "./staff-paths.js";
@@ -17,12 +17,10 @@ const list = operation({
   tag: "customers",
   summary: "The customer's domains.",
   description: "The domains in the token that the reseller manages.",
-  answers: {
-    200: countedAnswer({
-      description: "The last known state, with the time when it was known.",
-      content: { schema: schemaRef("CustomerDomains"), example: { domains: [OWN] } },
-    }),
-  },
+  answers: repeatable(countedAnswer, {
+    description: "The last known state, with the time when it was known.",
+    content: { schema: schemaRef("CustomerDomains"), example: { domains: [OWN] } },
+  }),
   problems: PROBLEMS,
 });
 
@@ -32,12 +30,10 @@ const one = operation({
   summary: "One of the customer's domains.",
   description: "A name that isn't in the token, or isn't managed by the reseller, is answered with 404.",
   parameters: [inPath("domain", "The domain name.", { type: "string", minLength: 1 }, "kabul.af")],
-  answers: {
-    200: countedAnswer({
-      description: "The last known state, with the time when it was known.",
-      content: { schema: schemaRef("CustomerDomain"), example: OWN },
-    }),
-  },
+  answers: repeatable(countedAnswer, {
+    description: "The last known state, with the time when it was known.",
+    content: { schema: schemaRef("CustomerDomain"), example: OWN },
+  }),
   problems: PROBLEMS,
 });
 

@@ -1,6 +1,6 @@
 /** Builds the operations of the document, so that all of them describe headers and errors in the same way. */
 import type { Scope } from "../../auth/staff-tokens.js";
-import { NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
+import { ETAG, NO_STORE, RATE_LIMIT, RATE_LIMIT_POLICY, REQUEST_ID } from "./headers.js";
 import { problemRefs, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
@@ -22,7 +22,8 @@ interface OperationFacts {
 const ANY_REQUEST = ["ExpectationFailed", "HeadersTooLarge"] as const satisfies readonly ProblemResponse[];
 
 export function operation(facts: OperationFacts): JsonObject {
-  const { scope, description, parameters, body } = facts;
+  const { scope, description, body, answers } = facts;
+  const parameters = [...(facts.parameters ?? []), ...("304" in answers ? [IF_NONE_MATCH] : [])];
   return {
     operationId: facts.id,
     tags: [facts.tag],
@@ -34,7 +35,7 @@ export function operation(facts: OperationFacts): JsonObject {
         : facts.tag === "customers"
           ? [{ customerToken: [] }]
           : [],
-    ...(parameters !== undefined && { parameters }),
+    ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && {
       requestBody: {
         required: true,
@@ -45,7 +46,7 @@ export function operation(facts: OperationFacts): JsonObject {
         ),
       },
     }),
-    responses: { ...facts.answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
+    responses: { ...answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
   };
 }
 
@@ -103,6 +104,19 @@ export function countedAnswer(facts: AnswerFacts): JsonObject {
   });
 }
 
+/**
+ * The answers of a GET whose body can repeat: it has an ETag, and a client that sends this with `If-None-Match` gets no body. `answerOf` is one of the
+ * functions above.
+ */
+export function repeatable(answerOf: (facts: AnswerFacts) => JsonObject, facts: AnswerFacts): JsonObject {
+  const tagged = { ...facts, headers: { ETag: ETAG, ...facts.headers } };
+  const { content: _, ...bodiless } = tagged;
+  return {
+    200: answerOf(tagged),
+    304: answerOf({ ...bodiless, description: "The stored answer is still valid." }),
+  };
+}
+
 export function query(
   name: string,
   description: string,
@@ -112,7 +126,7 @@ export function query(
   return { name, in: "query", description, schema, ...rest };
 }
 
-export const IF_NONE_MATCH: JsonObject = {
+const IF_NONE_MATCH: JsonObject = {
   name: "If-None-Match",
   in: "header",
   description: "The ETag of a stored answer.",

@@ -1,6 +1,5 @@
 /** Paths for operators and tools: metrics, health, keys, error codes, this document. */
-import { ETAG } from "./headers.js";
-import { answer, IF_NONE_MATCH, inPath, operation } from "./operation.js";
+import { answer, inPath, operation, repeatable } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../wire/service.js";
 import { problemKind } from "../edge/problem-kinds.js";
@@ -16,11 +15,6 @@ const HEALTH = {
     prices: [{ status: "pass" }],
   },
 };
-
-const NOT_MODIFIED = answer({
-  description: "The stored answer is still valid.",
-  headers: { ETag: ETAG },
-});
 
 function state(description: string, word: string): JsonObject {
   return answer({ description, content: { schema: schemaRef("Status"), example: { status: word } } });
@@ -93,18 +87,11 @@ const problem = operation({
   id: "getProblemKind",
   tag: "service",
   summary: "Explanation of an error code.",
-  parameters: [
-    inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted"),
-    IF_NONE_MATCH,
-  ],
-  answers: {
-    200: answer({
-      description: "The explanation.",
-      content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
-      headers: { ETag: ETAG },
-    }),
-    304: NOT_MODIFIED,
-  },
+  parameters: [inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
+  answers: repeatable(answer, {
+    description: "The explanation.",
+    content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
+  }),
   problems: ["InvalidRequest", "NotFound", "RateLimited", "Internal", "ShuttingDown"],
 });
 
@@ -113,29 +100,24 @@ const keys = operation({
   tag: "service",
   summary: "Public keys that verify signed carts.",
   description: "A signed cart names its key by `kid`. The keys of all valid signed carts are included.",
-  parameters: [IF_NONE_MATCH],
-  answers: {
-    200: answer({
-      description: "A JWK set. It is empty if the service has no signing key.",
-      content: {
-        schema: schemaRef("KeySet"),
-        example: {
-          keys: [
-            {
-              kty: "OKP",
-              crv: "Ed25519",
-              x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
-              kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
-              use: "sig",
-              alg: "EdDSA",
-            },
-          ],
-        },
+  answers: repeatable(answer, {
+    description: "A JWK set. It is empty if the service has no signing key.",
+    content: {
+      schema: schemaRef("KeySet"),
+      example: {
+        keys: [
+          {
+            kty: "OKP",
+            crv: "Ed25519",
+            x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+            kid: "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+            use: "sig",
+            alg: "EdDSA",
+          },
+        ],
       },
-      headers: { ETag: ETAG },
-    }),
-    304: NOT_MODIFIED,
-  },
+    },
+  }),
   problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 
@@ -143,25 +125,20 @@ const document = operation({
   id: "getOpenApiDocument",
   tag: "service",
   summary: "This document.",
-  parameters: [IF_NONE_MATCH],
-  answers: {
-    200: answer({
-      description: "An OpenAPI 3.1 document.",
-      content: {
-        schema: {
-          type: "object",
-          properties: {
-            openapi: { type: "string" },
-            info: { type: "object" },
-            paths: { type: "object" },
-          },
-          required: ["openapi", "info", "paths"],
+  answers: repeatable(answer, {
+    description: "An OpenAPI 3.1 document.",
+    content: {
+      schema: {
+        type: "object",
+        properties: {
+          openapi: { type: "string" },
+          info: { type: "object" },
+          paths: { type: "object" },
         },
+        required: ["openapi", "info", "paths"],
       },
-      headers: { ETag: ETAG },
-    }),
-    304: NOT_MODIFIED,
-  },
+    },
+  }),
   problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
 });
 

@@ -2,7 +2,7 @@
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { perLane } from "../../quota/lane.js";
 import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
-import { countedAnswer, inPath, operation } from "./operation.js";
+import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
 import { ASKING, LOCAL, type ProblemResponse } from "./problems.js";
 import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
 
@@ -147,12 +147,7 @@ function reading({ schema, example, csv, ...facts }: Reading): JsonObject {
       ...facts,
       tag: "staff",
       scope: "read",
-      answers: {
-        200: countedAnswer({
-          description: "The last known state.",
-          content,
-        }),
-      },
+      answers: repeatable(countedAnswer, { description: "The last known state.", content }),
     }),
   };
 }

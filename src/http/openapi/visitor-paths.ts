@@ -1,7 +1,7 @@
 /** The visitor paths: availability, search, prices and quotes. */
 import { ACTIONS } from "../../upstream/contract.js";
-import { cacheControl, ETAG, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
-import { countedAnswer, IF_NONE_MATCH, operation, query, sharedAnswer } from "./operation.js";
+import { cacheControl, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
+import { countedAnswer, operation, query, repeatable, sharedAnswer } from "./operation.js";
 import { ASKING, LOCAL } from "./problems.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
 
@@ -66,13 +66,11 @@ const availability = operation({
     yearsWanted,
     onlyKnown,
   ],
-  answers: {
-    200: countedAnswer({
-      description: "The availability and price of the name.",
-      content: { schema: schemaRef("Availability"), example: AVAILABLE },
-      cache: cacheControl("private, max-age=5"),
-    }),
-  },
+  answers: repeatable(countedAnswer, {
+    description: "The availability and price of the name.",
+    content: { schema: schemaRef("Availability"), example: AVAILABLE },
+    cache: cacheControl("private, max-age=5"),
+  }),
   problems: ASKING,
 });
 
@@ -121,25 +119,24 @@ const search = operation({
       schema: { type: "string" },
     },
   ],
-  answers: {
-    200: countedAnswer({
-      description:
-        "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
-      content: [
-        {
-          schema: schemaRef("Search"),
-          example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
-        },
-        {
-          type: "text/event-stream",
-          schema: { type: "string", description: STREAM },
-          example: STREAMED,
-        },
-      ],
-      cache: STORED_NOWHERE,
-      headers: { "X-Accel-Buffering": UNBUFFERED },
-    }),
-  },
+  answers: repeatable(countedAnswer, {
+    description:
+      "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
+    content: [
+      {
+        schema: schemaRef("Search"),
+        example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
+      },
+      {
+        type: "text/event-stream",
+        schema: { type: "string", description: STREAM },
+        example: STREAMED,
+      },
+    ],
+    cache: STORED_NOWHERE,
+    // An event stream has none.
+    headers: { ETag: optional(ETAG), "X-Accel-Buffering": UNBUFFERED },
+  }),
   problems: [...LOCAL, "Unavailable"],
 });
 
@@ -152,21 +149,12 @@ const prices = operation({
     query("tld", "Only this TLD.", TLD, { example: ".af" }),
     query("action", "Only this action.", ACTION, { example: "registration" }),
     query("years", "Only this term.", YEARS, { example: 1 }),
-    IF_NONE_MATCH,
   ],
-  answers: {
-    200: sharedAnswer({
-      description: "The prices.",
-      content: { schema: schemaRef("PriceList"), example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
-      cache: pricesCache,
-      headers: { ETag: ETAG },
-    }),
-    304: sharedAnswer({
-      description: "The list hasn't changed.",
-      cache: pricesCache,
-      headers: { ETag: ETAG },
-    }),
-  },
+  answers: repeatable(sharedAnswer, {
+    description: "The prices.",
+    content: { schema: schemaRef("PriceList"), example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
+    cache: pricesCache,
+  }),
   problems: [...LOCAL, "Unavailable"],
 });
 
@@ -179,12 +167,10 @@ const quote = operation({
     query("action", "The action.", ACTION, { ...required, example: "renewal" }),
     { ...yearsWanted, example: 2 },
   ],
-  answers: {
-    200: countedAnswer({
-      description: "The price.",
-      content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF, stale: false } },
-    }),
-  },
+  answers: repeatable(countedAnswer, {
+    description: "The price.",
+    content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF, stale: false } },
+  }),
   problems: ASKING,
 });
 
