@@ -65,8 +65,8 @@ export class ServiceError extends Error {
     const { code, detail, errors, retryAfterMs, kept, headers } = this;
     if (retryAfterMs === undefined || ms <= 0) return this;
     const leftMs = Math.max(1, retryAfterMs - ms);
-    const isKept = kept === undefined ? {} : { kept: kept && ms < retryAfterMs };
-    return new ServiceError(code, detail, { errors, headers, retryAfterMs: leftMs, ...isKept });
+    const reservation = kept === undefined ? {} : { kept: kept && ms < retryAfterMs };
+    return new ServiceError(code, detail, { errors, headers, retryAfterMs: leftMs, ...reservation });
   }
 }
 

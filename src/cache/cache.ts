@@ -23,7 +23,7 @@ interface Freshness {
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
 /** The current fact in a pool. */
-export interface Kept<V> extends Fact<V> {
+export interface PooledFact<V> extends Fact<V> {
   /** When it was requested, on the wall clock: ms since the epoch. */
   readonly asOfMs: number;
   /** False while overlapping facts contradict each other; this is then the most cautious one. */
@@ -32,7 +32,7 @@ export interface Kept<V> extends Fact<V> {
   readonly unchangedSinceMs: number;
 }
 
-export interface Known<V> extends Kept<V> {
+export interface Known<V> extends PooledFact<V> {
   readonly source: Source;
 }
 
@@ -77,7 +77,7 @@ export interface Pool<V, A extends Asker> {
   /** Whether no other replica can know it, as far as Redis tells. */
   isAlone(key: string): boolean;
   /** The fact in memory if it is fresh: the same object until another fact replaces it. */
-  fresh(key: string): Kept<V> | undefined;
+  fresh(key: string): PooledFact<V> | undefined;
   /** Counts hits for answers made from fresh facts without `get`. */
   countHits(count: number): void;
   /** A version number that grows whenever a fact is added or dropped; until then facts change only by age. */

@@ -16,12 +16,12 @@ export interface Ask {
   readonly signal: AbortSignal;
 }
 
-/** A request to the quota. After a refusal, another one with the same client and question counts as a retry of the same visitor. */
+/** A request to the quota. After a refusal, another one with the same client and query counts as a retry of the same visitor. */
 export interface QuotaRequest extends Omit<Ask, "waitUntilMs"> {
   /** Infinity for background work. */
   readonly maxWaitMs: number;
   /** Opaque key of the upstream query. */
-  readonly question: string;
+  readonly queryKey: string;
 }
 
 /**

@@ -3,14 +3,13 @@
  * amounts and combinations without a rule are faults.
  */
 import { z } from "zod";
-import { type Action, ACTIONS, type Term } from "../upstream/contract.js";
+import { type Action, ACTIONS, type Combination } from "../upstream/contract.js";
 import { nameOf } from "../domain-name.js";
 import { currencyDigits, decimal, type Decimal, hasDigits } from "../money.js";
 import { readYaml } from "./retail-yaml.js";
 import { identitySchema, nameSchema, namesSchema, type ShopIdentity } from "./shop-identity.js";
 
-/** One product: a TLD, an action and a term. */
-export type Combination = Term;
+export type { Combination } from "../upstream/contract.js";
 
 /** A key that is absent matches everything. */
 export interface Match {

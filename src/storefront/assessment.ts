@@ -14,7 +14,7 @@ import type { PriceList } from "../retail/price-list.js";
 import type { Quote, QuotedPrice } from "../retail/price-quotes.js";
 import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
 
-type AvailableCheck = AvailableFact["kept"];
+type AvailableCheck = AvailableFact["pooled"];
 
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: TakenFact };
 
@@ -110,7 +110,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     fact: AvailableFact,
     demands?: Demands,
   ): Promise<Assessment> {
-    let check = fact.kept;
+    let check = fact.pooled;
     let quote = prices.peek(what) ?? (await prices.quote(ask, what));
     let maxCalls = MAX_CALLS;
     for (let calls = 0; ; calls += 1) {
@@ -135,7 +135,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
         if (verdict === "ask check") {
           const found = await names.find(ask, name, what.years, sinceMs);
           if (found.status === "taken") return { kind: "taken", fact: found };
-          check = found.kept;
+          check = found.pooled;
           // It may have changed, or become doubtful, in the meantime.
           quote = prices.peek(what) ?? quote;
         } else {

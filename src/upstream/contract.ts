@@ -26,7 +26,8 @@ import { type Fields, isFields, unwritten } from "./written-json.js";
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 export type Action = (typeof ACTIONS)[number];
 
-export interface Term {
+/** What one price is for: a TLD, an action and a term. */
+export interface Combination {
   readonly tld: string;
   readonly action: Action;
   readonly years: number;
@@ -120,7 +121,7 @@ export function decodeCheck(
  * The quote's shape is open: nested or flat, text or number. A price per year is accepted only if it is the whole price. A price whose unit is
  * uncertain, or that is in none of `currencies` (default: any), is rejected.
  */
-export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet<string>): Wholesale {
+export function decodeQuote(data: unknown, asked: Combination, currencies?: ReadonlySet<string>): Wholesale {
   const layers = layersOf(data, QUOTE.wrappers, "the quote");
   const [quote] = layers;
   const nested = QUOTE.prices.map((key) => pick([quote], [key]));

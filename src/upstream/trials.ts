@@ -8,15 +8,15 @@ import { inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import type { Upstream } from "./operations.js";
 import type { Operation } from "./vocabulary.js";
-import type { Term } from "./contract.js";
+import type { Combination } from "./contract.js";
 
 interface TrialSettings {
   readonly upstream: Pick<Upstream, "trials" | "check" | "domain" | "domains" | "balance">;
   /** Each makes the call and learns from its answer. */
-  readonly quote: (ask: Ask, sold: Term) => Promise<void>;
+  readonly quote: (ask: Ask, sold: Combination) => Promise<void>;
   readonly tier: (ask: Ask) => Promise<void>;
   /** A term that is currently sold. */
-  readonly term: () => Term | undefined;
+  readonly term: () => Combination | undefined;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ const FADES_IN_WINDOWS = 10;
 const MIN_COUNTED = 0.5;
 
 /** The levels of a client and its network; 0 = hardly any recent calls. */
-export interface Share {
+export interface UsageLevel {
   /** The client's level if it has no network. */
   readonly network: number;
   readonly client: number;
@@ -19,20 +19,20 @@ export interface Share {
 export type Consumer = Pick<Ask, "client" | "network">;
 
 /** Negative if `a` used less than `b`. Compares networks first, then clients. */
-export function compareShares(a: Share, b: Share): number {
+export function compareUsage(a: UsageLevel, b: UsageLevel): number {
   return a.network - b.network || a.client - b.client;
 }
 
 export class FairShare {
-  readonly #clients: Usage;
-  readonly #networks: Usage;
+  readonly #clients: UsageLog;
+  readonly #networks: UsageLog;
 
   constructor(windowMs: number, most: number) {
-    this.#clients = new Usage(windowMs * FADES_IN_WINDOWS, most);
-    this.#networks = new Usage(windowMs * FADES_IN_WINDOWS, most);
+    this.#clients = new UsageLog(windowMs * FADES_IN_WINDOWS, most);
+    this.#networks = new UsageLog(windowMs * FADES_IN_WINDOWS, most);
   }
 
-  of({ client, network }: Consumer, now: number): Share {
+  of({ client, network }: Consumer, now: number): UsageLevel {
     const own = this.#clients.level(client, now);
     return { client: own, network: network === undefined ? own : this.#networks.level(network, now) };
   }
@@ -50,7 +50,7 @@ export class FairShare {
   }
 }
 
-class Usage {
+class UsageLog {
   readonly #fadeMs: number;
   readonly #most: number;
   /**

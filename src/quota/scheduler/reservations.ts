@@ -1,5 +1,5 @@
 /**
- * Records what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in each
+ * Records what refused visitors were promised. A ticket belongs to a client and its query, so people behind one address don't get in each
  * other's way. A reservation is a priority on return, not a slot set aside; at most the part `RESERVABLE` of the calls before any second is
  * reserved. Replicas honour each other's reservations.
  */
@@ -87,9 +87,9 @@ export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "ma
   readonly openPart: number;
 }
 
-/** The key of a ticket. It reveals neither the client nor the question. */
-export function ticketKey(client: string, question: string): string {
-  return hash("sha256", `${client}\n${question}`, "base64url");
+/** The key of a ticket. It reveals neither the client nor the query. */
+export function ticketKey(client: string, queryKey: string): string {
+  return hash("sha256", `${client}\n${queryKey}`, "base64url");
 }
 
 export class Reservations {
