@@ -2,6 +2,7 @@
  * The recent usage of clients and networks, in a few levels: each call counts, and decays by a factor of e in ten windows. Bounded: when full, the
  * client whose last call is oldest is dropped.
  */
+import { BoundedMap } from "../../bounded-map.js";
 import type { Ask } from "../quota.js";
 
 const FADES_IN_WINDOWS = 10;
@@ -52,16 +53,15 @@ export class FairShare {
 
 class UsageLog {
   readonly #fadeMs: number;
-  readonly #most: number;
   /**
    * Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no
-   * update. The latest is last.
+   * update. The most recent is last.
    */
-  readonly #logs = new Map<string, number>();
+  readonly #logs: BoundedMap<string, number>;
 
   constructor(fadeMs: number, most: number) {
     this.#fadeMs = fadeMs;
-    this.#most = most;
+    this.#logs = new BoundedMap(most);
   }
 
   level(key: string, now: number): number {
@@ -85,10 +85,6 @@ class UsageLog {
 
   #put(key: string, log: number): void {
     this.#logs.delete(key);
-    if (log === -Infinity) return;
-    this.#logs.set(key, log);
-    if (this.#logs.size <= this.#most) return;
-    const [oldest] = this.#logs.keys();
-    if (oldest !== undefined) this.#logs.delete(oldest);
+    if (log !== -Infinity) this.#logs.set(key, log);
   }
 }

@@ -4,6 +4,7 @@
  * reserved. Replicas honour each other's reservations.
  */
 import { hash } from "node:crypto";
+import { BoundedMap } from "../../bounded-map.js";
 import { graceMsOf } from "../ledger/slot-table.js";
 import { RESERVABLE } from "./priority.js";
 
@@ -95,7 +96,7 @@ export function ticketKey(client: string, queryKey: string): string {
 export class Reservations {
   readonly #shared: Pick<SharedReservations, "changed"> | null;
   /** Oldest first. */
-  readonly #tickets = new Map<string, Ticket>();
+  readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   readonly #reserved = new Map<string, Ticket>();
   /** The reservations of each second of the monotonic clock. */
   readonly #dueIn = new Map<number, Set<string>>();
@@ -294,9 +295,6 @@ export class Reservations {
     const { key, dueAt, isReserved } = ticket;
     if (!isReserved) {
       this.#tickets.set(key, ticket);
-      if (this.#tickets.size <= MAX_TICKETS) return;
-      const [oldest] = this.#tickets.keys();
-      if (oldest !== undefined) this.#tickets.delete(oldest);
       return;
     }
     this.#reserved.set(key, ticket);
