@@ -52,7 +52,7 @@ export interface Contact {
 
 interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
-  /** What is sold; the price question is one of these. */
+  /** What is sold; the quote is for one of these. */
   readonly sold: readonly Combination[];
   readonly ask: Ask;
 }
