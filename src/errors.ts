@@ -60,7 +60,7 @@ export class ServiceError extends Error {
     this.headers = extras.headers ?? {};
   }
 
-  /** The same refusal as it is true `ms` later: less time is left to wait, and a call that was reserved for a time that has passed no longer is. */
+  /** The same refusal `ms` later: the wait is shorter, and a reservation whose time has passed is no longer promised. */
   after(ms: number): ServiceError {
     const { code, detail, errors, retryAfterMs, kept, headers } = this;
     if (retryAfterMs === undefined || ms <= 0) return this;

@@ -411,7 +411,7 @@ export interface components {
           readonly refresh: components["schemas"]["Lane"];
           readonly suggestion: components["schemas"]["Lane"];
         };
-        /** @description Refused requests, their `Retry-After` values, and whether reservations were honored. */
+        /** @description Refused requests, their `Retry-After` values, and whether reservations were honoured. */
         readonly waits: {
           /** @description The `Retry-After` values of refused visitors over the last ten to twenty windows. */
           readonly retryAfter: {

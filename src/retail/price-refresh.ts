@@ -40,7 +40,7 @@ export interface PriceRefreshSettings {
   readonly log: Log;
 }
 
-/** Prices are refreshed at this share of their freshness. */
+/** Prices are refreshed after this part of their freshness. */
 const REFRESH_AT = 0.8;
 const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
@@ -114,7 +114,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     },
     expectedInMs() {
       const inMs = roomInMs();
-      // At most one window if the room comes within one: neither reading the list nor the extra thousandth that a slot rests adds to it.
+      // At most one window if there is room within one: the interval between checks, and the extra thousandth for which a slot rests, don't count.
       return Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
     },
     failures: () =>
@@ -134,7 +134,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
 /** In random order, so that replicas that refresh at the same time share the work. */
 function shuffled(sold: readonly Combination[]): Combination[] {
   return sold
-    .map((what) => ({ what, place: Math.random() }))
-    .sort((a, b) => a.place - b.place)
+    .map((what) => ({ what, rank: Math.random() }))
+    .sort((a, b) => a.rank - b.rank)
     .map(({ what }) => what);
 }

@@ -1,6 +1,6 @@
 /**
  * Decides whether an available name is ordinary or premium, and at which wholesale price. When check and quote disagree, it makes at most
- * two more calls, each shared by everyone waiting for it.
+ * two more calls, or four for a line to be signed; each is shared by everyone waiting for it.
  */
 import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
@@ -33,8 +33,8 @@ export interface Assessor {
   /** Decides from memory; undefined when that would take a call. */
   recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined;
   /**
-   * Decides with further calls if needed. Without demands, a price that cannot be decided in time is doubtful, and one that only lacks a
-   * confirmation is doubtful immediately. With demands, it rejects instead.
+   * Decides with further calls if needed. Without demands, a price that can't be decided in time is doubtful, and so, immediately, is a
+   * price from memory that only lacks confirmation. With demands, it rejects instead.
    */
   assess(
     ask: VisitorAsk,

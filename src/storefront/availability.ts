@@ -46,11 +46,11 @@ export interface Registration extends Pick<Availability, "status" | "premium" | 
 }
 
 export interface AvailabilityService {
-  /** The answer of `lookUp` if memory has it: the same object as long as the facts behind it are the same. */
+  /** The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same, except for the reseller's own names. */
   known(name: DomainName, years: number): Availability | undefined;
   /** Counts hits for answers that `known` gave and that were sent. */
   countHits(count: number): void;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError if there is no answer in time. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
@@ -61,7 +61,7 @@ export interface AvailabilityService {
    * restore are then unknown. Asks again if prices disagree, but never about a name without known facts.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Whether memory alone shows what `isPremium` would: that the name is not premium. Always false if another replica may know more. */
+  /** Whether memory alone shows what `isPremium` would: that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
   /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
   seemsOrdinary(name: DomainName): Promise<boolean>;
@@ -313,7 +313,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const what: Combination = { tld: name.tld, action: "registration", years };
     const fact = names.fresh(name, years);
     const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.pooled) : undefined;
-    // `known` doesn't tell the price of a premium name for several years.
+    // `known` never returns the price of a premium name for several years.
     const isSame = assessed?.kind === "premium" && assessed.check.asOfMs === answer.asOfMs;
     return isSame ? answer : { ...answer, stale: true };
   }
@@ -364,7 +364,7 @@ function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean
   return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
 }
 
-/** An available name whose price can't be told now. */
+/** An available name whose price is unknown at the moment. */
 function withoutPrice(name: DomainName, years: number, { pooled, source }: AvailableFact): Availability {
   const showUntilMs = pooled.askedMs + AVAILABLE_FOR_MS;
   return { ...asTaken(name, years, pooled.asOfMs, source === "stale"), status: "available", showUntilMs };

@@ -58,7 +58,7 @@ export interface NameFacts {
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
   /** The fact that the name is taken, if one is known. */
   taken(name: DomainName): TakenFact | undefined;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Whether the name was found to be premium at this price for this term. */
   isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
@@ -66,7 +66,7 @@ export interface NameFacts {
   isPremium(name: DomainName): boolean;
   /** Learns what other replicas know about the name's own prices for these terms, without upstream calls. Never rejects. */
   consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
-  /** Whether no other replica can know more about the name's own prices. */
+  /** Whether no other replica can be asked about the name's own prices. */
   isAlone(name: DomainName): boolean;
   /** Remembers the decision about a check. */
   noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
