@@ -256,7 +256,7 @@ export function createAccount(settings: AccountSettings): Account {
       return owned.names.has(ascii) ? known.asOfMs : null;
     },
     keepWarm() {
-      const kept = [
+      const loops = [
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
         keepKnown("tier", settings.tierFreshMs, consultTier, renewTier, {
           firstInMs: awaitsTier() ? 0 : TIER_AFTER_MS,
@@ -265,7 +265,7 @@ export function createAccount(settings: AccountSettings): Account {
         }),
       ];
       return () => {
-        for (const { stop } of kept) stop();
+        for (const { stop } of loops) stop();
       };
     },
   };

@@ -46,7 +46,10 @@ export interface Registration extends Pick<Availability, "status" | "premium" | 
 }
 
 export interface AvailabilityService {
-  /** The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same, except for the reseller's own names. */
+  /**
+   * The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same, except for the reseller's own
+   * names.
+   */
   known(name: DomainName, years: number): Availability | undefined;
   /** Counts hits for answers that `known` gave and that were sent. */
   countHits(count: number): void;
