@@ -5,6 +5,7 @@
 
 /** From the inside out; a room may import itself, what is listed, and the packages that have no home elsewhere. */
 const words = [
+  "bounded-map.ts",
   "errors.ts",
   "domain-name.ts",
   "idna2008.ts",
@@ -30,7 +31,8 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts": words,
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts":
+    words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts"],
   "quota/": [...words, "redis.ts"],

@@ -62,7 +62,7 @@ export function createApp(settings: AppSettings): App {
   });
   const monitoring = createMonitoring({
     ...settings,
-    place: settings.upstream.baseUrl,
+    upstreamUrl: settings.upstream.baseUrl,
     engine,
     metrics,
     refusals: () => ({ requests: limit.refused(), cold: cold.refused(), locally: refusedLocally }),

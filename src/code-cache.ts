@@ -1,6 +1,6 @@
 /**
- * Runs a bundle with the code that V8 compiled in an earlier run, so that a start needn't compile it again. A cache of other text or of another
- * V8, or one that isn't as it was written, is ignored.
+ * Runs a bundle with the code that V8 compiled in an earlier run, so that a start needn't compile it again. A cache that was
+ * made from another text or by another V8, or that is damaged, is ignored.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { Script } from "node:vm";
 export interface Loaded {
   /** What the bundle has exported. */
   readonly exports: unknown;
-  /** Keeps what has been compiled so far for the next run, unless this one had a cache. Never throws. */
+  /** Stores what has been compiled so far for the next run, unless this run used a cache. Never throws. */
   save(): void;
 }
 
@@ -44,7 +44,7 @@ export function loadCached(path: string, directory: string): Loaded {
         writeFileSync(unfinished, Buffer.concat([hashOf(code), code]));
         renameSync(unfinished, file);
       } catch {
-        // Where nothing can be written, nothing is cached.
+        // Without write access, nothing is cached.
       }
     },
   };

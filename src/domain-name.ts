@@ -1,5 +1,5 @@
 /**
- * The only place that canonicalises domain names and creates a DomainName. Its `ascii` is always a valid registrable name under a known TLD,
+ * The only place that canonicalizes domain names and creates a DomainName. Its `ascii` is always a valid registrable name under a known TLD,
  * so it is safe as a cache key, path segment and body value.
  */
 import { toASCII, toUnicode } from "tr46";

@@ -136,8 +136,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
 
   const invalidation = redis && createInvalidation(redis, clock);
   // The embedded sandbox exists only in this process, so nobody else's facts are about it.
-  const place = isSandbox ? randomUUID() : settings.upstream.baseUrl;
-  const source = (): string => `${place} ${credentials.states()[0]?.fingerprint ?? ""}`;
+  const upstreamId = isSandbox ? randomUUID() : settings.upstream.baseUrl;
+  const source = (): string => `${upstreamId} ${credentials.states()[0]?.fingerprint ?? ""}`;
   const pools = createPools({
     cache: config.cache,
     shared: redis && invalidation && { link: redis, invalidation },
@@ -243,7 +243,6 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
       await prices.restore();
     },
     work() {
-      const term = () => policies.current().combinations()[0];
       const stops = [
         prices.keepWarm(),
         account.keepWarm(),
@@ -252,7 +251,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
           upstream,
           quote: prices.tryQuote,
           tier: account.tryTier,
-          term,
+          sold: () => policies.current().combinations()[0],
           roomInMs,
           clock,
         }),

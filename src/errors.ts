@@ -60,13 +60,13 @@ export class ServiceError extends Error {
     this.headers = extras.headers ?? {};
   }
 
-  /** The same refusal as it is true `ms` later: less time is left to wait, and a call that was reserved for a time that has passed no longer is. */
+  /** The same refusal `ms` later: the wait is shorter, and a reservation whose time has passed is no longer promised. */
   after(ms: number): ServiceError {
     const { code, detail, errors, retryAfterMs, kept, headers } = this;
     if (retryAfterMs === undefined || ms <= 0) return this;
     const leftMs = Math.max(1, retryAfterMs - ms);
-    const isKept = kept === undefined ? {} : { kept: kept && ms < retryAfterMs };
-    return new ServiceError(code, detail, { errors, headers, retryAfterMs: leftMs, ...isKept });
+    const reservation = kept === undefined ? {} : { kept: kept && ms < retryAfterMs };
+    return new ServiceError(code, detail, { errors, headers, retryAfterMs: leftMs, ...reservation });
   }
 }
 

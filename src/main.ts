@@ -1,4 +1,4 @@
-/** The entry point: loads the service, with compiled code where there is some, and starts it. The only reader of process.env. */
+/** The entry point: loads the service, with cached compiled code if there is any, and starts it. Nothing else in the service reads process.env. */
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { loadCached } from "./code-cache.js";

@@ -1,5 +1,5 @@
 /** The pools of facts: what each keeps, for how long, and which of two overlapping facts it believes. */
-import { type AccountFact, decodeKeptFact, decodeKeptTier } from "./account/account.js";
+import { type AccountFact, decodeStoredFact, decodeStoredTier } from "./account/account.js";
 import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
 import type { Channel, Invalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";
@@ -9,13 +9,13 @@ import type { CacheConfig } from "./config/cache.js";
 import { ServiceError } from "./errors.js";
 import type { Ask } from "./quota/quota.js";
 import type { RedisLink } from "./redis.js";
-import { decodeKeptQuote, decodeLearnedUnder, type LearnedUnder } from "./retail/price-facts.js";
+import { decodeStoredQuote, decodeLearnedUnder, type LearnedUnder } from "./retail/price-facts.js";
 import { type Quote, quoteCaution } from "./retail/price-quotes.js";
 import {
   checkCaution,
-  decodeKeptPremium,
-  decodeKeptPricedCheck,
-  decodeKeptStatus,
+  decodeStoredPremium,
+  decodeStoredPricedCheck,
+  decodeStoredStatus,
   type NameStatus,
   type PremiumMark,
   premiumCaution,
@@ -73,7 +73,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       failureKind,
       clock,
       stamp,
-      shared: sharedPool("availability", decodeKeptPricedCheck, namePurges),
+      shared: sharedPool("availability", decodeStoredPricedCheck, namePurges),
     }),
     statuses: createPool({
       ...cache.availability,
@@ -82,7 +82,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       caution: statusCaution,
       clock,
       stamp,
-      shared: sharedPool("statuses", decodeKeptStatus, namePurges),
+      shared: sharedPool("statuses", decodeStoredStatus, namePurges),
     }),
     premium: createPool({
       entries: cache.availability.entries,
@@ -91,7 +91,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       caution: premiumCaution,
       clock,
       stamp,
-      shared: sharedPool("premium", decodeKeptPremium, null),
+      shared: sharedPool("premium", decodeStoredPremium, null),
     }),
     prices: createPool({
       ...cache.prices,
@@ -99,7 +99,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       caution: quoteCaution,
       failureKind,
       clock,
-      shared: sharedPool("prices", decodeKeptQuote, null),
+      shared: sharedPool("prices", decodeStoredQuote, null),
     }),
     learnedUnder: createPool({
       entries: 1,
@@ -113,14 +113,14 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       freshness: () => cache.tier,
       failureKind,
       clock,
-      shared: sharedPool("tier", decodeKeptTier, channel("tier")),
+      shared: sharedPool("tier", decodeStoredTier, channel("tier")),
     }),
     account: createPool({
       ...cache.account,
       freshness: () => cache.account,
       failureKind,
       clock,
-      shared: sharedPool("account", decodeKeptFact, channel("account")),
+      shared: sharedPool("account", decodeStoredFact, channel("account")),
     }),
   };
 }

@@ -29,7 +29,7 @@ const PROBE_EVERY_MS = 250;
 /** How long after a refused command probes don't count, because the probe may be allowed while that command isn't. */
 const QUIET_MS = 1000;
 
-/** Does everything that the service needs, so it is refused whenever the service would be. */
+/** Uses the commands of the quota and the cache, so it is refused whenever theirs would be. */
 const PROBE = redisScript(`
 redis.call('SET', KEYS[1], redis.call('TIME')[1], 'PX', 10000)
 redis.call('GET', KEYS[1])

@@ -31,7 +31,7 @@ const record = z.strictObject({
 });
 const amount = text.regex(/^-?\d{1,15}\.\d{2}$/);
 const count = z.int().min(0);
-const keptFact = z.discriminatedUnion("kind", [
+const storedFact = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("domains"), records: z.array(record) }),
   z.strictObject({ kind: z.literal("domain"), record: record.nullable() }),
   z.strictObject({
@@ -45,15 +45,15 @@ const keptFact = z.discriminatedUnion("kind", [
     }),
   }),
 ]);
-const keptTier = z.strictObject({
+const storedTier = z.strictObject({
   currentTier: text.min(1),
   nextTier: text.nullable(),
   domainsNeeded: count.nullable(),
 });
 
 /** A fact of the account pool that was saved as JSON under the key, or undefined if it isn't one. */
-export function decodeKeptFact(data: unknown, key: string): AccountFact | undefined {
-  const fact = keptFact.safeParse(data).data;
+export function decodeStoredFact(data: unknown, key: string): AccountFact | undefined {
+  const fact = storedFact.safeParse(data).data;
   const [kind, name] = key.split(" ");
   const isOfKey =
     fact?.kind === kind && (fact?.kind !== "domain" || [name, undefined].includes(fact.record?.domain));
@@ -61,7 +61,7 @@ export function decodeKeptFact(data: unknown, key: string): AccountFact | undefi
 }
 
 /** A tier that was saved as JSON, or undefined if it isn't one. */
-export const decodeKeptTier = (data: unknown): Tier | undefined => keptTier.safeParse(data).data;
+export const decodeStoredTier = (data: unknown): Tier | undefined => storedTier.safeParse(data).data;
 
 export interface Account {
   domains(ask: Ask): Promise<Known<readonly DomainRecord[]> & { readonly truncated: boolean }>;
@@ -256,7 +256,7 @@ export function createAccount(settings: AccountSettings): Account {
       return owned.names.has(ascii) ? known.asOfMs : null;
     },
     keepWarm() {
-      const kept = [
+      const loops = [
         keepKnown("account", settings.factsFreshMs, () => facts.consult("domains"), list),
         keepKnown("tier", settings.tierFreshMs, consultTier, renewTier, {
           firstInMs: awaitsTier() ? 0 : TIER_AFTER_MS,
@@ -265,7 +265,7 @@ export function createAccount(settings: AccountSettings): Account {
         }),
       ];
       return () => {
-        for (const { stop } of kept) stop();
+        for (const { stop } of loops) stop();
       };
     },
   };

@@ -1,6 +1,7 @@
 /** The audit log of staff actions: who did what, when, and with which outcome. Keeps the last 30 days, but at most `MAX_KEPT` acts. */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 
@@ -64,8 +65,8 @@ export function lastOf(acts: Iterable<Act>, nowMs: number): Act[] {
 }
 
 export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
-  /** The acts of this process, by id. */
-  const own = new Map<string, Act>();
+  /** The latest acts of this process, by id. */
+  const own = new BoundedMap<string, Act>(MAX_SHOWN);
   const refused = new Map<string, string>();
   const recounted = new Set<string>();
   let cancelCount = (): void => {};
@@ -92,8 +93,6 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
       const act = { id: randomUUID(), whenMs: clock.now(), who, what, subject, outcome, times: 1 };
       if (what === "token") refused.set(kind, act.id);
       own.set(act.id, act);
-      const [oldest] = own.keys();
-      if (oldest !== undefined && own.size > MAX_SHOWN) own.delete(oldest);
       store.append(act);
       log.info("staff.act", { who, what, subject, outcome });
     },

@@ -23,7 +23,7 @@ interface Freshness {
 export type Source = "hit" | "inflight" | "miss" | "stale";
 
 /** The current fact in a pool. */
-export interface Kept<V> extends Fact<V> {
+export interface PooledFact<V> extends Fact<V> {
   /** When it was requested, on the wall clock: ms since the epoch. */
   readonly asOfMs: number;
   /** False while overlapping facts contradict each other; this is then the most cautious one. */
@@ -32,7 +32,7 @@ export interface Kept<V> extends Fact<V> {
   readonly unchangedSinceMs: number;
 }
 
-export interface Known<V> extends Kept<V> {
+export interface Known<V> extends PooledFact<V> {
   readonly source: Source;
 }
 
@@ -72,12 +72,12 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** The fact in memory; `stale` if past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can know it. */
+  /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can be asked. */
   isUnknown(key: string): boolean;
-  /** Whether no other replica can know it, as far as Redis tells. */
+  /** Whether no other replica can be asked: the pool isn't shared, or Redis isn't available. */
   isAlone(key: string): boolean;
   /** The fact in memory if it is fresh: the same object until another fact replaces it. */
-  fresh(key: string): Kept<V> | undefined;
+  fresh(key: string): PooledFact<V> | undefined;
   /** Counts hits for answers made from fresh facts without `get`. */
   countHits(count: number): void;
   /** A version number that grows whenever a fact is added or dropped; until then facts change only by age. */
@@ -137,7 +137,7 @@ const OTHERS_MS = 10_000;
 /** The generation of facts from before a purge. */
 const PURGED = -1;
 
-/** Expiry is spread over this share of the freshness, so that facts learned together don't expire together. */
+/** Expiry is spread over this part of the freshness, so that facts learned together don't expire together. */
 const EXPIRY_JITTER = 0.1;
 
 /** Creates a pool with its own size and times. */
@@ -188,12 +188,12 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     const { held, settled, unchangedSinceMs } = evidence;
     const { freshMs, usableMs } = settings.freshness(held.value);
     const asOfMs = Math.floor(clock.now() - (clock.monotonic() - held.askedMs) + 0.001);
-    const kept = { ...held, asOfMs, settled, unchangedSinceMs };
+    const fact = { ...held, asOfMs, settled, unchangedSinceMs };
     const spreadMs = Math.min(freshMs * (1 - EXPIRY_JITTER * Math.random()), usableMs);
     return {
       evidence,
-      hit: { ...kept, source: "hit", untilMs: held.askedMs + spreadMs },
-      stale: { ...kept, source: "stale", untilMs: held.askedMs + usableMs },
+      hit: { ...fact, source: "hit", untilMs: held.askedMs + spreadMs },
+      stale: { ...fact, source: "stale", untilMs: held.askedMs + usableMs },
     };
   }
 

@@ -202,7 +202,7 @@ function isLater(one: Mark, other: Mark): boolean {
   return one.id.length === other.id.length ? one.id > other.id : one.id.length > other.id.length;
 }
 
-/** The same whichever replica joins them, and in whatever order: so any number of replicas agree as soon as they know the same marks. */
+/** Joins two marks. The order doesn't matter, so all replicas that know the same marks agree on the result. */
 function both(one: Mark, other: Mark): Mark {
   const ids = new Set([...one.id.split(AND), ...other.id.split(AND)]);
   return { count: Math.max(one.count, other.count), id: [...ids].sort().join(AND) };

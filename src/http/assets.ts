@@ -1,6 +1,6 @@
 /**
- * The files that pages load, at URLs that contain a hash of the content, so that browsers can keep them forever. They are prepared when the first
- * one is requested, then kept in memory and compressed once.
+ * The files that pages load, at URLs that contain a hash of the content, so that browsers can keep them forever. They are prepared when
+ * they are first needed, then kept in memory, and compressed once.
  */
 import { createHash } from "node:crypto";
 import type { IRouter } from "express";
@@ -32,8 +32,8 @@ const HASHED = /^(.+)\.([0-9a-f]{12})(\.\w+)$/;
 
 interface ServedFile {
   readonly hash: string;
-  readonly kept: StaticFile;
-  readonly passing: StaticFile;
+  readonly hashed: StaticFile;
+  readonly unhashed: StaticFile;
 }
 
 /** `files` is called once, when a file or its hash is first needed. */
@@ -46,8 +46,8 @@ export function createAssets(
     (prepared ??= new Map(
       [...files()].map(([name, { type, content }]) => {
         const hash = createHash("sha256").update(content).digest("hex").slice(0, 12);
-        const kept = staticFile(content, { type, cacheControl: FOR_GOOD });
-        return [name, { hash, kept, passing: staticFile(content, { type, cacheControl: otherwise }) }];
+        const hashed = staticFile(content, { type, cacheControl: FOR_GOOD });
+        return [name, { hash, hashed, unhashed: staticFile(content, { type, cacheControl: otherwise }) }];
       }),
     ));
 
@@ -55,7 +55,7 @@ export function createAssets(
   function find(path: string): StaticFile | undefined {
     const [, stem, hash, extension] = HASHED.exec(path) ?? [];
     const file = served().get(hash === undefined ? path : `${stem}${extension}`);
-    return hash === file?.hash ? file?.kept : file?.passing;
+    return hash === file?.hash ? file?.hashed : file?.unhashed;
   }
 
   return {

@@ -1,7 +1,7 @@
 /**
  * Answers three kinds of requests without Express: plain GETs with a known answer or a simple refusal, from prerendered bytes; carts whose prices
- * are all known, unless another replica can know better; and all requests of a client over its limit. Express handles the rest. Security checks,
- * headers, limits, log and metrics are the same either way, because they come from the same code.
+ * are all known, unless other replicas can be asked about their names; and all requests of a client over its limit. Express handles the rest.
+ * Security checks, headers, limits, log and metrics are the same either way, because they come from the same code.
  */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../clock.js";

@@ -25,7 +25,7 @@ export interface MonitoringSettings {
   readonly version: string;
   readonly mode: "sandbox" | "upstream";
   /** The upstream's base URL. */
-  readonly place: string;
+  readonly upstreamUrl: string;
   readonly engine: Engine;
   readonly metrics: Metrics;
   /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
@@ -133,11 +133,11 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
 }
 
 /** A fingerprint of what all replicas must have in common: upstream, credential, quota, client limits, and the price rules in effect. */
-function agreedSettings({ config, mode, place, engine }: MonitoringSettings): string {
+function agreedSettings({ config, mode, upstreamUrl, engine }: MonitoringSettings): string {
   const { quota, clientPerMinute, clientColdPerMinute } = config;
   // How the ledger starts is a matter of one start.
   const { coldStart: _coldStart, ...shared } = quota;
-  const where = mode === "sandbox" ? mode : place;
+  const where = mode === "sandbox" ? mode : upstreamUrl;
   const rules = engine.policies.config();
   const agreed = [where, engine.credentialInUse(), shared, rules, clientPerMinute, clientColdPerMinute];
   return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);

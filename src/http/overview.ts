@@ -122,7 +122,7 @@ export function presentOverview(parts: OverviewParts): AnswerOf<typeof overviewS
   };
 }
 
-const WARNINGS_KEPT_MS = 1_000;
+const WARNINGS_VALID_MS = 1_000;
 
 /** The warnings of the staff price list, recomputed at most once a second, because anyone can request `/health` at any rate. */
 export function priceWarnings(
@@ -130,14 +130,14 @@ export function priceWarnings(
   policies: Pick<LivePolicy, "current" | "state">,
   clock: Clock,
 ): () => readonly string[] {
-  let kept: readonly string[] = [];
-  let keptUntilMs = -Infinity;
+  let warnings: readonly string[] = [];
+  let validUntilMs = -Infinity;
   return () => {
-    if (clock.monotonic() >= keptUntilMs) {
-      kept = presentStaffPrices(prices, policies.current(), policies.state(), clock.now()).warnings;
-      keptUntilMs = clock.monotonic() + WARNINGS_KEPT_MS;
+    if (clock.monotonic() >= validUntilMs) {
+      warnings = presentStaffPrices(prices, policies.current(), policies.state(), clock.now()).warnings;
+      validUntilMs = clock.monotonic() + WARNINGS_VALID_MS;
     }
-    return kept;
+    return warnings;
   };
 }
 

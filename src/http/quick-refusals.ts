@@ -1,6 +1,6 @@
 /**
  * Refuses a lookup synchronously if the full lookup would end in the same refusal: memory has nothing about the name, no request for it is
- * in flight, and no other replica can know it.
+ * in flight, and no other replica can be asked.
  */
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";

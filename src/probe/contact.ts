@@ -7,7 +7,7 @@ import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../upstream/call.js";
-import type { Balance, Check, DomainRecord, Term, Tier } from "../upstream/contract.js";
+import type { Balance, Check, Combination, DomainRecord, Tier } from "../upstream/contract.js";
 import { createUpstream, type UpstreamSettings } from "../upstream/operations.js";
 import { meaningOf } from "../upstream/refusal.js";
 import type { RawAnswer } from "../upstream/reply.js";
@@ -45,15 +45,15 @@ export interface Contact {
   readonly check: CallResult<Check>;
   readonly checkYears: number;
   readonly quote: CallResult<Wholesale>;
-  readonly term: Term;
+  readonly term: Combination;
   readonly balance: CallResult<Balance>;
   readonly tier: CallResult<Tier>;
 }
 
 interface ContactSettings {
   readonly upstream: Omit<UpstreamSettings, "onAnswer">;
-  /** What is sold; the price question is one of these. */
-  readonly sold: readonly Term[];
+  /** What is sold; the quote is for one of these. */
+  readonly sold: readonly Combination[];
   readonly ask: Ask;
 }
 
@@ -132,7 +132,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<CallResult<T>["outcome"]>
 }
 
 /** Prefers a registration of several years: only that distinguishes a yearly price from the price of the whole term. */
-function termToAsk(sold: readonly Term[]): Term {
+function termToAsk(sold: readonly Combination[]): Combination {
   const several = sold.filter(({ years }) => years > 1);
   return (
     several.find(({ action }) => action === "registration") ??

@@ -6,9 +6,9 @@ import type { Lane } from "./lane.js";
 export interface Ask {
   /** May be a getter: the urgency can rise during the wait. */
   readonly lane: Lane;
-  /** Opaque key of the client. Within a lane, the client that was served least recently goes first. */
+  /** Opaque key of the client. Among visitors, the client with the least recent usage goes first. */
   readonly client: string;
-  /** Opaque key of the client's network, which is counted before the client. */
+  /** Opaque key of the client's network, whose usage is compared before the client's. */
   readonly network?: string | undefined;
   /** Until when it may wait for a call; monotonic clock, ms. Several calls for the same request share this. Infinity for background work. */
   readonly waitUntilMs: number;
@@ -16,12 +16,12 @@ export interface Ask {
   readonly signal: AbortSignal;
 }
 
-/** A request to the quota. After a refusal, another one with the same client and question counts as a retry of the same visitor. */
+/** A request to the quota. After a refusal, another one with the same client and query counts as a retry of the same visitor. */
 export interface QuotaRequest extends Omit<Ask, "waitUntilMs"> {
   /** Infinity for background work. */
   readonly maxWaitMs: number;
   /** Opaque key of the upstream query. */
-  readonly question: string;
+  readonly queryKey: string;
 }
 
 /**

@@ -44,7 +44,7 @@ export interface PriceFacts {
 const NOTHING: LoadedPrices = { tier: null, prices: [], isLive: false };
 
 /** A wholesale price that was stored as JSON. */
-export const keptWholesale = z
+export const storedWholesale = z
   .object({ amount: z.unknown(), currency: z.unknown() })
   .transform(({ amount, currency }, context): Wholesale => {
     const read = parseWholesale(amount, currency);
@@ -53,10 +53,10 @@ export const keptWholesale = z
     return z.NEVER;
   });
 
-const quote = z.strictObject({ wholesale: keptWholesale, epoch: z.string() });
+const quote = z.strictObject({ wholesale: storedWholesale, epoch: z.string() });
 
 /** Decodes a quote that was stored as JSON; undefined if the data isn't one. */
-export const decodeKeptQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
+export const decodeStoredQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
   quote.safeParse(data).data;
 
 const fileSchema = z.object({
@@ -67,7 +67,7 @@ const fileSchema = z.object({
       tld: z.string(),
       action: z.enum(ACTIONS),
       years: z.int().positive(),
-      wholesale: keptWholesale,
+      wholesale: storedWholesale,
       askedAtMs: z.number().positive(),
       answeredAtMs: z.number().positive(),
       isDoubtful: z.boolean(),

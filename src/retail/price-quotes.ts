@@ -36,8 +36,8 @@ export interface QuotedPrice extends Observed {
 
 export interface PriceQuotes {
   /**
-   * The quote for one combination: from memory if it is fresh and not doubtful, else from the upstream, else the old one marked as stale.
-   * With `askedSinceMs`, uses only a quote that was requested after that and after all evidence against it.
+   * The quote for one combination: from memory if it isn't doubtful, else from the upstream, else the doubtful one. Past its freshness, it is
+   * stale and is refreshed in the background. With `askedSinceMs`, only a quote requested after that and after all evidence against it counts.
    */
   quote(ask: Ask, what: Combination, askedSinceMs?: number): Promise<QuotedPrice>;
   /** The quote in memory if it is within its freshness: the same object until something about it changes. */
@@ -109,13 +109,13 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
   }
 
   function fresh(what: Combination): QuotedPrice | undefined {
-    const kept = pool.fresh(keyOf(what));
-    if (kept === undefined) return undefined;
-    const before = quoted.get(kept);
+    const pooled = pool.fresh(keyOf(what));
+    if (pooled === undefined) return undefined;
+    const before = quoted.get(pooled);
     const now = epochs.changes() + disputes;
     if (before?.version === now) return before.price;
-    const price = priceOf(what, { ...kept, source: "hit" });
-    quoted.set(kept, { price, version: now });
+    const price = priceOf(what, { ...pooled, source: "hit" });
+    quoted.set(pooled, { price, version: now });
     return price;
   }
 

@@ -43,7 +43,7 @@ export interface PriceRefreshSettings {
   readonly log: Log;
 }
 
-/** Prices are refreshed at this share of their freshness. */
+/** Prices are refreshed after this part of their freshness. */
 const REFRESH_AT = 0.8;
 const CHECK_EVERY_MS = 5_000;
 const AT_A_TIME = 2;
@@ -119,7 +119,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
       const [last] = [...failed.values()].toSorted((a, b) => b.atMs - a.atMs);
       if (last !== undefined) return last.error.after(clock.monotonic() - last.atMs);
       const inMs = roomInMs();
-      // At most one window if the room comes within one: neither reading the list nor the extra thousandth that a slot rests adds to it.
+      // At most one window if there is room within one: the interval between checks, and the extra thousandth for which a slot rests, don't count.
       const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));
       return new ServiceError("quota_exhausted", "The price list hasn't been loaded yet.", { retryAfterMs });
     },
@@ -140,7 +140,7 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
 /** In random order, so that replicas that refresh at the same time share the work. */
 function shuffled(sold: readonly Combination[]): Combination[] {
   return sold
-    .map((what) => ({ what, place: Math.random() }))
-    .sort((a, b) => a.place - b.place)
+    .map((what) => ({ what, rank: Math.random() }))
+    .sort((a, b) => a.rank - b.rank)
     .map(({ what }) => what);
 }

@@ -86,7 +86,7 @@ interface PromiseSettings {
 interface SigningKey {
   readonly key: KeyObject;
   readonly public: PublicKey;
-  /** The encoded header of all that it signs. */
+  /** The encoded header of every promise that it signs. */
   readonly header: string;
 }
 
@@ -101,7 +101,7 @@ const MAX_KEPT = 2000;
 const OTHERS_LATER_MS = 120_000;
 
 export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
-  const kept = new Map<string, PricePromise>();
+  const byId = new Map<string, PricePromise>();
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
   let ring: KeyRing | null = null;
@@ -131,11 +131,11 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
   }
 
   function keep(promise: PricePromise): void {
-    kept.set(promise.id, promise);
+    byId.set(promise.id, promise);
     // Most promises are valid for the same time, so the oldest expire first.
-    for (const [id, { validUntilMs }] of kept) {
-      if (kept.size <= MAX_KEPT && validUntilMs > clock.now()) break;
-      kept.delete(id);
+    for (const [id, { validUntilMs }] of byId) {
+      if (byId.size <= MAX_KEPT && validUntilMs > clock.now()) break;
+      byId.delete(id);
     }
   }
 
@@ -172,10 +172,10 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
       return { keys: [...published, ...former] };
     },
     async find(id) {
-      const promise = kept.get(id) ?? (await shared?.find(id)) ?? null;
+      const promise = byId.get(id) ?? (await shared?.find(id)) ?? null;
       return promise !== null && promise.validUntilMs > clock.now() ? promise : null;
     },
-    inForce: () => [...kept.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
+    inForce: () => [...byId.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
   };
 }
 

@@ -3,6 +3,7 @@
  * replica. Promises that couldn't be written are written once Redis is reachable again.
  */
 import { z } from "zod";
+import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
 import { ACTIONS } from "./policy.js";
@@ -31,7 +32,7 @@ const promiseSchema = z.object({
 const keyOf = (id: string): string => `af-storefront:promise:${id}`;
 
 export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromises {
-  const unwritten = new Map<string, PricePromise>();
+  const unwritten = new BoundedMap<string, PricePromise>(MAX_UNWRITTEN);
 
   async function write(promise: PricePromise): Promise<void> {
     unwritten.delete(promise.id);
@@ -41,8 +42,6 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
       await link.set(keyOf(promise.id), JSON.stringify(promise), ttlMs);
     } catch {
       unwritten.set(promise.id, promise);
-      const [oldest] = unwritten.keys();
-      if (unwritten.size > MAX_UNWRITTEN && oldest !== undefined) unwritten.delete(oldest);
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * Decides whether an available name is ordinary or premium, and at which wholesale price. When check and quote disagree, it makes at most
- * two more calls, each shared by everyone waiting for it.
+ * two more calls, or four for a line to be signed; each is shared by everyone waiting for it.
  */
 import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
@@ -14,7 +14,7 @@ import type { PriceList } from "../retail/price-list.js";
 import type { Quote, QuotedPrice } from "../retail/price-quotes.js";
 import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
 
-type AvailableCheck = AvailableFact["kept"];
+type AvailableCheck = AvailableFact["pooled"];
 
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: TakenFact };
 
@@ -33,8 +33,8 @@ export interface Assessor {
   /** Decides from memory; undefined when that would take a call. */
   recall(name: DomainName, what: Combination, check: AvailableCheck): PricedAssessment | undefined;
   /**
-   * Decides with further calls if needed. Without demands, a price that cannot be decided in time is doubtful, and one that only lacks a
-   * confirmation is doubtful immediately. With demands, it rejects instead.
+   * Decides with further calls if needed. Without demands, a price that can't be decided in time is doubtful, and so, immediately, is a
+   * price from memory that only lacks confirmation. With demands, it rejects instead.
    */
   assess(
     ask: VisitorAsk,
@@ -110,7 +110,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     fact: AvailableFact,
     demands?: Demands,
   ): Promise<Assessment> {
-    let check = fact.kept;
+    let check = fact.pooled;
     let quote = prices.peek(what) ?? (await prices.quote(ask, what));
     let maxCalls = MAX_CALLS;
     for (let calls = 0; ; calls += 1) {
@@ -135,7 +135,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
         if (verdict === "ask check") {
           const found = await names.find(ask, name, what.years, sinceMs);
           if (found.status === "taken") return { kind: "taken", fact: found };
-          check = found.kept;
+          check = found.pooled;
           // It may have changed, or become doubtful, in the meantime.
           quote = prices.peek(what) ?? quote;
         } else {

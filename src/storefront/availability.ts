@@ -2,7 +2,7 @@
  * Answers whether a name is available and what it costs a visitor. A name is "available" only if the upstream said so within the last
  * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
-import type { Kept } from "../cache/cache.js";
+import type { PooledFact } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";
@@ -46,11 +46,14 @@ export interface Registration extends Pick<Availability, "status" | "premium" | 
 }
 
 export interface AvailabilityService {
-  /** The answer of `lookUp` if memory has it: the same object as long as the facts behind it are the same. */
+  /**
+   * The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same, except for the reseller's own
+   * names.
+   */
   known(name: DomainName, years: number): Availability | undefined;
   /** Counts hits for answers that `known` gave and that were sent. */
   countHits(count: number): void;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Rejects with a ServiceError if there is no answer in time. */
   lookUp(ask: VisitorAsk, name: DomainName, years: number): Promise<Availability>;
@@ -84,8 +87,8 @@ type Priced = Pick<Availability, "premium" | "price" | "stale">;
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
   const { policy, prices, names, assessor, clock } = settings;
   /** Answers by the fact that they were made from; collected together with it. */
-  const answers = new WeakMap<Kept<unknown>, Answered>();
-  const takenAnswers = new WeakMap<Kept<unknown>, Availability>();
+  const answers = new WeakMap<PooledFact<unknown>, Answered>();
+  const takenAnswers = new WeakMap<PooledFact<unknown>, Availability>();
 
   function retail(wholesale: Wholesale, what: Combination, kind: "ordinary" | "premium"): Retail | null {
     const result = policy.price(wholesale, what, { premium: kind === "premium", atMs: clock.now() });
@@ -122,7 +125,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const ofYear = await prices.quote(ask, { ...what, years: 1 });
     if (sameWholesale(ofYear.wholesale, wholesale)) return false;
     const one = await names.find(ask, name, 1);
-    return one.status === "available" && !sameWholesale(one.kept.value.wholesale, wholesale);
+    return one.status === "available" && !sameWholesale(one.pooled.value.wholesale, wholesale);
   }
 
   function warnNoPrice({ tld, years }: Combination, reason: string): void {
@@ -175,17 +178,17 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const fact = names.fresh(name, years);
     if (fact === undefined) return undefined;
     if (fact.status === "taken") {
-      const before = takenAnswers.get(fact.kept);
+      const before = takenAnswers.get(fact.pooled);
       if (before?.years === years) return before;
       const answer = takenFrom(name, years, fact);
-      takenAnswers.set(fact.kept, answer);
+      takenAnswers.set(fact.pooled, answer);
       return answer;
     }
     const what: Combination = { tld: name.tld, action: "registration", years };
     const quote = prices.fresh(what);
     const renewal = renewalQuote(name);
     const promotionEpoch = policy.promotionEpoch(clock.now());
-    const before = answers.get(fact.kept);
+    const before = answers.get(fact.pooled);
     if (
       before &&
       before.quote === quote &&
@@ -193,12 +196,12 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       before.promotionEpoch === promotionEpoch
     )
       return before.answer;
-    const assessed = assessor.recall(name, what, fact.kept);
+    const assessed = assessor.recall(name, what, fact.pooled);
     // A premium name for several years needs further checks, which `lookUp` makes.
     if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
     const answer = presented(name, what, assessed, false);
     if (answer.price === null) return undefined;
-    answers.set(fact.kept, { answer, quote: assessed.quote, renewal, promotionEpoch });
+    answers.set(fact.pooled, { answer, quote: assessed.quote, renewal, promotionEpoch });
     return answer;
   }
 
@@ -259,9 +262,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       wholesale,
       isCurrent: ({ checkedSinceMs, quotedSinceMs }: Demands) => {
         const now = names.fresh(name, years);
-        if (now?.status !== "available" || now.kept.askedMs < checkedSinceMs) return false;
+        if (now?.status !== "available" || now.pooled.askedMs < checkedSinceMs) return false;
         if (policy.promotionEpoch(clock.now()) !== promotionEpoch) return false;
-        const again = assessor.recall(name, what, now.kept);
+        const again = assessor.recall(name, what, now.pooled);
         return (
           again !== undefined &&
           again.kind === assessed.kind &&
@@ -280,8 +283,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     if (now !== undefined || status === "taken" || price === null) return now ?? answer;
     const what: Combination = { tld: name.tld, action: "registration", years };
     const fact = names.fresh(name, years);
-    const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.kept) : undefined;
-    // `known` doesn't tell the price of a premium name for several years.
+    const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.pooled) : undefined;
+    // `known` never returns the price of a premium name for several years.
     const isSame = assessed?.kind === "premium" && assessed.check.asOfMs === answer.asOfMs;
     return isSame ? answer : { ...answer, stale: true };
   }
@@ -301,12 +304,12 @@ function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean
   return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
 }
 
-/** An available name whose price can't be told now. */
-function withoutPrice(name: DomainName, years: number, { kept, source }: AvailableFact): Availability {
-  const showUntilMs = kept.askedMs + AVAILABLE_FOR_MS;
-  return { ...asTaken(name, years, kept.asOfMs, source === "stale"), status: "available", showUntilMs };
+/** An available name whose price is unknown at the moment. */
+function withoutPrice(name: DomainName, years: number, { pooled, source }: AvailableFact): Availability {
+  const showUntilMs = pooled.askedMs + AVAILABLE_FOR_MS;
+  return { ...asTaken(name, years, pooled.asOfMs, source === "stale"), status: "available", showUntilMs };
 }
 
-function takenFrom(name: DomainName, years: number, { kept, source }: TakenFact): Availability {
-  return asTaken(name, years, kept.asOfMs, source === "stale");
+function takenFrom(name: DomainName, years: number, { pooled, source }: TakenFact): Availability {
+  return asTaken(name, years, pooled.asOfMs, source === "stale");
 }

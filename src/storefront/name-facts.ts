@@ -3,7 +3,7 @@
  * The price is a fact about the name and the term. When answers overlap, "taken" and the higher price win.
  */
 import { z } from "zod";
-import type { Kept, Pool, Source } from "../cache/cache.js";
+import type { Pool, PooledFact, Source } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -11,7 +11,7 @@ import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
-import { keptWholesale } from "../retail/price-facts.js";
+import { storedWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
 import type { Check } from "../upstream/contract.js";
 
@@ -40,25 +40,25 @@ type Available = Extract<PricedCheck, { status: "available" }>;
 export interface TakenFact {
   readonly status: "taken";
   readonly source: Source;
-  readonly kept: Kept<unknown>;
+  readonly pooled: PooledFact<unknown>;
 }
 
 export interface AvailableFact {
   readonly status: "available";
   readonly source: Source;
-  readonly kept: Kept<Available>;
+  readonly pooled: PooledFact<Available>;
 }
 
 export type NameFact = TakenFact | AvailableFact;
 
 export interface NameFacts {
-  /** The fresh fact in memory, if any; `kept` is the same object until another fact replaces it. */
+  /** The fresh fact in memory, if any; `pooled` is the same object until another fact replaces it. */
   fresh(name: DomainName, years: number): NameFact | undefined;
   /** The fact from memory or the upstream. With `askedSinceMs` (a stamp), only one requested since then counts. */
   find(ask: VisitorAsk, name: DomainName, years: number, askedSinceMs?: number): Promise<NameFact>;
   /** The fact that the name is taken, if one is known. */
   taken(name: DomainName): TakenFact | undefined;
-  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can know it. */
+  /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
   isUnknown(name: DomainName, years: number): boolean;
   /** Whether the name was found to be premium at this price for this term. */
   isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
@@ -66,7 +66,7 @@ export interface NameFacts {
   isPremium(name: DomainName): boolean;
   /** Learns what other replicas know about the name's own prices for these terms, without upstream calls. Never rejects. */
   consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
-  /** Whether no other replica can know more about the name's own prices. */
+  /** Whether no other replica can be asked about the name's own prices. */
   isAlone(name: DomainName): boolean;
   /** Remembers the decision about a check. */
   noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
@@ -74,7 +74,7 @@ export interface NameFacts {
   shownPrices(
     name: DomainName,
     terms: readonly number[],
-  ): { readonly years: number; readonly kept: Kept<Available> }[];
+  ): { readonly years: number; readonly pooled: PooledFact<Available> }[];
   countHits(count: number): void;
 }
 
@@ -123,12 +123,12 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
 
   function fresh(name: DomainName, years: number): NameFact | undefined {
     const status = statuses.fresh(name.ascii);
-    if (status?.value === "taken") return { status: "taken", source: "hit", kept: status };
-    const kept = checks.fresh(keyOf(name, years));
-    if (kept === undefined) return undefined;
+    if (status?.value === "taken") return { status: "taken", source: "hit", pooled: status };
+    const pooled = checks.fresh(keyOf(name, years));
+    if (pooled === undefined) return undefined;
     // The status that outdates a check may be past its freshness before the check is.
-    const last = kept.value.status === "taken" ? statuses.peek(name.ascii) : undefined;
-    return last !== undefined && isOutdated(kept, last) ? undefined : factOf(kept, "hit");
+    const last = pooled.value.status === "taken" ? statuses.peek(name.ascii) : undefined;
+    return last !== undefined && isOutdated(pooled, last) ? undefined : factOf(pooled, "hit");
   }
 
   async function find(
@@ -141,10 +141,10 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
       const status = statuses.fresh(name.ascii);
       if (status?.value === "taken") {
         checks.countHits(1);
-        return { status: "taken", source: "hit", kept: status };
+        return { status: "taken", source: "hit", pooled: status };
       }
     }
-    const { source, ...kept } = await checks.get(
+    const { source, ...pooled } = await checks.get(
       keyOf(name, years),
       ask,
       (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
@@ -152,15 +152,16 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     );
     const last = statuses.peek(name.ascii);
     // A check from another replica, which may have been outdated there.
-    const isForeign = source !== "miss" && (last === undefined || last.askedMs < kept.askedMs - ESTIMATE_MS);
+    const isForeign =
+      source !== "miss" && (last === undefined || last.askedMs < pooled.askedMs - ESTIMATE_MS);
     const status = isForeign ? await statuses.consult(name.ascii) : last;
-    if (status !== undefined && source !== "miss" && isOutdated(kept, status))
-      return find(ask, name, years, justAfter(kept.answeredMs));
-    if (status?.value !== "taken" || kept.value.status === "taken") return factOf(kept, source);
+    if (status !== undefined && source !== "miss" && isOutdated(pooled, status))
+      return find(ask, name, years, justAfter(pooled.answeredMs));
+    if (status?.value !== "taken" || pooled.value.status === "taken") return factOf(pooled, source);
     // An overlapping answer said "taken", so a demanding caller needs a third one to decide.
     if (askedSinceMs !== undefined && askedSinceMs <= status.answeredMs)
-      return find(ask, name, years, justAfter(Math.max(status.answeredMs, kept.answeredMs)));
-    return { status: "taken", source: status.source === "stale" ? "stale" : source, kept: status };
+      return find(ask, name, years, justAfter(Math.max(status.answeredMs, pooled.answeredMs)));
+    return { status: "taken", source: status.source === "stale" ? "stale" : source, pooled: status };
   }
 
   return {
@@ -168,7 +169,9 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     find,
     taken(name) {
       const status = statuses.peek(name.ascii);
-      return status?.value === "taken" ? { status: "taken", source: status.source, kept: status } : undefined;
+      return status?.value === "taken"
+        ? { status: "taken", source: status.source, pooled: status }
+        : undefined;
     },
     isUnknown: (name, years) =>
       statuses.peek(name.ascii)?.value !== "taken" && checks.isUnknown(keyOf(name, years)),
@@ -201,42 +204,45 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
         const wholesale = known?.value.wholesale;
         if (known === undefined || wholesale === undefined) return [];
         const { source: _, value, ...times } = known;
-        return [{ years, kept: { ...times, value: { status: "available", wholesale, epoch: value.epoch } } }];
+        return [
+          { years, pooled: { ...times, value: { status: "available", wholesale, epoch: value.epoch } } },
+        ];
       }),
     countHits: checks.countHits,
   };
 }
 
 /** Whether the check says "taken" and a later one, for another term, says "available". */
-function isOutdated(check: Kept<PricedCheck>, status: Kept<NameStatus>): boolean {
+function isOutdated(check: PooledFact<PricedCheck>, status: PooledFact<NameStatus>): boolean {
   return check.value.status === "taken" && status.value === "available" && check.askedMs < status.askedMs;
 }
 
-function factOf(kept: Kept<PricedCheck>, source: Source): NameFact {
-  return isAvailable(kept) ? { status: "available", source, kept } : { status: "taken", source, kept };
+function factOf(pooled: PooledFact<PricedCheck>, source: Source): NameFact {
+  return isAvailable(pooled) ? { status: "available", source, pooled } : { status: "taken", source, pooled };
 }
 
-function isAvailable(kept: Kept<PricedCheck>): kept is Kept<Available> {
-  return kept.value.status === "available";
+function isAvailable(pooled: PooledFact<PricedCheck>): pooled is PooledFact<Available> {
+  return pooled.value.status === "available";
 }
 
-const keptPrice = { wholesale: keptWholesale, epoch: z.string() };
-const keptCheck = z.discriminatedUnion("status", [
-  z.object({ status: z.literal("available"), ...keptPrice }),
-  z.object({ status: z.literal("taken"), ...keptPrice, wholesale: keptWholesale.exactOptional() }),
+const storedPrice = { wholesale: storedWholesale, epoch: z.string() };
+const storedCheck = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("available"), ...storedPrice }),
+  z.object({ status: z.literal("taken"), ...storedPrice, wholesale: storedWholesale.exactOptional() }),
 ]);
 
 /** Decodes a priced check that was stored as JSON; undefined if the data isn't one. */
-export const decodeKeptPricedCheck = (data: unknown): PricedCheck | undefined =>
-  keptCheck.safeParse(data).data;
+export const decodeStoredPricedCheck = (data: unknown): PricedCheck | undefined =>
+  storedCheck.safeParse(data).data;
 
-export const decodeKeptStatus = (data: unknown): NameStatus | undefined =>
+export const decodeStoredStatus = (data: unknown): NameStatus | undefined =>
   data === "available" || data === "taken" ? data : undefined;
 
-const keptMark = z.strictObject({
+const storedMark = z.strictObject({
   isPremium: z.boolean(),
   years: z.int().positive(),
-  wholesale: keptWholesale,
+  wholesale: storedWholesale,
 });
 
-export const decodeKeptPremium = (data: unknown): PremiumMark | undefined => keptMark.safeParse(data).data;
+export const decodeStoredPremium = (data: unknown): PremiumMark | undefined =>
+  storedMark.safeParse(data).data;

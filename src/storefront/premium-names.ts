@@ -1,5 +1,5 @@
 /**
- * Whether a name is premium, by everything that checks have shown of it, for any term and on any replica. The upstream doesn't tell what the renewal,
+ * Whether a name is premium, by everything that checks have shown of it, for any term and on any replica. The upstream doesn't say what the renewal,
  * transfer and restore of a premium name cost, so these must not get the list price.
  */
 import type { DomainName } from "../domain-name.js";
@@ -16,7 +16,7 @@ export interface PremiumNames {
    * name without known facts. Rejects if the prices remain doubtful.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Whether memory alone shows that the name is not premium. Always false if another replica may know more. */
+  /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
   /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
   seemsOrdinary(name: DomainName): Promise<boolean>;
@@ -35,16 +35,16 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
   /** The registration prices that checks of the name have shown. */
   function shownPrices(name: DomainName) {
     const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
-    return shown.map(({ years, kept }) => {
+    return shown.map(({ years, pooled }) => {
       const what: Combination = { tld: name.tld, action: "registration", years };
-      return { what, kept };
+      return { what, pooled };
     });
   }
 
   function agreesWithList(name: DomainName): boolean {
-    const agrees = shownPrices(name).every(({ what, kept }) => {
+    const agrees = shownPrices(name).every(({ what, pooled }) => {
       const quote = prices.peek(what);
-      return quote !== undefined && sameWholesale(kept.value.wholesale, quote.wholesale);
+      return quote !== undefined && sameWholesale(pooled.value.wholesale, quote.wholesale);
     });
     return agrees && !names.isPremium(name);
   }
@@ -55,10 +55,14 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
 
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
     await consultPrices(name);
-    for (const { what, kept } of shownPrices(name)) {
+    for (const { what, pooled } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
-      if (sameWholesale(kept.value.wholesale, quote.wholesale)) continue;
-      const { kind } = await assessor.assess(ask, name, what, { status: "available", source: "stale", kept });
+      if (sameWholesale(pooled.value.wholesale, quote.wholesale)) continue;
+      const { kind } = await assessor.assess(ask, name, what, {
+        status: "available",
+        source: "stale",
+        pooled,
+      });
       if (kind === "doubtful") throw noPrice();
       // A taken name may still have a price of its own, from the calls made just now.
       if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
@@ -70,7 +74,7 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
     const quote = prices.peek(what);
     return names
       .shownPrices(name, [what.years])
-      .some(({ kept }) => quote !== undefined && !sameWholesale(kept.value.wholesale, quote.wholesale));
+      .some(({ pooled }) => quote !== undefined && !sameWholesale(pooled.value.wholesale, quote.wholesale));
   }
 
   return {

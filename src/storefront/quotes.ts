@@ -50,7 +50,7 @@ export interface TermQuote {
 }
 
 export interface Quotes {
-  /** The retail price of a term that is sold. */
+  /** The retail price of one combination that is sold. */
   term(ask: VisitorAsk, what: Combination): Promise<TermQuote>;
   /** The cart if every line has a price in memory; always undefined for registrations, which need a recent check. */
   known(wanted: readonly QuoteItem[]): PricedCart | undefined;
@@ -181,7 +181,7 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     return { line, wholesale: null, problemAtMs: clock.monotonic(), isCurrent: () => true };
   }
 
-  /** The line as it is true now: a wait has become shorter while other lines were being priced. */
+  /** The line with its wait shortened by the time that has passed while other lines were being priced. */
   function asOfNow({ line, problemAtMs, ...ready }: Ready): Ready {
     if (line.problem === null || problemAtMs === undefined) return { line, ...ready };
     return { ...ready, line: { ...line, problem: line.problem.after(clock.monotonic() - problemAtMs) } };

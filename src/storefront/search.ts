@@ -49,8 +49,8 @@ export function namesFor(request: SearchRequest, policy: RetailPolicy): Searched
 }
 
 /**
- * Looks up all names at the same time; `askFor` returns the quota request for each. Waits and answers are as they are true once the last name
- * has settled. Rejects only if the client is over its limit and no name has an answer.
+ * Looks up all names at the same time; `askFor` returns the quota request for each. Waits and answers are brought up to date once the last
+ * name has settled. Rejects only if the client is over its limit and no name has an answer.
  */
 export async function search(
   names: readonly SearchedName[],

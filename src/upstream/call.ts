@@ -32,7 +32,7 @@ interface Call<T> extends UpstreamRequest {
 }
 
 /** Equal for equal requests of any caller. */
-function questionOf({ method, path, body }: UpstreamRequest): string {
+function queryKeyOf({ method, path, body }: UpstreamRequest): string {
   return `${method} ${path} ${JSON.stringify(body ?? null)}`;
 }
 
@@ -134,7 +134,7 @@ export function createCaller(settings: CallerSettings): Caller {
       const attempt: Attempt = { circuit, credential, isBackground };
       const result = await slots.run(
         quota,
-        { ask, question: questionOf(request), maxWaitMs },
+        { ask, queryKey: queryKeyOf(request), maxWaitMs },
         () => circuit.rejection(isBackground()) === null && credentials.admits(credential),
         (permit) => send(ask, request, attempt, permit),
       );
@@ -299,7 +299,7 @@ export function createCaller(settings: CallerSettings): Caller {
     if (circuitOf(request.operation).rejection(false) !== null) return null;
     const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
     const quota = settings.openedQuotaOf?.(credential);
-    return quota?.refusal({ ...ask, maxWaitMs, question: questionOf(request) }) ?? null;
+    return quota?.refusal({ ...ask, maxWaitMs, queryKey: queryKeyOf(request) }) ?? null;
   }
 
   return {

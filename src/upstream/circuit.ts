@@ -3,7 +3,8 @@
  * without being made. After a while it is half-open: trial requests are let through, and the first success closes it.
  *
  * Only one visitor call at a time can be a trial request. Background work makes trial requests earlier, so that a recovery is noticed within
- * seconds and without visitors. All operations share one schedule of trial requests; in a long outage it is sparse enough not to burden an upstream that is down.
+ * seconds and without visitors. All operations share one schedule of trial requests, which becomes sparse in a long outage so as not to burden the
+ * upstream.
  */
 import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";

@@ -26,7 +26,8 @@ import { type Fields, isFields, unwritten } from "./written-json.js";
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 export type Action = (typeof ACTIONS)[number];
 
-export interface Term {
+/** What one price is for: a TLD, an action and a term. */
+export interface Combination {
   readonly tld: string;
   readonly action: Action;
   readonly years: number;
@@ -120,26 +121,26 @@ export function decodeCheck(
  * The quote's shape is open: nested or flat, text or number. A price per year is accepted only if it is the whole price. A price whose unit is
  * uncertain, or that is in none of `currencies` (default: any), is rejected.
  */
-export function decodeQuote(data: unknown, asked: Term, currencies?: ReadonlySet<string>): Wholesale {
+export function decodeQuote(data: unknown, asked: Combination, currencies?: ReadonlySet<string>): Wholesale {
   const layers = layersOf(data, QUOTE.wrappers, "the quote");
   const [quote] = layers;
   const nested = QUOTE.prices.map((key) => pick([quote], [key]));
   const amounts = [quote, ...nested.filter(isFields)];
-  for (const place of [...layers, ...amounts]) {
+  for (const fields of [...layers, ...amounts]) {
     const echoes: [unknown, string | number][] = [
-      [pick([place], QUOTE.tld), asked.tld],
-      [pick([place], QUOTE.action), asked.action],
-      [pick([place], PRICE.years), asked.years],
+      [pick([fields], QUOTE.tld), asked.tld],
+      [pick([fields], QUOTE.action), asked.action],
+      [pick([fields], PRICE.years), asked.years],
     ];
     for (const [echo, expected] of echoes) {
       if (echo !== undefined && !sameTerm(echo, expected)) throw notUnderstood("the quote's subject");
     }
   }
   const pricesUnder = (spellings: readonly Spelling[]): (Wholesale | null)[] =>
-    amounts.flatMap((place) =>
-      [...found([place], spellings)]
+    amounts.flatMap((fields) =>
+      [...found([fields], spellings)]
         .filter((value) => !isFields(value) && !Array.isArray(value))
-        .map((value) => priceOf(decimalOf(value), pick([place, ...layers], QUOTE.currency), currencies)),
+        .map((value) => priceOf(decimalOf(value), pick([fields, ...layers], QUOTE.currency), currencies)),
     );
   const totals = pricesUnder(QUOTE.totals);
   const units = pricesUnder(QUOTE.unitPrices);
@@ -170,12 +171,12 @@ function isSamePrice(a: Wholesale | null, b: Wholesale | null): boolean {
 }
 
 /** Whether the amount is for the whole term: no field next to it says that it is for a part. */
-function coversTerm(places: readonly Fields[], years: number): boolean {
-  const words = [...found(places, PRICE.per)].filter((word) => typeof word === "string");
+function coversTerm(layers: readonly Fields[], years: number): boolean {
+  const words = [...found(layers, PRICE.per)].filter((word) => typeof word === "string");
   if (words.some((word) => /month|quarter|week|day/i.test(word))) return false;
   const isPerYear =
     words.some((word) => /year|annual|annum/i.test(word)) ||
-    [...found(places, PRICE.isPerYear)].includes(true);
+    [...found(layers, PRICE.isPerYear)].includes(true);
   return years === 1 || !isPerYear;
 }
 

@@ -4,6 +4,7 @@
  * stays in use until the new one is accepted.
  */
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Secret } from "../secret.js";
 
@@ -76,7 +77,8 @@ export function createCredentials(
       ? []
       : [{ role: "standby" as const, source: standby, read: reader("standby", standby) }]),
   ];
-  const standings = new Map<string, Standing>();
+  /** The least recently used first. */
+  const standings = new BoundedMap<string, Standing>(MAX_REMEMBERED);
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
 
@@ -88,11 +90,8 @@ export function createCredentials(
       refusals: 0,
       verification: null,
     };
-    // Re-inserted, so that the first in the map is the least recently used.
     standings.delete(id);
     standings.set(id, standing);
-    const [oldest] = standings.keys();
-    if (oldest !== undefined && standings.size > MAX_REMEMBERED) standings.delete(oldest);
     return standing;
   }
 

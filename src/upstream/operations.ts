@@ -7,6 +7,7 @@ import { type Answered, type CallerSettings, type CallHealth, type Trials, creat
 import {
   type Balance,
   type Check,
+  type Combination,
   decodeBalance,
   decodeCheck,
   decodeDomain,
@@ -14,7 +15,6 @@ import {
   decodeQuote,
   decodeTier,
   type DomainRecord,
-  type Term,
   type Tier,
 } from "./contract.js";
 import { createReplyReader, type RawAnswer } from "./reply.js";
@@ -27,7 +27,7 @@ export interface Upstream {
   /** The refusal if `check` would be rejected immediately for lack of quota; otherwise null. */
   refusal(ask: Ask, name: DomainName, years: number): ServiceError | null;
   /** POST /pricing */
-  quote(ask: Ask, term: Term): Promise<Answered<Wholesale>>;
+  quote(ask: Ask, what: Combination): Promise<Answered<Wholesale>>;
   /** GET /domains: at most 100. */
   domains(ask: Ask): Promise<Answered<DomainRecord[]>>;
   /** GET /domains/{domain}. Null if the reseller doesn't manage it. */

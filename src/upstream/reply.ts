@@ -35,7 +35,7 @@ export interface RawAnswer {
 }
 
 /** What was asked, and with which credential. */
-interface Question {
+interface SentCall {
   readonly operation: Operation;
   /** Null if it isn't about one name. */
   readonly name: DomainName | null;
@@ -49,7 +49,7 @@ interface ReplyReaderSettings {
   readonly onAnswer?: ((answer: RawAnswer) => void) | undefined;
 }
 
-export type ReplyReader = (response: UpstreamResponse, question: Question) => Promise<Reply>;
+export type ReplyReader = (response: UpstreamResponse, call: SentCall) => Promise<Reply>;
 
 export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSettings): ReplyReader {
   return async ({ status, headers, data }, { operation, name, credential: { key, secret } }) => {

@@ -7,7 +7,7 @@ import type { Ask, Permit, Quota, QuotaRequest } from "../quota/quota.js";
 
 interface Demand {
   readonly ask: Ask;
-  readonly question: string;
+  readonly queryKey: string;
   readonly maxWaitMs: number;
 }
 
@@ -30,13 +30,13 @@ interface Waiting {
 
 /** The lane and the askers may change while it waits. */
 class Queued implements QuotaRequest {
-  readonly question: string;
+  readonly queryKey: string;
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
   readonly #ask: Ask;
 
-  constructor({ ask, question, maxWaitMs }: Demand, signal: AbortSignal) {
-    this.question = question;
+  constructor({ ask, queryKey, maxWaitMs }: Demand, signal: AbortSignal) {
+    this.queryKey = queryKey;
     this.maxWaitMs = maxWaitMs;
     this.signal = signal;
     this.#ask = ask;

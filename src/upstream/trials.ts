@@ -6,17 +6,17 @@ import type { Clock } from "../clock.js";
 import { nameOf } from "../domain-name.js";
 import { inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
+import type { Combination } from "./contract.js";
 import type { Upstream } from "./operations.js";
 import type { Operation } from "./vocabulary.js";
-import type { Term } from "./contract.js";
 
 interface TrialSettings {
   readonly upstream: Pick<Upstream, "trials" | "check" | "domain" | "domains" | "balance">;
   /** Each makes the call and learns from its answer. */
-  readonly quote: (ask: Ask, sold: Term) => Promise<void>;
+  readonly quote: (ask: Ask, what: Combination) => Promise<void>;
   readonly tier: (ask: Ask) => Promise<void>;
-  /** A term that is currently sold. */
-  readonly term: () => Term | undefined;
+  /** One of the combinations sold, for trial requests. */
+  readonly sold: () => Combination | undefined;
   /** How long until the quota has room for background work, in ms. */
   readonly roomInMs: () => number;
   readonly clock: Clock;
@@ -29,14 +29,14 @@ const IDLE_MS = 30_000;
 const LABEL = "example";
 
 /** Starts the loop; returns a function that stops it. Each circuit decides when its trial request is due. */
-export function keepTrying({ upstream, term, roomInMs, clock, ...learning }: TrialSettings): () => void {
+export function keepTrying({ upstream, sold, roomInMs, clock, ...learning }: TrialSettings): () => void {
   async function attempt(operation: Operation, ask: Ask): Promise<void> {
-    const sold = term();
-    const name = sold && nameOf(LABEL, sold.tld);
+    const what = sold();
+    const name = what && nameOf(LABEL, what.tld);
     if (operation === "tier") await learning.tier(ask);
     else if (operation === "domains" || operation === "balance") await upstream[operation](ask);
-    else if (sold && operation === "quote") await learning.quote(ask, sold);
-    else if (sold && name && operation === "check") await upstream.check(ask, name, sold.years);
+    else if (what && operation === "quote") await learning.quote(ask, what);
+    else if (what && name && operation === "check") await upstream.check(ask, name, what.years);
     else if (name && operation === "domain") await upstream.domain(ask, name);
   }
 

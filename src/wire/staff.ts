@@ -158,7 +158,7 @@ const waitsShape = z
     refusedAgoMs: z.number().min(0).nullable().meta({ description: "Time since the last refusal, in ms." }),
   })
   .meta({
-    description: "Refused requests, their `Retry-After` values, and whether reservations were honored.",
+    description: "Refused requests, their `Retry-After` values, and whether reservations were honoured.",
   });
 
 export const cachePoolShape = z

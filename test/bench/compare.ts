@@ -49,7 +49,7 @@ const POLICIES: Readonly<Record<string, () => Promise<Limiter>>> = {
     return {
       run: (caller, call) => {
         // Patient past the end of a turn, so that nobody is refused: the others refuse nobody.
-        const asked = { lane: "exact", client: `caller ${caller}`, question: "", maxWaitMs: 60_000 } as const;
+        const asked = { lane: "exact", client: `caller ${caller}`, queryKey: "", maxWaitMs: 60_000 } as const;
         return quota.run({ ...asked, signal: closing.signal }, ({ answered }) => call(answered));
       },
       close: async () => {

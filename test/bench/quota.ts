@@ -49,7 +49,7 @@ async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<
       const asked = {
         lane: "exact",
         client: `caller ${index}`,
-        question: "",
+        queryKey: "",
         maxWaitMs: 8000,
         signal: stop,
       } as const;

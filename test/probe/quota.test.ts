@@ -70,7 +70,7 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
   await Promise.all(
     Array.from({ length: calls }, () =>
       quota.run(
-        { lane: "exact", client: "a", question: "", maxWaitMs: WINDOW_MS, signal },
+        { lane: "exact", client: "a", queryKey: "", maxWaitMs: WINDOW_MS, signal },
         async ({ answered }) => {
           await call("GET", `${sandbox.url}/api/v1/account/balance`, {
             headers: authHeaders(sandbox.credential()),

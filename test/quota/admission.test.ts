@@ -17,7 +17,7 @@ const ONE_NETWORK = (n: number): Pick<Ask, "client" | "network"> => ({
 async function reservedFor(beside: Lane | null, who = ONE_ADDRESS): Promise<number> {
   const { quota } = memoryQuota(BUDGET);
   const visit = (n: number) =>
-    outcome(quota.run(ask({ ...who(n), question: `q ${n}`, maxWaitMs: 100 }), async () => {}));
+    outcome(quota.run(ask({ ...who(n), queryKey: `q ${n}`, maxWaitMs: 100 }), async () => {}));
   if (beside !== null)
     await outcome(quota.run(ask({ client: "somebody else", lane: beside }), async () => {}));
   let kept = 0;

@@ -36,7 +36,7 @@ describeWithRedis("what a replica used without Redis", () => {
     const before = arrivals.length;
     const until = fleet.clock.monotonic() + forMs;
     const one = async (quota: Quota): Promise<void> => {
-      const request = ask({ client: `${(asked += 1)}`, question: `${asked}`, maxWaitMs: 10_000 });
+      const request = ask({ client: `${(asked += 1)}`, queryKey: `${asked}`, maxWaitMs: 10_000 });
       await quota
         .run(request, async () => {
           arrivals.push(fleet.clock.monotonic());

@@ -78,7 +78,7 @@ describe("those who come back without a reservation", () => {
   async function spent() {
     const bench = memoryQuota(1);
     await spend(bench.quota, 1);
-    expect(bench.quota.refusal(ask({ client: "absent", question: "absent" }))?.kept).toBe(true);
+    expect(bench.quota.refusal(ask({ client: "absent", queryKey: "absent" }))?.kept).toBe(true);
     return bench;
   }
 
@@ -114,13 +114,13 @@ describe("those who come back without a reservation", () => {
   test("aren't charged for the refusal that asked them to", async () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);
-    for (const question of ["q1", "q2", "q3"])
-      expect(quota.refusal(ask({ client: "back", question }))?.kept).toBe(false);
+    for (const queryKey of ["q1", "q2", "q3"])
+      expect(quota.refusal(ask({ client: "back", queryKey }))?.kept).toBe(false);
     await clock.advance(WINDOW_MS);
     const works = [
       run({ client: "new 1" }, "new 1"),
       run({ client: "new 2" }, "new 2"),
-      run({ client: "back", question: "q1" }, "back"),
+      run({ client: "back", queryKey: "q1" }, "back"),
     ];
     await clock.advance(4 * OCCUPIED_MS);
     await Promise.all(works);
@@ -137,7 +137,7 @@ describe("people behind one address", () => {
         await settle();
         const told: number[] = [];
         for (let n = 0; n < people; n += 1) {
-          const request = ask({ client: "shared", question: `name ${n}`, maxWaitMs: 4000 });
+          const request = ask({ client: "shared", queryKey: `name ${n}`, maxWaitMs: 4000 });
           const refused = await refusalOf(quota.run(request, async () => n));
           expect(refused.kept).toBe(true);
           told.push(toldMs(refused));
@@ -146,7 +146,7 @@ describe("people behind one address", () => {
           (ms, n) =>
             new Promise((done) => {
               clock.after(ms, () => {
-                const request = ask({ client: "shared", question: `name ${n}` });
+                const request = ask({ client: "shared", queryKey: `name ${n}` });
                 done(outcome(quota.run(request, async () => "served")));
               });
             }),
@@ -163,12 +163,12 @@ describe("people behind one address", () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 20_000);
-    const request = ask({ client: "shared", question: "mine" });
+    const request = ask({ client: "shared", queryKey: "mine" });
     const first = await refusalOf(quota.run(request, async () => 1));
     expect(first.kept).toBe(true);
     await clock.advance(toldMs(first));
     for (let n = 0; n < 30; n += 1)
-      void outcome(quota.run(ask({ client: "shared", question: `other ${n}` }), async () => n));
+      void outcome(quota.run(ask({ client: "shared", queryKey: `other ${n}` }), async () => n));
     const waiting = quota.run(request, async () => "first");
     await clock.advance(8000);
     expect(await waiting).toBe("first");

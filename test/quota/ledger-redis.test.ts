@@ -116,7 +116,7 @@ describeWithRedis("the shared ledger", () => {
       const { ledger } = await replica({ longestCallMs: 100 });
       await opened();
       const quota = createQuota({ ledger, clock: systemClock, onFault: unexpected });
-      const asked = { lane: "exact", client: "a", question: "", maxWaitMs: 1000 } as const;
+      const asked = { lane: "exact", client: "a", queryKey: "", maxWaitMs: 1000 } as const;
       const { signal } = new AbortController();
       const validity = await quota.run({ ...asked, signal }, async ({ isValid }) => {
         const atOnce = isValid();

@@ -30,7 +30,7 @@ describeWithRedis("a replica with another budget", () => {
     let count = 0;
     const settled = Promise.allSettled(
       Array.from({ length: 10 }, async (_, index) =>
-        quota.run(ask({ client: `${index}`, question: `${index}`, maxWaitMs: WINDOW_MS / 2 }), async () => {
+        quota.run(ask({ client: `${index}`, queryKey: `${index}`, maxWaitMs: WINDOW_MS / 2 }), async () => {
           count += 1;
           return Promise.resolve();
         }),

@@ -1,7 +1,7 @@
 /** The order of the queue, one comparison at a time: who goes next, whose turn it is, and what a newcomer waits behind. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
-import { compareShares, type Share } from "../../src/quota/scheduler/fair-share.js";
+import { compareUsage, type UsageLevel } from "../../src/quota/scheduler/fair-share.js";
 import {
   type Ahead,
   callsBefore,
@@ -12,8 +12,8 @@ import {
   turnsAfter,
 } from "../../src/quota/scheduler/priority.js";
 
-const LITTLE: Share = { network: 0, client: 0 };
-const MORE: Share = { network: 1, client: 1 };
+const LITTLE: UsageLevel = { network: 0, client: 0 };
+const MORE: UsageLevel = { network: 1, client: 1 };
 
 /** Who gets so many calls while all of these keep waiting. */
 function play(heads: Heads, calls: number, reserveLeft = true): (Kind | undefined)[] {
@@ -25,13 +25,13 @@ function play(heads: Heads, calls: number, reserveLeft = true): (Kind | undefine
   });
 }
 
-const all = (share: Share = LITTLE): Required<Heads> => ({
-  cart: share,
-  reserved: share,
-  newcomer: share,
-  returner: share,
-  refresh: share,
-  suggestion: share,
+const all = (usage: UsageLevel = LITTLE): Required<Heads> => ({
+  cart: usage,
+  reserved: usage,
+  newcomer: usage,
+  returner: usage,
+  refresh: usage,
+  suggestion: usage,
 });
 
 /** The same without some kinds. */
@@ -39,13 +39,13 @@ function without(...kinds: Kind[]): Heads {
   return Object.fromEntries(Object.entries(all()).filter(([kind]) => !kinds.some((one) => one === kind)));
 }
 
-describe("shares", () => {
+describe("usage levels", () => {
   test("are compared by the network first, then by the client", () => {
-    expect(compareShares({ network: 0, client: 5 }, { network: 1, client: 0 })).toBeLessThan(0);
-    expect(compareShares({ network: 1, client: 0 }, { network: 0, client: 5 })).toBeGreaterThan(0);
-    expect(compareShares({ network: 1, client: 0 }, { network: 1, client: 1 })).toBeLessThan(0);
-    expect(compareShares({ network: 1, client: 1 }, { network: 1, client: 0 })).toBeGreaterThan(0);
-    expect(compareShares(MORE, MORE)).toBe(0);
+    expect(compareUsage({ network: 0, client: 5 }, { network: 1, client: 0 })).toBeLessThan(0);
+    expect(compareUsage({ network: 1, client: 0 }, { network: 0, client: 5 })).toBeGreaterThan(0);
+    expect(compareUsage({ network: 1, client: 0 }, { network: 1, client: 1 })).toBeLessThan(0);
+    expect(compareUsage({ network: 1, client: 1 }, { network: 1, client: 0 })).toBeGreaterThan(0);
+    expect(compareUsage(MORE, MORE)).toBe(0);
   });
 });
 
@@ -164,9 +164,9 @@ describe("the next call", () => {
   });
 
   test("leaves a reservation three tenths of the calls whatever else waits", () => {
-    const shares = fc.record({ network: fc.nat(3), client: fc.nat(3) });
+    const usage = fc.record({ network: fc.nat(3), client: fc.nat(3) });
     const heads = fc.record(
-      { cart: shares, newcomer: shares, returner: shares, refresh: shares, suggestion: shares },
+      { cart: usage, newcomer: usage, returner: usage, refresh: usage, suggestion: usage },
       { requiredKeys: [] },
     );
     fc.assert(

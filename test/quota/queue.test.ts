@@ -1,15 +1,15 @@
 /** The lines of the queue, one comparison at a time: who is first and last, what a newcomer would stand behind, and who counts as waiting. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { Lane } from "../../src/quota/lane.js";
-import type { Share } from "../../src/quota/scheduler/fair-share.js";
+import type { UsageLevel } from "../../src/quota/scheduler/fair-share.js";
 import type { Kind } from "../../src/quota/scheduler/priority.js";
 import { GONE, kindOf, Queue, type Waiter } from "../../src/quota/scheduler/queue.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { ask } from "./support/asks.js";
 
-const NONE: Share = { network: 0, client: 0 };
-const LITTLE: Share = { network: 0, client: 1 };
-const MUCH: Share = { network: 1, client: 0 };
+const NONE: UsageLevel = { network: 0, client: 0 };
+const LITTLE: UsageLevel = { network: 0, client: 1 };
+const MUCH: UsageLevel = { network: 1, client: 0 };
 const LANES: Partial<Record<Kind, Lane>> = { cart: "checkout", refresh: "refresh", suggestion: "suggestion" };
 
 let clock: FakeClock;
@@ -30,13 +30,13 @@ beforeEach(() => {
 function join(
   client: string,
   kind: Kind,
-  share: Share,
+  usage: UsageLevel,
   rank = 0,
   signal = new AbortController().signal,
 ): void {
   const lane = LANES[kind] ?? "exact";
   const request = ask({ client, lane, signal, maxWaitMs: Infinity });
-  queue.join(request, { kind, share, rank, askedAt: rank, key: client }).catch((error: unknown) => {
+  queue.join(request, { kind, usage, rank, askedAt: rank, key: client }).catch((error: unknown) => {
     expect(error).toBe(GONE);
   });
 }
@@ -102,12 +102,12 @@ describe("a line", () => {
 });
 
 test("somebody new stands behind those who had less or as much, of their own kind and of the other", () => {
-  for (const share of [NONE, LITTLE]) join("newcomer", "newcomer", share);
-  for (const share of [NONE, MUCH]) join("returner", "returner", share);
+  for (const usage of [NONE, LITTLE]) join("newcomer", "newcomer", usage);
+  for (const usage of [NONE, MUCH]) join("returner", "returner", usage);
   join("cart", "cart", NONE);
   const expected = { carts: 0, reserved: 0 };
-  const ahead = (kind: "cart" | "newcomer" | "returner", share: Share) => {
-    const { own, ownEquals, othersWithLess, othersEqual } = queue.ahead(kind, share, expected);
+  const ahead = (kind: "cart" | "newcomer" | "returner", usage: UsageLevel) => {
+    const { own, ownEquals, othersWithLess, othersEqual } = queue.ahead(kind, usage, expected);
     return [own, ownEquals, othersWithLess, othersEqual];
   };
   expect(ahead("newcomer", NONE)).toEqual([1, 1, 0, 1]);

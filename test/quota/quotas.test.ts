@@ -10,7 +10,7 @@ import { FakeClock } from "../support/fake-clock.js";
 const ASK: QuotaRequest = {
   lane: "exact",
   client: "a",
-  question: "",
+  queryKey: "",
   maxWaitMs: 0,
   signal: new AbortController().signal,
 };

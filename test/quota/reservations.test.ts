@@ -161,7 +161,7 @@ describe("a reservation", () => {
     expect([reservations.dueWithin(0, 5500), reservations.firstDueAt(8500)]).toEqual([0, Infinity]);
   });
 
-  test("belongs to a client and its question", () => {
+  test("belongs to a client and its query", () => {
     expect(ticketKey("a", "one")).toBe(ticketKey("a", "one"));
     expect(new Set([ticketKey("a", "one"), ticketKey("b", "one"), ticketKey("a", "two")]).size).toBe(3);
     expect(ticketKey("a", "kabul.af")).not.toContain("kabul");

@@ -162,7 +162,7 @@ describe("order", () => {
             return rising;
           },
           client: "riser",
-          question: "rising",
+          queryKey: "rising",
           maxWaitMs: Infinity,
           signal: new AbortController().signal,
         },

@@ -121,7 +121,7 @@ describe("the users of one address", () => {
   test("all at once get waits that are spread", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     const works = Array.from({ length: 500 }, (_, n) =>
-      outcome(quota.run(ask({ client: "the address", question: `name ${n}` }), async () => n)),
+      outcome(quota.run(ask({ client: "the address", queryKey: `name ${n}` }), async () => n)),
     );
     await clock.advance(10_000);
     const told = (await Promise.all(works)).flatMap((got) =>
@@ -138,7 +138,7 @@ describe("a refusal", () => {
     const { quota, clock } = memoryQuota(BUDGET);
     for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
     await settle();
-    const request = ask({ client: "early", question: "mine" });
+    const request = ask({ client: "early", queryKey: "mine" });
     const first = await outcome(quota.run(request, async () => "served"));
     if (!(first instanceof ServiceError)) throw new Error("it was not refused");
     expect(first.kept).toBe(true);
@@ -157,7 +157,7 @@ describe("a refusal", () => {
       void outcome(quota.run(ask({ client: `burst ${n}`, lane: "checkout" }), async () => n));
     await settle();
     const early = async (lane: Lane): Promise<boolean | undefined> => {
-      const request = ask({ client: lane, question: lane, lane, maxWaitMs: 0 });
+      const request = ask({ client: lane, queryKey: lane, lane, maxWaitMs: 0 });
       expect((await refusalOf(quota.run(request, async () => 0))).kept).toBe(true);
       for (let times = 0; times < 3; times += 1) quota.refusal(request);
       return quota.refusal(request)?.kept;
@@ -201,9 +201,9 @@ describe("a client", () => {
   test("is contested only while another one waits or was refused within the last window, and somebody waits", async () => {
     const { quota, clock } = memoryQuota(1);
     expect(quota.isContested("a")).toBe(false);
-    await quota.run(ask({ client: "b", question: "first" }), async () => {});
+    await quota.run(ask({ client: "b", queryKey: "first" }), async () => {});
     await clock.advance(55_000);
-    const own = quota.run(ask({ client: "a", question: "second" }), async () => {});
+    const own = quota.run(ask({ client: "a", queryKey: "second" }), async () => {});
     await settle();
     expect([quota.isContested("a"), quota.isContested("b")]).toEqual([false, true]);
     expect(quota.refusal(ask({ client: "b" }))).toBeInstanceOf(ServiceError);
@@ -216,12 +216,12 @@ describe("a client", () => {
 
 test("a client is not contested while its reservation is due", async () => {
   const { quota, clock } = memoryQuota(1);
-  await quota.run(ask({ client: "b", question: "first" }), async () => {});
-  const mine = ask({ client: "a", question: "mine", maxWaitMs: 4000 });
+  await quota.run(ask({ client: "b", queryKey: "first" }), async () => {});
+  const mine = ask({ client: "a", queryKey: "mine", maxWaitMs: 4000 });
   const refused = quota.refusal(mine);
   expect(refused?.kept).toBe(true);
   await clock.advance(toldMs(refused ?? new ServiceError("internal", "it was not refused")) - 1000);
-  const waiting = outcome(quota.run(ask({ client: "b", question: "second" }), async () => {}));
+  const waiting = outcome(quota.run(ask({ client: "b", queryKey: "second" }), async () => {}));
   await settle();
   expect([quota.isContested("a"), quota.isContested("c")]).toEqual([true, true]);
   await clock.advance(1000);
@@ -240,7 +240,7 @@ test("a clock that moves on while a refusal is worked out makes no wait longer t
   };
   const { ledger } = memoryQuota(1);
   const { quota } = memoryQuota(1, { clock, ledger: { ...ledger, forecast: () => spentLedger } });
-  const told = Array.from({ length: 100 }, (_, n) => quota.refusal(ask({ question: `${n}` })));
+  const told = Array.from({ length: 100 }, (_, n) => quota.refusal(ask({ queryKey: `${n}` })));
   expect(Math.max(...told.map((one) => one?.retryAfterMs ?? 0))).toBe(WINDOW_MS);
 });
 

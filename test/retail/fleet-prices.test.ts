@@ -11,7 +11,7 @@ import { ServiceError } from "../../src/errors.js";
 import type { Wholesale } from "../../src/money.js";
 import type { Ask } from "../../src/quota/quota.js";
 import { createPriceEpochs, type PriceEpochs } from "../../src/retail/price-epoch.js";
-import { decodeKeptQuote } from "../../src/retail/price-facts.js";
+import { decodeStoredQuote } from "../../src/retail/price-facts.js";
 import {
   createPriceQuotes,
   keyOf,
@@ -159,7 +159,7 @@ class History {
         name: "prices",
         purges: null,
         source: () => "the upstream",
-        decode: decodeKeptQuote,
+        decode: decodeStoredQuote,
         clock: own,
       }),
     });

@@ -8,7 +8,7 @@ import { ServiceError } from "../../src/errors.js";
 import { type ShapeSettings, openPoints } from "../../src/sandbox/open-points.js";
 import { PRESET_NAMES, shapeSettings } from "../../src/sandbox/presets.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
-import type { Term } from "../../src/upstream/contract.js";
+import type { Combination } from "../../src/upstream/contract.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { pairwise } from "../support/pairwise.js";
 import { ask, type Bench, createBench } from "../upstream/support/bench.js";
@@ -17,7 +17,7 @@ const WIDE = { limit: 1_000_000, windowMs: 60_000 };
 const name = (text: string) => parseDomainName(text, [".af", ".com.af", ".net.af", ".org.af"], "domain");
 const FREE = name("kabul.af");
 const OWN = name("teppich.com.af");
-const RENEWAL: Term = { tld: ".af", action: "renewal", years: 1 };
+const RENEWAL: Combination = { tld: ".af", action: "renewal", years: 1 };
 const eur = (amount: string) => ({ kind: "wholesale", amount, currency: "EUR" });
 
 let sandbox: Sandbox;

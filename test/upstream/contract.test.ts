@@ -11,12 +11,12 @@ import {
   decodeEnvelope,
   decodeQuote,
   decodeTier,
-  type Term,
+  type Combination,
 } from "../../src/upstream/contract.js";
 import { WrittenNumber } from "../../src/upstream/written-json.js";
 import { AVAILABLE, KABUL } from "./support/bench.js";
 
-const YEAR: Term = { tld: ".af", action: "registration", years: 1 };
+const YEAR: Combination = { tld: ".af", action: "registration", years: 1 };
 const USD_1234 = { kind: "wholesale", amount: "12.34", currency: "USD" };
 const BALANCE = {
   account_number: "AF-100",

@@ -5,7 +5,7 @@ import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
 import type { Arrived } from "./arrived.js";
 
-/** Without spaces, like all clients: replicas tell each other of them in messages of words. */
+/** Has no space, like every client key, because spaces separate the words of messages between replicas. */
 const NO_ADDRESS = "no-address";
 /** The longest IPv6 address, with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 80;

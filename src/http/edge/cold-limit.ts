@@ -2,6 +2,7 @@
  * Limits how often a client spends upstream quota: a steady rate with a burst of one minute's worth. The limit applies only while other
  * clients wait for quota or are refused.
  */
+import { BoundedMap } from "../../bounded-map.js";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { SharedCounts } from "./shared-counts.js";
@@ -39,13 +40,13 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   const { perMinute, isContested, clock } = settings;
   const everyMs = MINUTE_MS / perMinute;
   /** The most recent spender is last. */
-  const spenders = new Map<string, Spender>();
+  const spenders = new BoundedMap<string, Spender>(MAX_CLIENTS);
   let refused = 0;
   const shared = settings.share?.(count) ?? null;
-  // Every replica could admit one of the last requests before any has heard of another's: together at most a tenth beyond the limit. Many replicas
-  // never cost a client more than a quarter of it.
+  // Each other replica may have admitted a request that this one doesn't know of yet. Together they may exceed the limit by a tenth; what is beyond
+  // that is held back from the client, but at most a quarter of the limit.
   const beyond = (shared?.others ?? 0) - Math.floor(perMinute / 10);
-  const unheard = Math.min(Math.floor(perMinute / 4), Math.max(0, beyond));
+  const heldBack = Math.min(Math.floor(perMinute / 4), Math.max(0, beyond));
 
   function count(client: string, times = 1): void {
     const now = clock.monotonic();
@@ -56,15 +57,12 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
       refilledAt: Math.min(Math.max(refilledAt, now) + times * everyMs, now + MINUTE_MS),
       retryAt,
     });
-    if (spenders.size <= MAX_CLIENTS) return;
-    const [oldest] = spenders.keys();
-    if (oldest !== undefined) spenders.delete(oldest);
   }
 
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const unknown = (shared?.unpublished(client) ?? 0) + unheard;
+      const unknown = (shared?.unpublished(client) ?? 0) + heldBack;
       const spender = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
       const nextAt = Math.max(spender.refilledAt, now) + unknown * everyMs - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;

@@ -1,6 +1,6 @@
 /**
  * Counts per client that replicas publish to each other ten times a second, without delaying requests. Until an event is published, it counts once
- * for each replica, because each of the others may have seen as many. Without Redis, it keeps counting so.
+ * for each replica, because each of the others may have seen as many. Without Redis, that stays so.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -12,7 +12,7 @@ export interface SharedCounts {
   add(client: string): void;
   /** How much the events count that this replica hasn't published yet. */
   unpublished(client: string): number;
-  /** The other replicas that can run: each may decide before it has heard of this one's events. */
+  /** The maximum number of other replicas, each of which may decide before it knows of this one's events. */
   readonly others: number;
 }
 

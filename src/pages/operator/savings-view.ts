@@ -20,7 +20,7 @@ export function savingsView(): SavingsView {
   const entered = new Map<string, string>();
   const result = element("p", { role: "status" });
 
-  function tell(lines: readonly Line[], next: string): void {
+  function showSavings(lines: readonly Line[], next: string): void {
     const known = lines.flatMap(({ tld, action, domains, wholesale }) => {
       const nextPrice = typed(entered.get(`${tld} ${action}`) ?? "", wholesale.currency);
       return nextPrice === null ? [] : [{ count: domains, price: wholesale, nextPrice }];
@@ -51,7 +51,7 @@ export function savingsView(): SavingsView {
       entered.set(key, input.value.trim());
       const isRefused = input.value.trim() !== "" && typed(input.value.trim(), "") === null;
       input.setAttribute("aria-invalid", String(isRefused));
-      tell(lines, next);
+      showSavings(lines, next);
     });
     return input;
   }
@@ -70,7 +70,7 @@ export function savingsView(): SavingsView {
         const price = prices.find((one) => isFor(one, ordered));
         return price === undefined ? [] : [{ ...ordered, wholesale: price.wholesale }];
       });
-      tell(lines, nextTier);
+      showSavings(lines, nextTier);
       const rows = lines.map((line) => [
         `${line.domains} × ${line.tld} ${line.action}`,
         written(line.wholesale),

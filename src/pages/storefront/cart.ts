@@ -13,7 +13,7 @@ import { heldUntilMs } from "../../../client/src/cart.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
-import { keep, kept, onKeptElsewhere } from "./session.js";
+import { onStoredElsewhere, store, stored } from "./session.js";
 
 export const MAX_NAMES = 20;
 
@@ -56,7 +56,7 @@ export class Cart implements CartControl {
       if (this.#confirmed.kind === "refused" && this.#confirmed.problem.code === "unreachable")
         void this.confirm();
     });
-    onKeptElsewhere("cart", () => {
+    onStoredElsewhere("cart", () => {
       this.#asking.abort();
       this.#restore();
       this.#changed({ kind: "names" });
@@ -167,7 +167,7 @@ export class Cart implements CartControl {
 
   #learn(confirmed: Confirmed): void {
     this.#confirmed = confirmed;
-    this.#keep();
+    this.#store();
     this.#changed({ kind: "prices" });
   }
 
@@ -176,18 +176,18 @@ export class Cart implements CartControl {
     this.#items = items;
     this.#removed = removed;
     this.#confirmed = { kind: "none" };
-    this.#keep();
+    this.#store();
     this.#changed(change);
   }
 
-  #keep(): void {
+  #store(): void {
     const confirmed = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
-    keep("cart", this.#items.length === 0 ? null : { items: this.#items, confirmed });
+    store("cart", this.#items.length === 0 ? null : { items: this.#items, confirmed });
   }
 
   #restore(): void {
-    const before = kept("cart");
-    const { items, confirmed } = isKept(before) ? before : { items: [], confirmed: null };
+    const before = stored("cart");
+    const { items, confirmed } = isStored(before) ? before : { items: [], confirmed: null };
     this.#items = items;
     this.#removed = null;
     this.#confirmed = confirmed ?? { kind: "none" };
@@ -200,7 +200,7 @@ export class Cart implements CartControl {
 }
 
 /** Whether the stored value has the form that this version of the page writes. Other values are ignored. */
-function isKept(value: unknown): value is { items: readonly Wanted[]; confirmed?: Confirmed | null } {
+function isStored(value: unknown): value is { items: readonly Wanted[]; confirmed?: Confirmed | null } {
   if (typeof value !== "object" || value === null || !("items" in value)) return false;
   return (
     Array.isArray(value.items) &&

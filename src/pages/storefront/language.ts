@@ -3,7 +3,7 @@ import type { Money } from "../../../client/src/client.js";
 import { en } from "./texts/en.js";
 import { fa } from "./texts/fa.js";
 import { ps } from "./texts/ps.js";
-import { kept } from "./session.js";
+import { stored } from "./session.js";
 import type { Language, Texts } from "./texts/texts.js";
 
 const TEXTS: Readonly<Record<Language, Texts>> = { en, fa, ps };
@@ -18,7 +18,7 @@ export function textsIn(language: Language): Texts {
 
 /** `linked` is the language in the link to the page. */
 export function chosenLanguage(linked: string | null): Language {
-  const before = kept("language");
+  const before = stored("language");
   const chosen = [linked, before].find(isLanguage);
   if (chosen !== undefined) return chosen;
   // Dari has its own code, besides that of Persian in Afghanistan.

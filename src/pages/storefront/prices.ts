@@ -2,7 +2,7 @@
 import type { Price, PriceList, StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, day, years } from "./language.js";
-import { keep, kept } from "./session.js";
+import { store, stored } from "./session.js";
 import type { Texts } from "./texts/texts.js";
 
 const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
@@ -24,7 +24,7 @@ export class Prices {
   constructor(texts: Texts, changed: () => void) {
     this.#texts = texts;
     this.#changed = changed;
-    const before = kept("term");
+    const before = stored("term");
     this.#term = typeof before === "number" ? before : 1;
   }
 
@@ -95,7 +95,7 @@ export class Prices {
     choice.checked = term === this.#term;
     choice.addEventListener("change", () => {
       this.#term = term;
-      keep("term", term);
+      store("term", term);
       this.#changed();
       this.#choices.querySelector<HTMLInputElement>("input:checked")?.focus();
     });

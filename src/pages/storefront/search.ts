@@ -12,7 +12,7 @@ import type { Prices } from "./prices.js";
 import { type Meaning, meaningOf, rowsFor } from "./query.js";
 import { type Results, type Row, rowOf, type Unanswered } from "./results.js";
 import { SearchView, type View } from "./search-view.js";
-import { keep, kept } from "./session.js";
+import { store, stored } from "./session.js";
 import { type Texts, wordsFor } from "./texts/texts.js";
 
 type Shown = Omit<View, "text" | "meaning">;
@@ -29,7 +29,7 @@ export class Search {
   #meaning: Meaning = { kind: "none" };
   /** Aborts the check of a list. */
   #checking = new AbortController();
-  /** Whether a list waits for the prices: only they tell a name with a TLD from one without. */
+  /** Whether a list waits for the prices, which are needed to recognize the TLDs sold. */
   #isEarly = false;
   #rows = new Map<string, Row>();
   /** Names that were available in the search but taken when the cart was confirmed. */
@@ -57,7 +57,7 @@ export class Search {
 
   /** Resumes the last search, or runs the one in a link. */
   begin(linked: string | null): void {
-    const before = readKept(kept("search"));
+    const before = asLastSearch(stored("search"));
     this.#query.value = linked ?? before?.text ?? "";
     const isSameVisit = before !== null && Date.now() - before.searchedAtMs < SAME_VISIT_MS;
     if (linked !== null || isSameVisit) this.#searchNow();
@@ -80,10 +80,10 @@ export class Search {
 
   #listen(): void {
     const hideTaken = byId("hide-taken", HTMLInputElement);
-    hideTaken.checked = kept("hideTaken") === true;
+    hideTaken.checked = stored("hideTaken") === true;
     this.#view.hideTaken(hideTaken.checked);
     hideTaken.addEventListener("change", () => {
-      keep("hideTaken", hideTaken.checked);
+      store("hideTaken", hideTaken.checked);
       this.#view.hideTaken(hideTaken.checked);
     });
     this.#query.addEventListener("input", () => {
@@ -118,7 +118,7 @@ export class Search {
     this.#isEarly = false;
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
-    this.#keep(0);
+    this.#store(0);
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
       this.#rows = new Map(
@@ -135,7 +135,7 @@ export class Search {
     this.#checking.abort();
     this.#taken = new Set();
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
-    this.#keep(Date.now());
+    this.#store(Date.now());
     this.#isEarly = this.#meaning.kind === "list" && this.#prices.tlds.length === 0;
     if (this.#meaning.kind === "list") this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
@@ -166,15 +166,15 @@ export class Search {
     return { q: this.#meaning.kind === "name" ? this.#meaning.q : "" };
   }
 
-  #keep(searchedAtMs: number): void {
+  #store(searchedAtMs: number): void {
     const text = this.#query.value;
-    keep("search", text.trim() === "" ? null : { text, searchedAtMs });
+    store("search", text.trim() === "" ? null : { text, searchedAtMs });
   }
 
   #follow({ phase, query, results, suggestions, problem, untilMs }: SearchState): void {
     if (this.#meaning.kind === "list") return;
     // The search may have started by itself after a pause in typing.
-    if (phase === "searching") this.#keep(Date.now());
+    if (phase === "searching") this.#store(Date.now());
     const isName = query !== null && problem?.code !== "invalid_request";
     const { label, tlds } = rowsFor(isName ? query.q : this.#texts.yourName, this.#prices.tlds);
     const without = ((): Unanswered => {
@@ -258,7 +258,7 @@ export class Search {
   }
 }
 
-function readKept(value: unknown): { readonly text: string; readonly searchedAtMs: number } | null {
+function asLastSearch(value: unknown): { readonly text: string; readonly searchedAtMs: number } | null {
   if (typeof value !== "object" || value === null || !("text" in value && "searchedAtMs" in value))
     return null;
   const { text, searchedAtMs } = value;

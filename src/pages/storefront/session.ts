@@ -4,7 +4,7 @@
 type Key = "language" | "term" | "search" | "cart" | "hideTaken";
 
 /** The stored value; null if there is none, it can't be read, or the browser stores nothing. */
-export function kept(key: Key): unknown {
+export function stored(key: Key): unknown {
   try {
     return JSON.parse(localStorage.getItem(keyOf(key)) ?? "null");
   } catch {
@@ -12,7 +12,7 @@ export function kept(key: Key): unknown {
   }
 }
 
-export function keep(key: Key, value: unknown): void {
+export function store(key: Key, value: unknown): void {
   try {
     if (value === null) localStorage.removeItem(keyOf(key));
     else localStorage.setItem(keyOf(key), JSON.stringify(value));
@@ -22,7 +22,7 @@ export function keep(key: Key, value: unknown): void {
 }
 
 /** Calls `changed` when another tab changes the stored value. */
-export function onKeptElsewhere(key: Key, changed: () => void): void {
+export function onStoredElsewhere(key: Key, changed: () => void): void {
   addEventListener("storage", (event) => {
     if (event.key === keyOf(key) || event.key === null) changed();
   });

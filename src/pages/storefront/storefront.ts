@@ -8,7 +8,7 @@ import { chosenLanguage, speakIn, textsIn } from "./language.js";
 import { Prices } from "./prices.js";
 import { Results } from "./results.js";
 import { Search } from "./search.js";
-import { keep, takeFromAddress } from "./session.js";
+import { store, takeFromAddress } from "./session.js";
 
 const [linkedName = null, linkedLanguage = null] = takeFromAddress("q", "lang");
 const client = createClient();
@@ -37,11 +37,11 @@ for (const link of switches) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     texts = textsIn(chosenLanguage(link.dataset["language"] ?? null));
-    keep("language", texts.language);
+    store("language", texts.language);
     render();
   });
 }
-if (linkedLanguage !== null) keep("language", texts.language);
+if (linkedLanguage !== null) store("language", texts.language);
 
 function render(): void {
   speakIn(texts);

@@ -5,7 +5,7 @@
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { QuotaRequest } from "../quota.js";
-import { FairShare, type Share } from "./fair-share.js";
+import { FairShare, type UsageLevel } from "./fair-share.js";
 import type { LaneStats, Wait } from "./lane-stats.js";
 import type { Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
@@ -40,7 +40,7 @@ const BUSY_LEVEL = 3;
 export const NOW_MS = 1e-6;
 
 /** Reservations are served in the order of their due times, regardless of client. */
-const EQUAL_SHARES = { network: 0, client: 0 };
+const EQUAL_USAGE = { network: 0, client: 0 };
 
 export class Admission {
   readonly #settings: AdmissionSettings;
@@ -59,11 +59,11 @@ export class Admission {
     const now = this.#settings.clock.monotonic();
     const { lane, client } = request;
     if (lane !== "refresh" && lane !== "suggestion") this.#asked.note(client, now);
-    const key = ticketKey(client, request.question);
+    const key = ticketKey(client, request.queryKey);
     const standing = reservations.standing(key, now);
     if (standing.kind === "reserved") {
       const { dueAt, askedAt } = standing.ticket;
-      return { kind: "reserved", share: EQUAL_SHARES, rank: dueAt, askedAt, key };
+      return { kind: "reserved", usage: EQUAL_USAGE, rank: dueAt, askedAt, key };
     }
     const isEarly = standing.kind === "early";
     if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
@@ -71,7 +71,7 @@ export class Admission {
     if (isBack) this.#forgive(request, standing.ticket);
     const askedAt = isBack ? standing.ticket.askedAt : now;
     const kind = kindOf(lane, isBack ? "returner" : "newcomer");
-    const entry: Entry = { kind, share: this.#fairShare.of(request, now), rank: askedAt, askedAt, key };
+    const entry: Entry = { kind, usage: this.#fairShare.of(request, now), rank: askedAt, askedAt, key };
     const hasRoom = queue.hasRoom(client, this.othersWant(client));
     if (hasRoom && this.#servedAt(request, entry, now) <= now + request.maxWaitMs + NOW_MS) return entry;
     return isEarly ? this.#refuseEarly(request, standing.ticket, now) : this.#refuse(request, entry, now);
@@ -101,7 +101,7 @@ export class Admission {
     return (["newcomer", "returner"] as const).flatMap((kind) => {
       const last = queue.last(kind);
       if (last === undefined) return [];
-      const ahead = queue.ahead(kind, last.share, NOBODY);
+      const ahead = queue.ahead(kind, last.usage, NOBODY);
       const others = { ...ahead, own: ahead.own - 1, ownEquals: ahead.ownEquals - 1, refresh: 0 };
       const before = callsBefore(kind, others);
       const servedAt = planned().own.plan("visitor").timeAt(before);
@@ -127,7 +127,7 @@ export class Admission {
   }
 
   /** When a new request would be served if no later one went before it. */
-  #servedAt({ maxWaitMs }: QuotaRequest, { kind, share }: Entry, now: number): number {
+  #servedAt({ maxWaitMs }: QuotaRequest, { kind, usage }: Entry, now: number): number {
     if (maxWaitMs === Infinity) return -Infinity;
     const { queue, reservations, planned, stats, windowMs } = this.#settings;
     const view = planned().of(kind);
@@ -141,7 +141,7 @@ export class Admission {
             carts: (stats.cartsPerWindow(now) * maxWaitMs) / windowMs,
             reserved: Math.round(reservations.dueWithin(maxWaitMs, now) * view.part),
           };
-    return timeAt(callsBefore(kind, queue.ahead(kind, share, expected)));
+    return timeAt(callsBefore(kind, queue.ahead(kind, usage, expected)));
   }
 
   #refuse(request: QuotaRequest, { key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
@@ -209,7 +209,7 @@ export function urgencyOf(kind: Kind): Urgency {
 }
 
 /** The reservable part that is open while other clients also make requests: all of it, halved for each level above `BUSY_LEVEL`. */
-function partOpenTo({ client, network }: Share): number {
+function partOpenTo({ client, network }: UsageLevel): number {
   return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
 }
 

@@ -2,6 +2,7 @@
  * The recent usage of clients and networks, in a few levels: each call counts, and decays by a factor of e in ten windows. Bounded: when full, the
  * client whose last call is oldest is dropped.
  */
+import { BoundedMap } from "../../bounded-map.js";
 import type { Ask } from "../quota.js";
 
 const FADES_IN_WINDOWS = 10;
@@ -10,7 +11,7 @@ const FADES_IN_WINDOWS = 10;
 const MIN_COUNTED = 0.5;
 
 /** The levels of a client and its network; 0 = hardly any recent calls. */
-export interface Share {
+export interface UsageLevel {
   /** The client's level if it has no network. */
   readonly network: number;
   readonly client: number;
@@ -19,20 +20,20 @@ export interface Share {
 export type Consumer = Pick<Ask, "client" | "network">;
 
 /** Negative if `a` used less than `b`. Compares networks first, then clients. */
-export function compareShares(a: Share, b: Share): number {
+export function compareUsage(a: UsageLevel, b: UsageLevel): number {
   return a.network - b.network || a.client - b.client;
 }
 
 export class FairShare {
-  readonly #clients: Usage;
-  readonly #networks: Usage;
+  readonly #clients: UsageLog;
+  readonly #networks: UsageLog;
 
   constructor(windowMs: number, most: number) {
-    this.#clients = new Usage(windowMs * FADES_IN_WINDOWS, most);
-    this.#networks = new Usage(windowMs * FADES_IN_WINDOWS, most);
+    this.#clients = new UsageLog(windowMs * FADES_IN_WINDOWS, most);
+    this.#networks = new UsageLog(windowMs * FADES_IN_WINDOWS, most);
   }
 
-  of({ client, network }: Consumer, now: number): Share {
+  of({ client, network }: Consumer, now: number): UsageLevel {
     const own = this.#clients.level(client, now);
     return { client: own, network: network === undefined ? own : this.#networks.level(network, now) };
   }
@@ -50,18 +51,17 @@ export class FairShare {
   }
 }
 
-class Usage {
+class UsageLog {
   readonly #fadeMs: number;
-  readonly #most: number;
   /**
    * Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no
-   * update. The latest is last.
+   * update. The most recent is last.
    */
-  readonly #logs = new Map<string, number>();
+  readonly #logs: BoundedMap<string, number>;
 
   constructor(fadeMs: number, most: number) {
     this.#fadeMs = fadeMs;
-    this.#most = most;
+    this.#logs = new BoundedMap(most);
   }
 
   level(key: string, now: number): number {
@@ -85,10 +85,6 @@ class Usage {
 
   #put(key: string, log: number): void {
     this.#logs.delete(key);
-    if (log === -Infinity) return;
-    this.#logs.set(key, log);
-    if (this.#logs.size <= this.#most) return;
-    const [oldest] = this.#logs.keys();
-    if (oldest !== undefined) this.#logs.delete(oldest);
+    if (log !== -Infinity) this.#logs.set(key, log);
   }
 }

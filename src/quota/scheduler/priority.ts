@@ -3,14 +3,14 @@
  * reservations, then other visitors: the client with the least recent usage first; newcomers and returners alternate among equals. Price refreshes
  * use the remaining calls, but at least every tenth; suggestions go only if nobody else waits.
  */
-import { compareShares, type Share } from "./fair-share.js";
+import { compareUsage, type UsageLevel } from "./fair-share.js";
 
 /** The kinds of waiting requests. */
 export const KINDS = ["cart", "reserved", "newcomer", "returner", "refresh", "suggestion"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** The share of the first request in line of each kind that may go now. */
-export type Heads = Readonly<Partial<Record<Kind, Share>>>;
+/** The usage level of the first request in line of each kind that may go now. */
+export type Heads = Readonly<Partial<Record<Kind, UsageLevel>>>;
 
 /** How many carts go before a waiting reservation, and how many calls before a waiting refresh. */
 const CARTS_BEFORE_RESERVED = 2;
@@ -48,12 +48,12 @@ export function nextKind(heads: Heads, turns: Turns, reserveLeft: boolean): Kind
 
 /** Carts beyond their reserve go after newcomers with the same usage. */
 function nextVisitor({ cart, newcomer, returner }: Heads, turns: Turns): Kind | undefined {
-  const cartIsFirst = cart && (!newcomer || compareShares(cart, newcomer) < 0);
+  const cartIsFirst = cart && (!newcomer || compareUsage(cart, newcomer) < 0);
   const first = cartIsFirst ? cart : newcomer;
   const firstKind = cartIsFirst ? "cart" : "newcomer";
   if (!first) return returner && "returner";
   if (!returner) return firstKind;
-  const difference = compareShares(first, returner);
+  const difference = compareUsage(first, returner);
   if (difference !== 0) return difference < 0 ? firstKind : "returner";
   return turns.newcomersLead > 0 ? "returner" : firstKind;
 }

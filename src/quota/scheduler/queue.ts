@@ -6,7 +6,7 @@ import type { Clock } from "../../clock.js";
 import type { TakenSlot } from "../ledger/ledger.js";
 import { type Lane, perLane } from "../lane.js";
 import type { QuotaRequest } from "../quota.js";
-import { compareShares, type Share } from "./fair-share.js";
+import { compareUsage, type UsageLevel } from "./fair-share.js";
 import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
 
 /** The reason if a call wasn't made because nobody waited for it any more. */
@@ -15,8 +15,8 @@ export const GONE = new Error("nobody waits for this call any more");
 /** How a request joins the queue. */
 export interface Entry {
   readonly kind: Kind;
-  readonly share: Share;
-  /** Among requests with the same share, the smallest rank goes first. */
+  readonly usage: UsageLevel;
+  /** Among requests with the same usage level, the smallest rank goes first. */
   readonly rank: number;
   /** When the visitor first made this request, before any refusal. */
   readonly askedAt: number;
@@ -75,7 +75,7 @@ export class Queue {
     return KINDS.reduce((sum, kind) => sum + (BACKGROUND.has(kind) ? 0 : this.#lines[kind].size), 0);
   }
 
-  all(): Placed[] {
+  all(): QueuedWaiter[] {
     return KINDS.flatMap((kind) => this.#lines[kind].all());
   }
 
@@ -101,20 +101,20 @@ export class Queue {
     return this.size < most && !(contested && (this.#ofClient.get(client) ?? 0) >= mostPerClient);
   }
 
-  /** The share of the first request in line of each of these kinds. */
+  /** The usage level of the first request in line of each of these kinds. */
   heads(kinds: readonly Kind[]): Heads {
-    const heads: Partial<Record<Kind, Share>> = {};
+    const heads: Partial<Record<Kind, UsageLevel>> = {};
     for (const kind of kinds) {
       const first = this.#lines[kind].first();
-      if (first !== undefined) heads[kind] = first.share;
+      if (first !== undefined) heads[kind] = first.usage;
     }
     return heads;
   }
 
   /** What a new request of this kind would wait behind, including requests expected in the meantime. */
-  ahead(kind: "cart" | "newcomer" | "returner", share: Share, expected: Expected): Ahead {
-    const own = this.#lines[kind].ahead(share);
-    const others = this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(share);
+  ahead(kind: "cart" | "newcomer" | "returner", usage: UsageLevel, expected: Expected): Ahead {
+    const own = this.#lines[kind].ahead(usage);
+    const others = this.#lines[kind === "newcomer" ? "returner" : "newcomer"].ahead(usage);
     return {
       carts: this.#lines.cart.size + Math.floor(expected.carts),
       reserved: this.#lines.reserved.size + expected.reserved,
@@ -155,7 +155,7 @@ export class Queue {
         request.signal.removeEventListener("abort", onAbort);
         cancelDeadline();
       };
-      const waiter: Placed = {
+      const waiter: QueuedWaiter = {
         ...entry,
         request,
         client: request.client,
@@ -184,13 +184,13 @@ export class Queue {
     });
   }
 
-  #add(waiter: Placed): void {
+  #add(waiter: QueuedWaiter): void {
     this.#lines[waiter.kind].add(waiter);
     if (!BACKGROUND.has(waiter.kind))
       this.#ofClient.set(waiter.client, (this.#ofClient.get(waiter.client) ?? 0) + 1);
   }
 
-  #remove(waiter: Placed): void {
+  #remove(waiter: QueuedWaiter): void {
     if (!this.#lines[waiter.kind].remove(waiter) || BACKGROUND.has(waiter.kind)) return;
     const others = (this.#ofClient.get(waiter.client) ?? 1) - 1;
     if (others === 0) this.#ofClient.delete(waiter.client);
@@ -213,40 +213,40 @@ export function kindOf(lane: Lane, visitor: Kind): Kind {
 }
 
 /** A waiter in the queue. It keeps counting for the client that joined first, even if other clients share the request. */
-interface Placed extends Omit<Waiter, "kind"> {
+interface QueuedWaiter extends Omit<Waiter, "kind"> {
   kind: Kind;
   readonly client: string;
 }
 
-/** Waiters with the same share, by rank. */
+/** Waiters with the same usage level, by rank. */
 interface Level {
-  readonly share: Share;
-  readonly waiters: Placed[];
+  readonly usage: UsageLevel;
+  readonly waiters: QueuedWaiter[];
 }
 
-/** Waiters in the order in which they are served: by share, then by rank. */
+/** Waiters in the order in which they are served: by usage level, then by rank. */
 class Line {
-  /** The levels that aren't empty, by share. */
+  /** The levels that aren't empty, by usage level. */
   readonly #levels: Level[] = [];
   size = 0;
 
-  all(): Placed[] {
+  all(): QueuedWaiter[] {
     return this.#levels.flatMap(({ waiters }) => waiters);
   }
 
-  first(): Placed | undefined {
+  first(): QueuedWaiter | undefined {
     return this.#levels[0]?.waiters[0];
   }
 
-  last(): Placed | undefined {
+  last(): QueuedWaiter | undefined {
     return this.#levels.at(-1)?.waiters.at(-1);
   }
 
-  /** How many have a smaller share, and how many the same. */
-  ahead(share: Share): { less: number; equal: number } {
+  /** How many have a lower usage level, and how many the same. */
+  ahead(usage: UsageLevel): { less: number; equal: number } {
     let less = 0;
     for (const level of this.#levels) {
-      const difference = compareShares(level.share, share);
+      const difference = compareUsage(level.usage, usage);
       if (difference === 0) return { less, equal: level.waiters.length };
       if (difference > 0) break;
       less += level.waiters.length;
@@ -254,13 +254,13 @@ class Line {
     return { less, equal: 0 };
   }
 
-  add(waiter: Placed): void {
-    const { share, rank } = waiter;
-    let at = this.#levels.findIndex((level) => compareShares(level.share, share) >= 0);
+  add(waiter: QueuedWaiter): void {
+    const { usage, rank } = waiter;
+    let at = this.#levels.findIndex((level) => compareUsage(level.usage, usage) >= 0);
     if (at < 0) at = this.#levels.length;
     let level = this.#levels[at];
-    if (level === undefined || compareShares(level.share, share) !== 0) {
-      level = { share, waiters: [] };
+    if (level === undefined || compareUsage(level.usage, usage) !== 0) {
+      level = { usage, waiters: [] };
       this.#levels.splice(at, 0, level);
     }
     const after = level.waiters.findLastIndex((other) => other.rank <= rank);
@@ -268,8 +268,8 @@ class Line {
     this.size += 1;
   }
 
-  remove(waiter: Placed): boolean {
-    const at = this.#levels.findIndex(({ share }) => compareShares(share, waiter.share) === 0);
+  remove(waiter: QueuedWaiter): boolean {
+    const at = this.#levels.findIndex(({ usage }) => compareUsage(usage, waiter.usage) === 0);
     const level = this.#levels[at];
     const position = level?.waiters.indexOf(waiter) ?? -1;
     if (level === undefined || position < 0) return false;

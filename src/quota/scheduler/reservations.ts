@@ -1,9 +1,10 @@
 /**
- * Records what refused visitors were promised. A ticket belongs to a client and its question, so people behind one address don't get in each
+ * Records what refused visitors were promised. A ticket belongs to a client and its query, so people behind one address don't get in each
  * other's way. A reservation is a priority on return, not a slot set aside; at most the part `RESERVABLE` of the calls before any second is
  * reserved. Replicas honour each other's reservations.
  */
 import { hash } from "node:crypto";
+import { BoundedMap } from "../../bounded-map.js";
 import { graceMsOf } from "../ledger/slot-table.js";
 import { RESERVABLE } from "./priority.js";
 
@@ -87,15 +88,15 @@ export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "ma
   readonly openPart: number;
 }
 
-/** The key of a ticket. It reveals neither the client nor the question. */
-export function ticketKey(client: string, question: string): string {
-  return hash("sha256", `${client}\n${question}`, "base64url");
+/** The key of a ticket. It reveals neither the client nor the query. */
+export function ticketKey(client: string, queryKey: string): string {
+  return hash("sha256", `${client}\n${queryKey}`, "base64url");
 }
 
 export class Reservations {
   readonly #shared: Pick<SharedReservations, "changed"> | null;
   /** Oldest first. */
-  readonly #tickets = new Map<string, Ticket>();
+  readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   readonly #reserved = new Map<string, Ticket>();
   /** The reservations of each second of the monotonic clock. */
   readonly #dueIn = new Map<number, Set<string>>();
@@ -294,9 +295,6 @@ export class Reservations {
     const { key, dueAt, isReserved } = ticket;
     if (!isReserved) {
       this.#tickets.set(key, ticket);
-      if (this.#tickets.size <= MAX_TICKETS) return;
-      const [oldest] = this.#tickets.keys();
-      if (oldest !== undefined) this.#tickets.delete(oldest);
       return;
     }
     this.#reserved.set(key, ticket);

@@ -1,9 +1,8 @@
 /** What is sold and at which prices, as the price file says: types, and what follows from them alone. */
-import { type Action, ACTIONS, type Term } from "../../upstream/contract.js";
+import { type Action, ACTIONS, type Combination } from "../../upstream/contract.js";
 import type { ShopIdentity } from "./shop-identity.js";
 
-/** One product: a TLD, an action and a term. */
-export type Combination = Term;
+export type { Combination } from "../../upstream/contract.js";
 
 /** A key that is absent matches everything. */
 export interface Match {

@@ -12,7 +12,7 @@ export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
   return {
     lane: "exact",
     client: "a",
-    question: "q",
+    queryKey: "q",
     maxWaitMs: 8000,
     signal: new AbortController().signal,
     ...more,

@@ -80,7 +80,7 @@ export async function crowd(settings: CrowdSettings): Promise<CrowdSeen> {
   async function visit(served: Served, more: Partial<Ask>): Promise<void> {
     const counts = clock.monotonic() > WINDOW_MS;
     questions += 1;
-    const asked = ask({ ...more, question: `name ${questions}` });
+    const asked = ask({ ...more, queryKey: `name ${questions}` });
     const got = await outcome(quota.run(asked, call));
     if (counts) served.asked += 1;
     if (!(got instanceof ServiceError)) {
@@ -120,7 +120,7 @@ export async function crowd(settings: CrowdSettings): Promise<CrowdSeen> {
       if (settings.botsObey) await visit(seen.bots, { client, lane: "exact" });
       else {
         questions += 1;
-        void outcome(quota.run(ask({ client, lane: "exact", question: `name ${questions}` }), call));
+        void outcome(quota.run(ask({ client, lane: "exact", queryKey: `name ${questions}` }), call));
       }
       await next;
     }

@@ -16,9 +16,9 @@ export interface WaitsSettings {
   readonly load: number;
   /** Carts, in budgets. */
   readonly carts?: number;
-  /** Users of one address, each with a question of its own, in budgets. */
+  /** Users of one address, each with a query of its own, in budgets. */
   readonly behindOneAddress?: number;
-  /** Bots with addresses of their own that never return, each with a new question a second. */
+  /** Bots with addresses of their own that never return, each with a new query a second. */
   readonly bots?: number;
   readonly seed: number;
 }
@@ -103,11 +103,11 @@ export async function waits(
   function come(person: Person, client: string): void {
     made += 1;
     people.push(person);
-    attempt(person, { client, question: `name ${made}` }, false);
+    attempt(person, { client, queryKey: `name ${made}` }, false);
   }
 
   /** `isKept`: back at the second of a reservation. */
-  function attempt(person: Person, who: { client: string; question: string }, isKept: boolean): void {
+  function attempt(person: Person, who: { client: string; queryKey: string }, isKept: boolean): void {
     if (isKept) kept.came += 1;
     const { lane, manner } = person;
     const again = (inMs: number, withReservation: boolean): void => {
@@ -165,7 +165,7 @@ export async function waits(
     stream(WINDOW_MS / 1000 / budget, () => {
       made += 1;
       next()
-        .run(ask({ client: `bot ${bot}`, question: `name ${made}` }), call)
+        .run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call)
         .catch(() => {});
     });
   await clock.advance(windows * WINDOW_MS);

@@ -1,0 +1,30 @@
+import { describe, expect, test } from "@jest/globals";
+import { BoundedMap } from "../../src/bounded-map.js";
+
+const filled = (): BoundedMap<string, number> => {
+  const map = new BoundedMap<string, number>(2);
+  map.set("a", 1).set("b", 2);
+  return map;
+};
+
+describe("a bounded map", () => {
+  test("drops its oldest entry for one more", () => {
+    expect([...filled().set("c", 3).keys()]).toEqual(["b", "c"]);
+  });
+
+  test("drops nothing when an entry is replaced, which stays as old as it was", () => {
+    const map = filled().set("a", 4);
+    expect([...map]).toEqual([
+      ["a", 4],
+      ["b", 2],
+    ]);
+    expect([...map.set("c", 3).keys()]).toEqual(["b", "c"]);
+  });
+
+  test("makes an entry the newest that is deleted before it is set", () => {
+    const map = filled();
+    map.delete("a");
+    map.set("a", 1);
+    expect([...map.set("c", 3).keys()]).toEqual(["a", "c"]);
+  });
+});
