@@ -119,7 +119,8 @@ export function createCaller(settings: CallerSettings): Caller {
       const rejection = circuit.rejection(isBackground());
       if (rejection !== null) throw rejection;
       const credential = credentials.usable();
-      if (credential === null) throw upstreamFailed("refuses the credential");
+      if (credential === null)
+        throw upstreamFailed("refuses the credential", { retryAfterMs: credentials.usableInMs() });
       const verification = credentials.verification(credential);
       if (verification !== null) {
         const waitedFromMs = clock.monotonic();

@@ -40,6 +40,8 @@ export interface Use {
 export interface Credentials {
   /** The credential to use now, or null while all are refused. */
   usable(): Credential | null;
+  /** How long until a refused credential may be used again, at least a second: while one is being verified, that may be soon. */
+  usableInMs(): number;
   /**
    * The call that is verifying the credential, if others have to wait for it; resolves with whether it was accepted or refused. Null if
    * nobody has to wait.
@@ -54,6 +56,7 @@ export interface Credentials {
 
 /** How long a refused credential isn't used: at most 5 calls in 5 minutes while it is dead. */
 const RETRY_REFUSED_AFTER_MS = 75_000;
+const MIN_WAIT_MS = 1_000;
 const MAX_REMEMBERED = 20;
 
 /** What is known about one credential. */
@@ -122,6 +125,10 @@ export function createCredentials(
         return verification === null || (refusedUntilMs === null && !hasAccepted);
       });
       return best ?? null;
+    },
+    usableInMs() {
+      const restUntilMs = all().map((credential) => standingOf(credential).refusedUntilMs ?? -Infinity);
+      return Math.max(MIN_WAIT_MS, Math.min(...restUntilMs) - clock.monotonic());
     },
     verification(credential) {
       const { verification, refusedUntilMs } = standingOf(credential);

@@ -12,9 +12,9 @@ export function failureCodeOf(error: unknown): FailureCode | null {
     : null;
 }
 
-/** `what` completes "The registry service …". */
-export function upstreamFailed(what: string): ServiceError {
-  return new ServiceError("upstream_failed", `The registry service ${what}.`);
+/** `what` completes "The registry service …"; `rest`: the wait until it can be tried again, if that is known. */
+export function upstreamFailed(what: string, rest: { readonly retryAfterMs?: number } = {}): ServiceError {
+  return new ServiceError("upstream_failed", `The registry service ${what}.`, rest);
 }
 
 /** `part` names the part of the answer that can't be interpreted. */

@@ -18,6 +18,11 @@ const MINUTE_MS = 60_000;
 /** The longest time for which a failing operation is left alone. */
 const TRIAL_MS = 30_000;
 
+/** How long a refused credential isn't used. */
+const RESTS_S = 75;
+const QUOTE = "/v1/quotes?tld=.af&action=renewal&years=1";
+
+const search = z.object({ results: z.array(z.object({ retryAfter: z.number() })) });
 const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
 const overview = z.object({ upstream: z.object({ openCircuits: z.array(z.string()) }) });
 const health = z.object({
@@ -50,7 +55,7 @@ async function bustle(service: Service, second: number): Promise<void> {
   await Promise.all([
     service.ask(`/v1/availability?domain=${name}`),
     service.ask(`/v1/search?q=word-${second}`),
-    service.ask("/v1/quotes?tld=.af&action=renewal&years=1"),
+    service.ask(QUOTE),
     service.ask("/v1/quotes", {
       method: "POST",
       body: { items: [{ domain: `cart-${second}.af`, action: "registration", years: 1 }] },
@@ -165,13 +170,18 @@ test("taken names are shown as stale for their time, and available ones not beyo
     expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: true });
   }));
 
-test("a price list of which nothing was ever known says why: the upstream refuses the credential", async () => {
+test("a price list of which nothing was ever known says why, as every other answer does, and when that may be over", async () => {
   const sandbox = await startSandbox();
   sandbox.control.revoke(sandbox.credential().key);
   const env = { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
   await withService({ at: sandbox, warm: false, env }, async ({ ask }) => {
     await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal");
-    expect(problemOf(await ask("/v1/prices"))).toMatchObject({ status: 502, code: "upstream_failed" });
+    for (const path of ["/v1/prices", "/v1/availability?domain=kabul.af", QUOTE]) {
+      const { status, code, retryAfter } = problemOf(await ask(path));
+      expect([path, status, code, retryAfter]).toEqual([path, 502, "upstream_failed", RESTS_S]);
+    }
+    const { results } = search.parse((await ask("/v1/search?q=herat")).body);
+    expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([RESTS_S]));
   });
   await sandbox.close();
 });
