@@ -5,6 +5,7 @@ const TESTS = [
   "cache/{cache,facts,unknown}",
   "quota/{admission,fairness,priority,queue,reservations,scheduler,slot-table}",
   "retail/{agreement,money,policy,price-epoch}",
+  "storefront/name-facts",
   "truth/stories",
 ];
 
