@@ -117,7 +117,11 @@ export function createPriceRefresh(settings: PriceRefreshSettings): PriceRefresh
     },
     unknown() {
       const [last] = [...failed.values()].toSorted((a, b) => b.atMs - a.atMs);
-      if (last !== undefined) return last.error.after(clock.monotonic() - last.atMs);
+      if (last !== undefined) {
+        const { code, detail, retryAfterMs = 0 } = last.error;
+        const leftMs = last.atMs + retryAfterMs - clock.monotonic();
+        return new ServiceError(code, detail, { retryAfterMs: Math.max(CHECK_EVERY_MS, leftMs) });
+      }
       const inMs = roomInMs();
       // At most one window if there is room within one: the interval between checks, and the extra thousandth for which a slot rests, don't count.
       const retryAfterMs = Math.max(inMs - windowMs / 1000, Math.min(inMs + CHECK_EVERY_MS, windowMs));

@@ -40,7 +40,7 @@ export interface Use {
 export interface Credentials {
   /** The credential to use now, or null while all are refused. */
   usable(): Credential | null;
-  /** How long until a refused credential may be used again, at least a second: while one is being verified, that may be soon. */
+  /** How long until a refused credential may be used again; while one is being verified, a guess. */
   usableInMs(): number;
   /**
    * The call that is verifying the credential, if others have to wait for it; resolves with whether it was accepted or refused. Null if
@@ -54,9 +54,9 @@ export interface Credentials {
   states(): CredentialState[];
 }
 
-/** How long a refused credential isn't used: at most 5 calls in 5 minutes while it is dead. */
-const RETRY_REFUSED_AFTER_MS = 75_000;
-const MIN_WAIT_MS = 1_000;
+/** How long a refused credential isn't used. The first refusal may be a mistake; later ones add up to at most 5 calls in any 5 minutes. */
+const AFTER_FIRST_REFUSAL_MS = 5_000;
+const AFTER_LATER_REFUSALS_MS = 75_000;
 const MAX_REMEMBERED = 20;
 
 /** What is known about one credential. */
@@ -128,7 +128,8 @@ export function createCredentials(
     },
     usableInMs() {
       const restUntilMs = all().map((credential) => standingOf(credential).refusedUntilMs ?? -Infinity);
-      return Math.max(MIN_WAIT_MS, Math.min(...restUntilMs) - clock.monotonic());
+      const restMs = Math.min(...restUntilMs) - clock.monotonic();
+      return restMs > 0 ? restMs : AFTER_FIRST_REFUSAL_MS;
     },
     verification(credential) {
       const { verification, refusedUntilMs } = standingOf(credential);
@@ -161,7 +162,8 @@ export function createCredentials(
           if (standing.refusals !== refusalsBefore) return false;
           standing.refusals += 1;
           standing.isAccepted = false;
-          standing.refusedUntilMs = clock.monotonic() + RETRY_REFUSED_AFTER_MS;
+          const restMs = standing.refusedUntilMs === null ? AFTER_FIRST_REFUSAL_MS : AFTER_LATER_REFUSALS_MS;
+          standing.refusedUntilMs = clock.monotonic() + restMs;
           for (const [role, last] of lastAccepted)
             if (idOf(last) === idOf(credential)) lastAccepted.delete(role);
           // It may have been replaced a moment ago.

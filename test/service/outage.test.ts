@@ -18,9 +18,9 @@ const MINUTE_MS = 60_000;
 /** The longest time for which a failing operation is left alone. */
 const TRIAL_MS = 30_000;
 
-/** How long a refused credential isn't used. */
-const RESTS_S = 75;
-const QUOTE = "/v1/quotes?tld=.af&action=renewal&years=1";
+/** How long a refused credential isn't used: after the first refusal, and after each other one. */
+const RESTS_S = 5;
+const LATER_RESTS_S = 75;
 
 const search = z.object({ results: z.array(z.object({ retryAfter: z.number() })) });
 const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
@@ -55,7 +55,7 @@ async function bustle(service: Service, second: number): Promise<void> {
   await Promise.all([
     service.ask(`/v1/availability?domain=${name}`),
     service.ask(`/v1/search?q=word-${second}`),
-    service.ask(QUOTE),
+    service.ask("/v1/quotes?tld=.af&action=renewal&years=1"),
     service.ask("/v1/quotes", {
       method: "POST",
       body: { items: [{ domain: `cart-${second}.af`, action: "registration", years: 1 }] },
@@ -174,16 +174,25 @@ test("a price list of which nothing was ever known says why, as every other answ
   const sandbox = await startSandbox();
   sandbox.control.revoke(sandbox.credential().key);
   const env = { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
-  await withService({ at: sandbox, warm: false, env }, async ({ ask }) => {
-    await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal");
-    for (const path of ["/v1/prices", "/v1/availability?domain=kabul.af", QUOTE]) {
-      const { status, code, retryAfter } = problemOf(await ask(path));
-      expect([path, status, code, retryAfter]).toEqual([path, 502, "upstream_failed", RESTS_S]);
-    }
-    const { results } = search.parse((await ask("/v1/search?q=herat")).body);
-    expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([RESTS_S]));
-  });
-  await sandbox.close();
+  try {
+    await withService({ at: sandbox, warm: false, env }, async ({ ask }, clock) => {
+      const refusalOf = async (path: string): Promise<unknown> => {
+        const { status, code, retryAfter } = problemOf(await ask(path));
+        return [status, code, retryAfter];
+      };
+      await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal");
+      for (const restS of [RESTS_S, LATER_RESTS_S]) {
+        expect(await refusalOf("/v1/availability?domain=kabul.af")).toEqual([502, "upstream_failed", restS]);
+        const { results } = search.parse((await ask("/v1/search?q=herat")).body);
+        expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([restS]));
+        // Every five seconds the list is tried again, without visitors.
+        expect(await refusalOf("/v1/prices")).toEqual([502, "upstream_failed", 5]);
+        await clock.advance(restS * 1000);
+      }
+    });
+  } finally {
+    await sandbox.close();
+  }
 });
 
 test("one operation that fails does not disturb the others", () =>

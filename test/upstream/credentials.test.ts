@@ -63,6 +63,10 @@ function refuse(credentials: Credentials): void {
   use.ended();
 }
 
+/** How long a credential rests after its first refusal, and after each other one. */
+const AFTER_FIRST_MS = 5_000;
+const AFTER_LATER_MS = 75_000;
+
 describe("credentials", () => {
   test("the active one is used until it is refused", async () => {
     const clock = new FakeClock();
@@ -70,10 +74,13 @@ describe("credentials", () => {
     expect(inUse(credentials)).toMatchObject({ role: "active", key: "first", secret: "first-secret" });
     refuse(credentials);
     expect(credentials.usable()).toMatchObject({ role: "standby", key: "second" });
-    await clock.advance(74_999);
-    expect(credentials.usable()).toMatchObject({ role: "standby" });
-    await clock.advance(1);
-    expect(credentials.usable()).toMatchObject({ role: "active" });
+    for (const restMs of [AFTER_FIRST_MS, AFTER_LATER_MS]) {
+      await clock.advance(restMs - 1);
+      expect(credentials.usable()).toMatchObject({ role: "standby" });
+      await clock.advance(1);
+      expect(credentials.usable()).toMatchObject({ role: "active" });
+      if (restMs === AFTER_FIRST_MS) refuse(credentials);
+    }
     expect(credentials.states()).toMatchObject([{ refused: true }, { refused: false }]);
     accept(credentials);
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
@@ -139,15 +146,27 @@ describe("credentials", () => {
     const calls = Array.from({ length: 10 }, () => begun(credentials));
     const [first, second, ...rest] = calls;
     expect(first?.refused()).toBe(true);
-    await clock.advance(5000);
     second?.accepted();
     expect(rest.map((use) => use.refused())).toEqual(rest.map(() => false));
     for (const use of calls) use.ended();
     expect(credentials.usable()).toBeNull();
-    await clock.advance(69_999);
+    await clock.advance(AFTER_FIRST_MS - 1);
     expect(credentials.usable()).toBeNull();
     await clock.advance(1);
     expect(credentials.usable()).not.toBeNull();
+  });
+
+  test("a refusal after it was accepted again is a first one", async () => {
+    const clock = new FakeClock();
+    const credentials = createCredentials(source("only"), null, clock);
+    refuse(credentials);
+    await clock.advance(AFTER_FIRST_MS);
+    refuse(credentials);
+    expect(credentials.usableInMs()).toBe(AFTER_LATER_MS);
+    await clock.advance(AFTER_LATER_MS);
+    accept(credentials);
+    refuse(credentials);
+    expect(credentials.usableInMs()).toBe(AFTER_FIRST_MS);
   });
 
   test("there is none while all are refused", () => {
