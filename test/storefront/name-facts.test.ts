@@ -113,6 +113,16 @@ async function learn(years: number, answer: Check, sinceMs?: number): Promise<Na
   return found;
 }
 
+test("nothing is known at first, and then of one term", async () => {
+  expect([facts.isUnknown(KABUL, 1), facts.taken(KABUL), facts.fresh(KABUL, 1)]).toEqual([
+    true,
+    undefined,
+    undefined,
+  ]);
+  await learn(1, available());
+  expect([1, 2].map((years) => facts.isUnknown(KABUL, years))).toEqual([false, true]);
+});
+
 describe("taken, learned with one term", () => {
   test("is the answer for every term, from memory", async () => {
     await learn(1, taken());
