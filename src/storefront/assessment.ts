@@ -12,7 +12,13 @@ import type { Combination } from "../retail/policy.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Quote, QuotedPrice } from "../retail/price-quotes.js";
-import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
+import {
+  type AvailableFact,
+  type NameFacts,
+  type TakenFact,
+  toComplete,
+  type VisitorAsk,
+} from "./name-facts.js";
 
 type AvailableCheck = AvailableFact["pooled"];
 
@@ -111,7 +117,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     demands?: Demands,
   ): Promise<Assessment> {
     let check = fact.pooled;
-    let quote = prices.peek(what) ?? (await prices.quote(ask, what));
+    let quote = prices.peek(what) ?? (await prices.quote(toComplete(ask), what));
     let maxCalls = MAX_CALLS;
     for (let calls = 0; ; calls += 1) {
       const verdict = verdictOn(name, what, check, quote);
@@ -133,15 +139,14 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
       const sinceMs = justAfter(Math.max(check.answeredMs, quote.answeredMs));
       try {
         if (verdict === "ask check") {
-          const found = await names.find(ask, name, what.years, sinceMs);
+          const found = await names.find(toComplete(ask), name, what.years, sinceMs);
           if (found.status === "taken") return { kind: "taken", fact: found };
           check = found.pooled;
           // It may have changed, or become doubtful, in the meantime.
           quote = prices.peek(what) ?? quote;
         } else {
           if (!isOld) prices.dispute(what, check.answeredMs);
-          // Every request for this TLD and term waits for this quote.
-          quote = await prices.quote({ ...ask, lane: "checkout" }, what, sinceMs);
+          quote = await prices.quote(toComplete(ask), what, sinceMs);
           if (demands !== undefined && !quote.isTrusted) maxCalls = MAX_CALLS_TO_SIGN;
         }
       } catch (error) {

@@ -12,7 +12,13 @@ import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
-import type { AvailableFact, NameFacts, TakenFact, VisitorAsk } from "./name-facts.js";
+import {
+  type AvailableFact,
+  type NameFacts,
+  type TakenFact,
+  toComplete,
+  type VisitorAsk,
+} from "./name-facts.js";
 import { noPrice } from "./premium-names.js";
 
 export type { VisitorAsk } from "./name-facts.js";
@@ -122,9 +128,9 @@ export function createAvailability(settings: AvailabilitySettings): Availability
    */
   async function isForTerm(ask: VisitorAsk, name: DomainName, what: Combination, wholesale: Wholesale) {
     if (what.years === 1) return true;
-    const ofYear = await prices.quote(ask, { ...what, years: 1 });
+    const ofYear = await prices.quote(toComplete(ask), { ...what, years: 1 });
     if (sameWholesale(ofYear.wholesale, wholesale)) return false;
-    const one = await names.find(ask, name, 1);
+    const one = await names.find(toComplete(ask), name, 1);
     return one.status === "available" && !sameWholesale(one.pooled.value.wholesale, wholesale);
   }
 

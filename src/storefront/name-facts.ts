@@ -23,6 +23,14 @@ export interface VisitorAsk extends Ask {
   spend(): void;
 }
 
+/**
+ * The same ask for what a check needs besides, such as the price of its TLD. It goes first: the check has been paid for, perhaps by a reserved call,
+ * and without the rest it would have been in vain.
+ */
+export function toComplete(ask: VisitorAsk): VisitorAsk {
+  return { ...ask, lane: "checkout" };
+}
+
 export type NameStatus = "available" | "taken";
 
 /** A check with the price epoch in which it was requested. */

@@ -5,7 +5,7 @@
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { QuotaRequest } from "../quota.js";
-import { FairShare, type UsageLevel } from "./fair-share.js";
+import { FairShare, NO_USAGE, type UsageLevel } from "./fair-share.js";
 import type { LaneStats, Wait } from "./lane-stats.js";
 import type { Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
@@ -39,9 +39,6 @@ const BUSY_LEVEL = 3;
 /** Times within this tolerance count as now, because they are floating-point sums. */
 export const NOW_MS = 1e-6;
 
-/** Reservations are served in the order of their due times, regardless of client. */
-const EQUAL_USAGE = { network: 0, client: 0 };
-
 export class Admission {
   readonly #settings: AdmissionSettings;
   readonly #fairShare: FairShare;
@@ -63,7 +60,8 @@ export class Admission {
     const standing = reservations.standing(key, now);
     if (standing.kind === "reserved") {
       const { dueAt, askedAt } = standing.ticket;
-      return { kind: "reserved", usage: EQUAL_USAGE, rank: dueAt, askedAt, key };
+      // Reservations are served in the order of their due times, regardless of client.
+      return { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
     }
     const isEarly = standing.kind === "early";
     if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);

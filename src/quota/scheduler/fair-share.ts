@@ -19,6 +19,9 @@ export interface UsageLevel {
 
 export type Consumer = Pick<Ask, "client" | "network">;
 
+/** Of a client that has made no calls. */
+export const NO_USAGE: UsageLevel = { network: 0, client: 0 };
+
 /** Negative if `a` used less than `b`. Compares networks first, then clients. */
 export function compareUsage(a: UsageLevel, b: UsageLevel): number {
   return a.network - b.network || a.client - b.client;

@@ -6,7 +6,7 @@ import type { Clock } from "../../clock.js";
 import type { TakenSlot } from "../ledger/ledger.js";
 import { type Lane, perLane } from "../lane.js";
 import type { QuotaRequest } from "../quota.js";
-import { compareUsage, type UsageLevel } from "./fair-share.js";
+import { compareUsage, NO_USAGE, type UsageLevel } from "./fair-share.js";
 import { type Ahead, type Heads, type Kind, KINDS } from "./priority.js";
 
 /** The reason if a call wasn't made because nobody waited for it any more. */
@@ -141,6 +141,8 @@ export class Queue {
       const kind = kindOf(waiter.request.lane, waiter.kind);
       if (kind === waiter.kind) continue;
       this.#remove(waiter);
+      // Its client was the background's, which has used much; now people wait for it, perhaps many.
+      if (BACKGROUND.has(waiter.kind)) waiter.usage = NO_USAGE;
       waiter.kind = kind;
       this.#add(waiter);
     }
@@ -213,8 +215,9 @@ export function kindOf(lane: Lane, visitor: Kind): Kind {
 }
 
 /** A waiter in the queue. It keeps counting for the client that joined first, even if other clients share the request. */
-interface QueuedWaiter extends Omit<Waiter, "kind"> {
+interface QueuedWaiter extends Omit<Waiter, "kind" | "usage"> {
   kind: Kind;
+  usage: UsageLevel;
   readonly client: string;
 }
 
