@@ -6,7 +6,8 @@ import type { RedisLink } from "../redis.js";
 import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
 import { openRedisLedger, type RedisLedgerSettings } from "./ledger/redis.js";
-import { createQuota } from "./scheduler/scheduler.js";
+import { saveReservations } from "./saved-reservations.js";
+import { createQuota, type SchedulerSettings } from "./scheduler/scheduler.js";
 import { shareReservations } from "./shared-reservations.js";
 import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
@@ -50,16 +51,19 @@ export function createQuotas(settings: QuotasSettings): Quotas {
 
   async function create(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
     const ledger = await ledgerOf(fingerprint, coldStart);
-    const quota = createQuota({
-      ledger,
-      clock,
-      onFault,
-      ...(typeof home === "object" && "redis" in home && replicasMax > 1
-        ? { share: (own) => shareReservations({ redis: home.redis, fingerprint, clock }, own) }
-        : {}),
-    });
+    const quota = createQuota({ ledger, clock, onFault, ...sharingOf(fingerprint) });
     open.set(fingerprint, quota);
     return quota;
+  }
+
+  /** Where reservations are known besides: at the other replicas, or at the next process. */
+  function sharingOf(fingerprint: string): Pick<SchedulerSettings, "share"> {
+    if (home === "memory") return {};
+    if ("redis" in home && replicasMax > 1)
+      return { share: (own) => shareReservations({ redis: home.redis, fingerprint, clock }, own) };
+    const { directory } = home;
+    if (directory === undefined) return {};
+    return { share: (own) => saveReservations({ directory, fingerprint, windowMs, clock, onFault }, own) };
   }
 
   function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {

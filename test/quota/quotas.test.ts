@@ -1,8 +1,8 @@
 /** Each credential has a budget of its own, and replicas share one without ever exceeding it together. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -19,8 +19,8 @@ let directory = "";
 let quotas: Quotas;
 let clock = new FakeClock();
 
-function open(replicasMax = 1): Quotas {
-  clock = new FakeClock();
+function open(replicasMax = 1, time = new FakeClock()): Quotas {
+  clock = time;
   const budget = { limit: 10, headroom: 2, windowMs: 60_000 };
   quotas = createQuotas({
     ...budget,
@@ -100,4 +100,52 @@ test("work that nobody waits for leaves two fifths of the budget to those who wa
   for (; quota.roomInMs() === 0; background += 1)
     await quota.run({ ...ASK, lane: "refresh" }, async () => null);
   expect([background, await capacity(quota)]).toEqual([5, 3]);
+});
+
+describe("a call that was reserved before a restart", () => {
+  const VISITOR = { ...ASK, client: "visitor", queryKey: "kabul.af" };
+  const saved = (): string[] => readdirSync(directory).filter((file) => file.startsWith("reservations-"));
+
+  /** Spends the budget, reserves a call for the visitor, and stops. */
+  async function reserved(): Promise<number> {
+    await open().openAll([]);
+    const quota = await quotas.of("first");
+    for (let calls = 0; calls < 8; calls += 1) await quota.run(ASK, async () => calls);
+    await clock.advance(5_000);
+    const { kept, retryAfterMs = 0 } = quota.refusal(VISITOR) ?? {};
+    expect(kept).toBe(true);
+    await quotas.close();
+    return retryAfterMs;
+  }
+
+  test("is there after it, once, and its client isn't written down", async () => {
+    const inMs = await reserved();
+    const [file = ""] = saved();
+    expect(readFileSync(join(directory, file), "utf8")).not.toContain("visitor");
+    const quota = await open(1, clock).of("first");
+    expect(saved()).toEqual([]);
+    await clock.advance(inMs);
+    await quota.run(VISITOR, async () => null);
+    expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1, unclaimed: 0 });
+    await quotas.close();
+    expect(saved()).toEqual([]);
+  });
+
+  test.each([
+    ["that isn't JSON", () => "{"],
+    ["of another kind", () => '[{"key":"a"}]'],
+    [
+      "by a clock that was ahead",
+      (text: string) => text.replaceAll(/"dueAtMs":\d+/g, `"dueAtMs":${clock.now() + 86_400_000}`),
+    ],
+  ])("is forgotten if it comes from a file %s", async (_what, changed) => {
+    const inMs = await reserved();
+    const [file = ""] = saved();
+    const path = join(directory, file);
+    writeFileSync(path, changed(readFileSync(path, "utf8")));
+    const quota = await open(1, clock).of("first");
+    await clock.advance(inMs);
+    await quota.run(VISITOR, async () => null);
+    expect([quota.snapshot().waits.reservations.honoured, saved()]).toEqual([0, []]);
+  });
 });

@@ -23,7 +23,7 @@ export interface SchedulerSettings {
   /** The maximum number of waiting requests: in total, and for one client while others want calls too. */
   readonly maxQueued?: number;
   readonly maxQueuedPerClient?: number;
-  /** Shares reservations with other replicas. */
+  /** Shares reservations with other replicas, or hands them to the next process. */
   readonly share?: (own: OwnReservations) => SharedReservations;
 }
 
@@ -71,6 +71,9 @@ class Scheduler implements Quota {
     this.#ledger = ledger;
     this.#clock = clock;
     this.#onFault = settings.onFault;
+    this.#reservations = new Reservations({
+      changed: (key, reservation) => this.#shared?.changed(key, reservation),
+    });
     this.#shared =
       settings.share?.({
         cartsPerWindow: () => this.#stats.cartsPerWindow(clock.monotonic()),
@@ -79,7 +82,6 @@ class Scheduler implements Quota {
           this.#reservations.learn(key, reservation, clock.monotonic());
         },
       }) ?? null;
-    this.#reservations = new Reservations(this.#shared);
     this.#stats = new LaneStats(ledger.windowMs);
     this.#pacer = new Pacer(ledger.budget, ledger.windowMs);
     this.#queue = new Queue({

@@ -1,0 +1,77 @@
+/**
+ * Hands the reservations of a process that stops to the next one in the same folder. A killed process hands over none. Clients aren't written down.
+ */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import type { SharedReservations } from "./scheduler/reservations.js";
+import type { OwnReservations } from "./scheduler/scheduler.js";
+
+export interface SaveReservationsSettings {
+  readonly directory: string;
+  /** Identifies the credential without revealing it. */
+  readonly fingerprint: string;
+  readonly windowMs: number;
+  readonly clock: Clock;
+  readonly onFault: (what: string, error: unknown) => void;
+}
+
+/** Times are on the wall clock, because the machine may have been restarted. */
+const savedSchema = z.array(
+  z.strictObject({
+    key: z.string(),
+    dueAtMs: z.number(),
+    askedAtMs: z.number(),
+    maxWaitMs: z.number().nonnegative(),
+    earlyAsks: z.int().nonnegative(),
+  }),
+);
+
+export function saveReservations(
+  settings: SaveReservationsSettings,
+  own: OwnReservations,
+): SharedReservations {
+  const { directory, fingerprint, windowMs, clock, onFault } = settings;
+  const path = join(directory, `reservations-${fingerprint}.json`);
+  const wallAheadMs = clock.now() - clock.monotonic();
+
+  for (const { key, dueAtMs, askedAtMs, ...rest } of takeSaved(path)) {
+    const dueAt = dueAtMs - wallAheadMs;
+    // Few waits are longer than a window; a time far ahead comes from a clock that was set back.
+    if (dueAt > clock.monotonic() + 2 * windowMs) continue;
+    own.learn(key, { key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
+  }
+
+  return {
+    changed: () => {},
+    replicas: () => 1,
+    cartsElsewhere: () => 0,
+    close() {
+      const saved = own.all().map(({ key, dueAt, askedAt, maxWaitMs, earlyAsks }) => ({
+        key,
+        dueAtMs: dueAt + wallAheadMs,
+        askedAtMs: askedAt + wallAheadMs,
+        maxWaitMs,
+        earlyAsks,
+      }));
+      if (saved.length === 0) return;
+      try {
+        writeFileSync(path, JSON.stringify(saved), { mode: 0o600 });
+      } catch (error) {
+        onFault("the reservations could not be saved for the next process", error);
+      }
+    },
+  };
+}
+
+/** What the last process has saved, which is deleted with that. A file that isn't as it was written contains nothing. */
+function takeSaved(path: string): z.infer<typeof savedSchema> {
+  try {
+    const text = readFileSync(path, "utf8");
+    rmSync(path);
+    return savedSchema.parse(JSON.parse(text));
+  } catch {
+    return [];
+  }
+}
