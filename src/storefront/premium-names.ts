@@ -16,6 +16,8 @@ export interface PremiumNames {
    * name without known facts. Rejects if the prices remain doubtful.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
+  /** Learns what other replicas know of the name, for `isKnownPremium`; makes no upstream calls. Never rejects. */
+  consult(name: DomainName): Promise<void>;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
   /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
@@ -49,12 +51,12 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
     return agrees && !names.isPremium(name);
   }
 
-  function consultPrices(name: DomainName): Promise<void> {
+  function consult(name: DomainName): Promise<void> {
     return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
   }
 
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
-    await consultPrices(name);
+    await consult(name);
     for (const { what, pooled } of shownPrices(name)) {
       const quote = prices.peek(what) ?? (await prices.quote(ask, what));
       if (sameWholesale(pooled.value.wholesale, quote.wholesale)) continue;
@@ -79,9 +81,10 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
 
   return {
     isPremium,
+    consult,
     isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
     async seemsOrdinary(name) {
-      await consultPrices(name);
+      await consult(name);
       return agreesWithList(name);
     },
     isKnownPremium: names.isPremium,

@@ -4,7 +4,7 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
 import { describeWithRedis, startRedis } from "../support/redis.js";
-import { bearer, type Service, startService, until } from "../support/service.js";
+import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
 import { atMost, sideBySide, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
 import { registration, renewal, shopAt, transfer } from "../truth/shop.js";
@@ -69,6 +69,24 @@ describeWithRedis("what a replica has learned", () => {
           expect(items[0]).toMatchObject({ price: null, premium: true });
           expect(signed.join()).not.toContain("gold");
         }
+    },
+  );
+
+  tell(
+    "of a premium name while another waits for its list price, too",
+    async ({ clock, sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      // A price to be signed is at most a minute old.
+      clock.aheadMs += 70_000;
+      const asked = callsOf(sandbox, PRICING);
+      sandbox.control.setBehaviour({ afterMs: 1500 });
+      const cart = shopAt(two).cart(renewal("gold.af"), renewal("khyber.af"));
+      await until(() => callsOf(sandbox, PRICING) > asked, "the question");
+      sandbox.control.setBehaviour({ afterMs: 0 });
+      expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
+      const { items, signed } = await cart;
+      expect(items).toMatchObject([{ price: null, premium: true }, { premium: false }]);
+      expect(signed.join()).not.toContain("gold");
     },
   );
 

@@ -24,6 +24,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     },
     premiumNames: {
       isPremium: () => Promise.resolve(true),
+      consult: unused,
       isOrdinary: () => false,
       isKnownPremium: () => true,
     },
