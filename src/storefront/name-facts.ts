@@ -191,6 +191,8 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     async consultPrices(name, terms) {
       await Promise.all([
         premium.consult(name.ascii),
+        // Otherwise a check of another replica would be in memory here without what outdated it there.
+        statuses.consult(name.ascii),
         ...terms.map((years) => checks.consult(keyOf(name, years))),
       ]);
     },

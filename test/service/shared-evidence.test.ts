@@ -111,6 +111,18 @@ describeWithRedis("what a replica has learned", () => {
   });
 
   tell(
+    "to be taken isn't overlooked by who learns of an earlier check for a cart",
+    async ({ sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      expect(await status(one, "fresh-name.af", 1)).toBe("available");
+      sandbox.control.setTaken("fresh-name.af", true);
+      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+      await shopAt(two).cart(transfer("fresh-name.af"));
+      expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+    },
+  );
+
+  tell(
     "to be taken after another check isn't overlooked by who takes over that check",
     async ({ clock, sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];
