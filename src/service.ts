@@ -48,15 +48,6 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
   const app = createApp({ config, version, mode, upstream, staffTokens, redis, clock: systemClock, log });
   await app.start();
   const { port, address } = await listen(app.server, config.listen);
-  log.announce("server.listening", {
-    note: `listening on port ${port}`,
-    port,
-    address,
-    version,
-    mode,
-    upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
-  });
-
   let stopping = false;
   const stop = (signal: string): void => {
     if (stopping) return;
@@ -65,6 +56,15 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  // Only now, because whoever has waited for this may stop the process at once.
+  log.announce("server.listening", {
+    note: `listening on port ${port}`,
+    port,
+    address,
+    version,
+    mode,
+    upstream: sandbox === null ? "live" : "embedded sandbox, no real registry data",
+  });
 
   async function shutDown(signal: string): Promise<void> {
     log.info("server.stopping", { signal });
