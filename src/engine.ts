@@ -6,6 +6,7 @@ import { type Account, createAccount } from "./account/account.js";
 import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
+import { createSavedFile } from "./cache/saved-file.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import type { Log } from "./logger.js";
@@ -23,6 +24,7 @@ import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
 import { createNameFacts } from "./storefront/name-facts.js";
+import { createPremiumMarks, savedMarks } from "./storefront/premium-marks.js";
 import { createShops, type Shop } from "./storefront/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
@@ -123,7 +125,9 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     },
   });
 
-  const stateDir = isSandbox || redis !== null ? null : createStateDir(config.stateDir, clock);
+  /** With Redis, facts are kept there; those about the embedded sandbox end with the process. */
+  const savesFacts = !isSandbox && redis === null;
+  const stateDir = savesFacts ? createStateDir(config.stateDir, clock) : null;
   const acts =
     redis === null
       ? createActFile(join(config.stateDir, "audit.jsonl"), clock, log)
@@ -146,8 +150,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     stamp,
   });
 
+  const savedAs = (file: string) => ({ path: join(config.stateDir, file), source, log });
   const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
-  const priceFile = join(config.stateDir, "price-facts.json");
   const prices = createPriceList({
     policies,
     pool: pools.prices,
@@ -156,7 +160,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     saved: isSandbox
       ? noPriceFacts
       : redis === null
-        ? createPriceFile(priceFile, source, clock, log)
+        ? createPriceFile(savedAs("price-facts.json"), clock)
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
@@ -176,8 +180,15 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     clock,
     log,
   });
+  const marks = createPremiumMarks({
+    pool: pools.premium,
+    file: savesFacts ? createSavedFile({ ...savedAs("premium-names.json"), shape: savedMarks }) : null,
+    clock,
+  });
+  redis?.onReachable(() => void marks.shareAgain());
   const names = createNameFacts({
-    pools: { statuses: pools.statuses, checks: pools.availability, premium: pools.premium },
+    pools: { statuses: pools.statuses, checks: pools.availability },
+    marks,
     check: upstream.check,
     epochs,
   });
@@ -240,6 +251,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
       ]);
       await invalidation?.known(REDIS_AT_START_MS);
+      marks.restore();
       await prices.restore();
     },
     work() {

@@ -13,23 +13,21 @@ import { decodeStoredQuote, decodeLearnedUnder, type LearnedUnder } from "./reta
 import { type Quote, quoteCaution } from "./retail/price-quotes.js";
 import {
   checkCaution,
-  decodeStoredPremium,
   decodeStoredPricedCheck,
   decodeStoredStatus,
   type NameStatus,
-  type PremiumMark,
-  premiumCaution,
   type PricedCheck,
   statusCaution,
   type VisitorAsk,
 } from "./storefront/name-facts.js";
+import { decodeStoredPremium, type PremiumMark, premiumCaution } from "./storefront/premium-marks.js";
 import type { Tier } from "./upstream/contract.js";
 import { failureCodeOf } from "./upstream/failures.js";
 
 export interface Pools {
   readonly availability: Pool<PricedCheck, VisitorAsk>;
   readonly statuses: Pool<NameStatus, VisitorAsk>;
-  readonly premium: Pool<PremiumMark, VisitorAsk>;
+  readonly premium: Pool<PremiumMark, never>;
   readonly prices: Pool<Quote, Ask>;
   readonly learnedUnder: Pool<LearnedUnder, never>;
   readonly tier: Pool<Tier, Ask>;

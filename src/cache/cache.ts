@@ -76,6 +76,8 @@ export interface Pool<V, A extends Asker> {
   isUnknown(key: string): boolean;
   /** Whether no other replica can be asked: the pool isn't shared, or Redis isn't available. */
   isAlone(key: string): boolean;
+  /** The keys and facts in memory, stale ones included. */
+  facts(): readonly (readonly [key: string, fact: Fact<V>])[];
   /** The fact in memory if it is fresh: the same object until another fact replaces it. */
   fresh(key: string): PooledFact<V> | undefined;
   /** Counts hits for answers made from fresh facts without `get`. */
@@ -331,6 +333,10 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
       usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(key),
     isAlone,
     peek,
+    facts: () =>
+      [...known.entries()].flatMap(([key, entry]) =>
+        isUsable(entry) ? [[key, entry.evidence.held] as const] : [],
+      ),
     fresh(key) {
       const entry = known.get(key);
       return entry && isFresh(entry) ? entry.hit : undefined;

@@ -35,18 +35,23 @@ const HOLD = redisScript(
   "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0",
 );
 
-/** Adds the fact ARGV[1] for ARGV[2] ms, drops facts replaced by later ones (clocks may differ by ARGV[3] ms), and returns the rest. */
+/**
+ * Adds the fact ARGV[1] for ARGV[2] ms, unless it is already there, drops facts replaced by later ones (clocks may differ by ARGV[3] ms), and returns
+ * the rest.
+ */
 const ADD = redisScript(`
-local facts = {}
+local added = cjson.decode(ARGV[1])
+local facts = { added }
 local read, stored = pcall(cjson.decode, redis.call('GET', KEYS[1]) or '')
 if read and type(stored) == 'table' then
   for _, fact in ipairs(stored) do
     if type(fact) == 'table' and type(fact.askedAtMs) == 'number' and type(fact.answeredAtMs) == 'number' then
-      facts[#facts + 1] = fact
+      local isSame = fact.by == added.by and type(fact.stamps) == 'table'
+        and fact.stamps[1] == added.stamps[1] and fact.stamps[2] == added.stamps[2]
+      if not isSame then facts[#facts + 1] = fact end
     end
   end
 end
-facts[#facts + 1] = cjson.decode(ARGV[1])
 local standing = {}
 for _, fact in ipairs(facts) do
   local stands = true

@@ -3,15 +3,17 @@
  * can read, or with Redis, where the prices are shared anyway, only the tier. Prices of another upstream or credential are ignored, since
  * they may be another reseller's.
  */
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
-import { parseJson } from "../cache/redis-pool.js";
+import {
+  createSavedFile,
+  fromSavedTimes,
+  type SavedFileSettings,
+  savedTimes,
+  toSavedTimes,
+} from "../cache/saved-file.js";
 import type { Clock } from "../clock.js";
-import type { Log } from "../logger.js";
 import { parseWholesale, type Wholesale } from "../money.js";
-import { createFolder } from "../state-dir.js";
 import { ACTIONS, type Combination } from "./policy.js";
 
 interface SavedPrice extends Combination {
@@ -59,76 +61,42 @@ const quote = z.strictObject({ wholesale: storedWholesale, epoch: z.string() });
 export const decodeStoredQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
   quote.safeParse(data).data;
 
-const fileSchema = z.object({
-  source: z.string(),
+const savedPrices = z.strictObject({
   tier: z.string().nullable(),
   prices: z.array(
-    z.object({
+    z.strictObject({
       tld: z.string(),
       action: z.enum(ACTIONS),
       years: z.int().positive(),
       wholesale: storedWholesale,
-      askedAtMs: z.number().positive(),
-      answeredAtMs: z.number().positive(),
       isDoubtful: z.boolean(),
+      ...savedTimes,
     }),
   ),
 });
 
-/** Saves facts in the file at `path`; `source` identifies the upstream and credential that they belong to. */
-export function createPriceFile(path: string, source: () => string, clock: Clock, log: Log): PriceFacts {
-  const bootedAtMs = (): number => clock.now() - clock.monotonic();
+/** Saves facts in a file of this process. */
+export function createPriceFile(
+  settings: Omit<SavedFileSettings<unknown>, "shape">,
+  clock: Clock,
+): PriceFacts {
+  const file = createSavedFile({ ...settings, shape: savedPrices });
   return {
     async load() {
-      let text: string;
-      try {
-        text = readFileSync(path, "utf8");
-      } catch {
-        return NOTHING;
-      }
-      const read = fileSchema.safeParse(parseJson(text));
-      if (!read.success) {
-        log.warn("prices.saved.unreadable");
-        return NOTHING;
-      }
-      const { tier, prices } = read.data;
-      if (read.data.source !== source()) {
-        log.warn("prices.saved.foreign");
-        return NOTHING;
-      }
-      return {
-        tier,
-        isLive: false,
-        prices: prices
-          .filter(({ answeredAtMs }) => answeredAtMs <= clock.now())
-          .map(({ askedAtMs, answeredAtMs, ...price }) => ({
-            ...price,
-            askedMs: askedAtMs - bootedAtMs(),
-            answeredMs: answeredAtMs - bootedAtMs(),
-          })),
-      };
+      const saved = file.load();
+      if (saved === null) return NOTHING;
+      const prices = saved.prices.flatMap(({ askedAtMs, answeredAtMs, ...price }) => {
+        const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
+        return times === null ? [] : [{ ...price, ...times }];
+      });
+      return { tier: saved.tier, isLive: false, prices };
     },
     save({ tier, prices }) {
-      const file = {
-        source: source(),
-        tier,
-        prices: prices.map(({ tld, action, years, wholesale, askedMs, answeredMs, isDoubtful }) => ({
-          tld,
-          action,
-          years,
-          wholesale,
-          askedAtMs: Math.floor(bootedAtMs() + askedMs),
-          answeredAtMs: Math.floor(bootedAtMs() + answeredMs),
-          isDoubtful,
-        })),
-      };
-      try {
-        createFolder(dirname(path));
-        writeFileSync(`${path}.new`, JSON.stringify(file), { mode: 0o600 });
-        renameSync(`${path}.new`, path);
-      } catch (error) {
-        log.error("prices.saved.failed", { reason: error instanceof Error ? error.name : "unknown" });
-      }
+      const saved = prices.map(({ askedMs, answeredMs, ...price }) => ({
+        ...price,
+        ...toSavedTimes(clock, { askedMs, answeredMs }),
+      }));
+      file.save({ tier, prices: saved });
     },
   };
 }

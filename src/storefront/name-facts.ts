@@ -14,6 +14,7 @@ import type { PriceEpochs } from "../retail/price-epoch.js";
 import { storedWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
 import type { Check } from "../upstream/contract.js";
+import type { PremiumMarks } from "./premium-marks.js";
 
 /**
  * A visitor's ask. `spend` is called before each check and each price of the visitor's own, so possibly several times, and may throw to prevent
@@ -35,13 +36,6 @@ export type NameStatus = "available" | "taken";
 
 /** A check with the price epoch in which it was requested. */
 export type PricedCheck = Check & { readonly epoch: string };
-
-/** Whether a name was found to be premium, and at which registration price. */
-export interface PremiumMark {
-  readonly isPremium: boolean;
-  readonly years: number;
-  readonly wholesale: Wholesale;
-}
 
 type Available = Extract<PricedCheck, { status: "available" }>;
 
@@ -89,11 +83,11 @@ export interface NameFacts {
 interface NameFactPools {
   readonly statuses: Pool<NameStatus, VisitorAsk>;
   readonly checks: Pool<PricedCheck, VisitorAsk>;
-  readonly premium: Pool<PremiumMark, VisitorAsk>;
 }
 
 interface NameFactSettings {
   readonly pools: NameFactPools;
+  readonly marks: PremiumMarks;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   readonly epochs: Pick<PriceEpochs, "of">;
 }
@@ -105,16 +99,14 @@ export const checkCaution: Caution<PricedCheck> = (a, b) =>
     ? compareWholesale(a.wholesale, b.wholesale)
     : statusCaution(a.status, b.status);
 
-export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
-
 /** By how much two estimates of the time of one request can differ. */
 const ESTIMATE_MS = 2;
 
 /** A checkout does not wait for another replica's check. */
 const CHECKOUT_WAITS_MS = 0;
 
-export function createNameFacts({ pools, check, epochs }: NameFactSettings): NameFacts {
-  const { statuses, checks, premium } = pools;
+export function createNameFacts({ pools, marks, check, epochs }: NameFactSettings): NameFacts {
+  const { statuses, checks } = pools;
   const keyOf = (name: DomainName, years: number): string => `${name.ascii} ${years}`;
 
   async function load(
@@ -184,29 +176,21 @@ export function createNameFacts({ pools, check, epochs }: NameFactSettings): Nam
     isUnknown: (name, years) =>
       statuses.peek(name.ascii)?.value !== "taken" && checks.isUnknown(keyOf(name, years)),
     isKnownPremium(name, years, wholesale) {
-      const mark = premium.fresh(name.ascii)?.value;
+      const mark = marks.of(name);
       return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
     },
-    isPremium: (name) => premium.fresh(name.ascii)?.value.isPremium === true,
+    isPremium: (name) => marks.of(name)?.isPremium === true,
     async consultPrices(name, terms) {
       await Promise.all([
-        premium.consult(name.ascii),
+        marks.consult(name),
         // Otherwise a check of another replica would be in memory here without what outdated it there.
         statuses.consult(name.ascii),
         ...terms.map((years) => checks.consult(keyOf(name, years))),
       ]);
     },
-    isAlone: (name) => premium.isAlone(name.ascii),
+    isAlone: marks.isAlone,
     noteVerdict(name, years, { value, askedMs, answeredMs }, isPremium) {
-      const mark = premium.fresh(name.ascii);
-      // Most names are ordinary, so this is only worth remembering for one that was premium.
-      if (!isPremium && mark?.value.isPremium !== true) return;
-      if (mark !== undefined && mark.askedMs >= askedMs) return;
-      void premium.learn(name.ascii, {
-        value: { isPremium, years, wholesale: value.wholesale },
-        askedMs,
-        answeredMs,
-      });
+      marks.note(name, { value: { isPremium, years, wholesale: value.wholesale }, askedMs, answeredMs });
     },
     shownPrices: (name, terms) =>
       terms.flatMap((years) => {
@@ -247,12 +231,3 @@ export const decodeStoredPricedCheck = (data: unknown): PricedCheck | undefined 
 
 export const decodeStoredStatus = (data: unknown): NameStatus | undefined =>
   data === "available" || data === "taken" ? data : undefined;
-
-const storedMark = z.strictObject({
-  isPremium: z.boolean(),
-  years: z.int().positive(),
-  wholesale: storedWholesale,
-});
-
-export const decodeStoredPremium = (data: unknown): PremiumMark | undefined =>
-  storedMark.safeParse(data).data;

@@ -112,6 +112,14 @@ describeWithRedis("in a real Redis", () => {
       expect(await server.command("DBSIZE")).toBe(":0\r\n");
     });
 
+    test("keeps one fact that is written several times", async () => {
+      const at = keyOf("word", replica());
+      await at.write(FACT, 60_000);
+      expect(await at.write(FACT, 60_000)).toEqual([FACT]);
+      await keyOf("word", replica()).write(FACT, 60_000);
+      expect(await at.read()).toHaveLength(2);
+    });
+
     test("expires with the last of its facts", async () => {
       await at("a").write(FACT, 50_000);
       await at("a").write({ value: "2", askedMs: 1_100, answeredMs: 1_300 }, 1_000);

@@ -348,6 +348,24 @@ describe("starting again", () => {
     expect(name.status).toBe(200);
   });
 
+  test("knows which names are premium, even after a kill", async () => {
+    const { env } = await upstream();
+    const first = start(env);
+    await first.listening;
+    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the prices");
+    expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
+    first.child.kill("SIGKILL");
+    await first.exited;
+
+    const second = start({ ...env, QUOTA_COLD_START: "assume-spent" });
+    await second.listening;
+    const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
+    const cart = await second.ask("/v1/quotes", { method: "POST", body: { items } });
+    expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
+    const kept = readFileSync(join(folder.path, "state", "premium-names.json"), "utf8");
+    expect(kept).not.toContain("gold");
+  });
+
   test("with another credential does not believe the prices of the one before", async () => {
     const { sandbox, env } = await upstream();
     const first = start(env);
@@ -362,6 +380,6 @@ describe("starting again", () => {
     });
     await second.listening;
     await until(() => callsOf(sandbox, PRICING) === 56, "the other's price list");
-    expect(second.stdout.some((line) => line.includes("prices.saved.foreign"))).toBe(true);
+    expect(second.stdout.some((line) => line.includes("saved.foreign"))).toBe(true);
   });
 });

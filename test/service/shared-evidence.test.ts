@@ -1,9 +1,10 @@
 /** What one replica has learned of a name or the tier, no other contradicts: with several behind one Redis, and after a restart. */
 import { expect } from "@jest/globals";
+import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
-import { describeWithRedis, startRedis } from "../support/redis.js";
+import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
 import { atMost, sideBySide, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
@@ -12,6 +13,7 @@ import { registration, renewal, shopAt, transfer } from "../truth/shop.js";
 const CHECK_IS_OLD_MS = 10_000;
 
 interface Replicas extends World {
+  readonly redis: RedisServer;
   readonly clock: AheadClock;
   readonly sandbox: Sandbox;
   replica(): Promise<Service>;
@@ -32,6 +34,7 @@ async function open(): Promise<Replicas> {
     REPLICAS_MAX: "3",
   };
   return {
+    redis,
     clock,
     sandbox,
     async replica() {
@@ -53,6 +56,10 @@ async function open(): Promise<Replicas> {
 
 const status = async (service: Service, domain: string, years: number): Promise<string> =>
   (await shopAt(service).availability(domain, years)).status;
+
+const health = z.object({ checks: z.object({ redis: z.tuple([z.object({ status: z.string() })]) }) });
+const hasRedis = async (service: Service): Promise<boolean> =>
+  health.parse((await service.ask("/health")).body).checks.redis[0].status === "pass";
 
 describeWithRedis("what a replica has learned", () => {
   const tell = sideBySide(open, atMost(2));
@@ -87,6 +94,24 @@ describeWithRedis("what a replica has learned", () => {
       const { items, signed } = await cart;
       expect(items).toMatchObject([{ price: null, premium: true }, { premium: false }]);
       expect(signed.join()).not.toContain("gold");
+    },
+  );
+
+  tell(
+    "of a premium name while Redis is away reaches the others once it is back, though it has lost everything",
+    async ({ redis, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
+      await redis.kill();
+      await until(async () => !(await hasRedis(one)), "that Redis is missed");
+      expect(await shopAt(one).availability("hotel.af")).toMatchObject({ premium: true });
+      await redis.start();
+      await until(async () => (await hasRedis(one)) && (await hasRedis(two)), "Redis");
+      for (const name of ["gold.af", "hotel.af"])
+        await until(async () => {
+          const { items } = await shopAt(two).cart(renewal(name), renewal("khyber.af"));
+          return items[0]?.premium === true && items[0].price === null;
+        }, `that ${name} is known`);
     },
   );
 

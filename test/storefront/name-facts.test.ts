@@ -7,15 +7,18 @@ import { parseWholesale, type Wholesale } from "../../src/money.js";
 import {
   checkCaution,
   createNameFacts,
-  decodeStoredPremium,
   decodeStoredPricedCheck,
   decodeStoredStatus,
   type NameFact,
   type NameFacts,
-  premiumCaution,
   statusCaution,
   type VisitorAsk,
 } from "../../src/storefront/name-facts.js";
+import {
+  createPremiumMarks,
+  decodeStoredPremium,
+  premiumCaution,
+} from "../../src/storefront/premium-marks.js";
 import type { Answered } from "../../src/upstream/call.js";
 import type { Check } from "../../src/upstream/contract.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -61,12 +64,16 @@ beforeEach(() => {
         freshness: () => ({ freshMs: STATUS_FRESH_MS, usableMs: USABLE_MS }),
         caution: statusCaution,
       }),
-      premium: createPool({
+    },
+    marks: createPremiumMarks({
+      pool: createPool({
         ...poolOf,
         freshness: () => ({ freshMs: USABLE_MS, usableMs: USABLE_MS }),
         caution: premiumCaution,
       }),
-    },
+      file: null,
+      clock,
+    }),
     epochs: { of: () => "one" },
     check(_ask, _name, years) {
       const askedMs = stamp();

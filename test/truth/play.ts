@@ -114,10 +114,7 @@ class Player {
   }
 
   #purge(what: "prices" | "availability" | "account" | "all"): void {
-    if (what === "availability" || what === "all") {
-      this.#evidence.forgetChecks(this.#nowMs);
-      this.#visitors.forgetPremium();
-    }
+    if (what === "availability" || what === "all") this.#evidence.forgetChecks(this.#nowMs);
     if (what === "prices" || what === "all") this.#evidence.forgetQuotes(this.#nowMs);
     this.#service.ask("/v1/staff/cache/purge", { what }, () => undefined, true);
   }
@@ -129,10 +126,9 @@ class Player {
     this.#releaseAll();
     await this.#service.clock.advance(0);
     await this.#service.stop();
-    // What was known of names is gone; prices were saved, and the tier with them.
+    // Checks are gone; which names are premium was saved, and so were prices, with the tier.
     this.#evidence.forgetChecks(this.#nowMs);
     this.#evidence.forgetQuotes(this.#nowMs);
-    this.#visitors.forgetPremium();
     await this.#service.clock.advance(downMs);
     await this.#service.start();
   }

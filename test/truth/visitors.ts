@@ -75,11 +75,6 @@ export class Visitors {
       this.#premiumSinceMs.delete(NAMES.findIndex((one) => one === fact.domain));
   }
 
-  /** What was shown need not be remembered any more. */
-  forgetPremium(): void {
-    this.#premiumSinceMs.clear();
-  }
-
   /** Puts a question; `judge` gets the reply with what there was when it was put and when it was answered. */
   #ask(path: string, body: unknown, judge: (reply: Reply, exchange: Exchange) => void): void {
     const startedMs = this.#nowMs;

@@ -1,0 +1,87 @@
+/** Facts in a JSON file that only its owner can read, so that they survive a restart. */
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { z } from "zod";
+import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+import { createFolder } from "../state-dir.js";
+import type { Fact } from "./facts.js";
+import { parseJson } from "./redis-pool.js";
+
+export interface SavedFile<T> {
+  /** What was saved last; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */
+  load(): T | null;
+  /** Replaces the whole file. Never throws; a failure is logged. */
+  save(data: T): void;
+}
+
+export interface SavedFileSettings<T> {
+  readonly path: string;
+  readonly shape: z.ZodType<T>;
+  /** Identifies the upstream and the configured credential, because facts of another one may be another reseller's. */
+  readonly source: () => string;
+  readonly log: Log;
+}
+
+export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettings<T>): SavedFile<T> {
+  const file = basename(path);
+  const fileShape = z.strictObject({ source: z.string(), data: z.unknown() });
+
+  function unreadable(): null {
+    log.warn("saved.unreadable", { file });
+    return null;
+  }
+
+  return {
+    load() {
+      let text: string;
+      try {
+        text = readFileSync(path, "utf8");
+      } catch {
+        return null;
+      }
+      const read = fileShape.safeParse(parseJson(text));
+      if (!read.success) return unreadable();
+      if (read.data.source !== source()) {
+        log.warn("saved.foreign", { file });
+        return null;
+      }
+      const { success, data } = shape.safeParse(read.data.data);
+      return success ? data : unreadable();
+    },
+    save(data) {
+      try {
+        createFolder(dirname(path));
+        writeFileSync(`${path}.new`, JSON.stringify({ source: source(), data }), { mode: 0o600 });
+        renameSync(`${path}.new`, path);
+      } catch (error) {
+        log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+      }
+    },
+  };
+}
+
+/** When a saved fact was requested and answered. Wall-clock ms, because the machine may restart before it is read. */
+export const savedTimes = { askedAtMs: z.number().positive(), answeredAtMs: z.number().positive() };
+
+type Times = Pick<Fact<unknown>, "askedMs" | "answeredMs">;
+interface SavedTimes {
+  readonly askedAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+const bootedAtMs = (clock: Clock): number => clock.now() - clock.monotonic();
+
+/** The times of a fact, as saved. */
+export function toSavedTimes(clock: Clock, { askedMs, answeredMs }: Times): SavedTimes {
+  return {
+    askedAtMs: Math.floor(bootedAtMs(clock) + askedMs),
+    answeredAtMs: Math.floor(bootedAtMs(clock) + answeredMs),
+  };
+}
+
+/** The reverse, on the monotonic clock: negative if before the machine has booted. Null for times ahead, from a clock that was set back since. */
+export function fromSavedTimes(clock: Clock, { askedAtMs, answeredAtMs }: SavedTimes): Times | null {
+  if (answeredAtMs > clock.now()) return null;
+  return { askedMs: askedAtMs - bootedAtMs(clock), answeredMs: answeredAtMs - bootedAtMs(clock) };
+}

@@ -1,0 +1,107 @@
+/**
+ * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was away or has lost it.
+ * Names are hashed, so neither the file nor Redis reveals what people search.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { Pool } from "../cache/cache.js";
+import type { Caution, Fact } from "../cache/facts.js";
+import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
+import type { Clock } from "../clock.js";
+import type { DomainName } from "../domain-name.js";
+import type { Wholesale } from "../money.js";
+import { storedWholesale } from "../retail/price-facts.js";
+
+/** The decision whether a name is premium, and the registration price that it was about. */
+export interface PremiumMark {
+  readonly isPremium: boolean;
+  readonly years: number;
+  readonly wholesale: Wholesale;
+}
+
+export interface PremiumMarks {
+  /** The latest decision known here. */
+  of(name: DomainName): PremiumMark | undefined;
+  /** Remembers the decision about a check of the name, unless one about a later check is known. */
+  note(name: DomainName, decision: Fact<PremiumMark>): void;
+  /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
+  consult(name: DomainName): Promise<void>;
+  /** Whether no other replica can be asked. */
+  isAlone(name: DomainName): boolean;
+  /** Writes everything to Redis that it doesn't have. Never rejects. */
+  shareAgain(): Promise<void>;
+  /** Loads what was saved before a restart. */
+  restore(): void;
+}
+
+interface PremiumMarkSettings {
+  readonly pool: Pool<PremiumMark, never>;
+  /** Null if Redis remembers the marks, or if nothing outlives the process. */
+  readonly file: SavedFile<readonly SavedMark[]> | null;
+  readonly clock: Clock;
+}
+
+/** A flood of premium names must not write the file for each of them. */
+const SAVE_EVERY_MS = 1_000;
+
+export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): PremiumMarks {
+  let isResting = false;
+  let isUnsaved = false;
+
+  function save(): void {
+    isUnsaved = isResting;
+    if (isResting) return;
+    file?.save(pool.facts().map(([key, fact]) => ({ key, ...fact.value, ...toSavedTimes(clock, fact) })));
+    isResting = true;
+    clock.after(SAVE_EVERY_MS, () => {
+      isResting = false;
+      if (isUnsaved) save();
+    });
+  }
+
+  return {
+    of: (name) => pool.fresh(keyOf(name))?.value,
+    note(name, decision) {
+      const last = pool.fresh(keyOf(name));
+      // Most names are ordinary, so this is only worth remembering for one that was premium.
+      if (!decision.value.isPremium && last?.value.isPremium !== true) return;
+      if (last !== undefined && last.askedMs >= decision.askedMs) return;
+      void pool.learn(keyOf(name), decision);
+      save();
+    },
+    async consult(name) {
+      await pool.consult(keyOf(name));
+    },
+    isAlone: (name) => pool.isAlone(keyOf(name)),
+    async shareAgain() {
+      for (const [key, fact] of pool.facts()) {
+        if (pool.isAlone(key)) return;
+        await pool.learn(key, fact);
+      }
+    },
+    restore() {
+      for (const { key, askedAtMs, answeredAtMs, ...value } of file?.load() ?? []) {
+        const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
+        if (times !== null) void pool.learn(key, { value, ...times });
+      }
+    },
+  };
+}
+
+export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
+
+const keyOf = ({ ascii }: DomainName): string => createHash("sha256").update(ascii).digest("base64url");
+
+const storedMark = z.strictObject({
+  isPremium: z.boolean(),
+  years: z.int().positive(),
+  wholesale: storedWholesale,
+});
+
+/** Decodes a mark that was stored as JSON; undefined if the data isn't one. */
+export const decodeStoredPremium = (data: unknown): PremiumMark | undefined =>
+  storedMark.safeParse(data).data;
+
+/** The marks as saved. */
+export const savedMarks = z.array(storedMark.extend({ key: z.string(), ...savedTimes }));
+type SavedMark = z.output<typeof savedMarks>[number];

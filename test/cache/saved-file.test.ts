@@ -1,0 +1,86 @@
+/** Facts in a file: what is loaded is what was saved, for the same upstream, or nothing. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { createSavedFile, fromSavedTimes, type SavedFile, toSavedTimes } from "../../src/cache/saved-file.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog, temporaryFolder } from "../support/service.js";
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+let source: string;
+let log: string[];
+let file: SavedFile<readonly string[]>;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, "state", "words.json");
+  source = "here";
+  log = [];
+  file = createSavedFile({ path, shape: z.array(z.string()), source: () => source, log: recordingLog(log) });
+});
+afterEach(() => {
+  folder.remove();
+});
+
+const logged = (event: string): boolean =>
+  log.join().includes(`"${event}"`) && log.join().includes('"words.json"');
+
+describe("a file of facts", () => {
+  test("loads what was saved last, and only its owner can read it", () => {
+    expect(file.load()).toBeNull();
+    file.save(["one"]);
+    file.save(["one", "two"]);
+    expect(file.load()).toEqual(["one", "two"]);
+    expect(statSync(path).mode & 0o077).toBe(0);
+    expect(log).toEqual([]);
+  });
+
+  test("of another upstream or credential is ignored", () => {
+    file.save(["one"]);
+    source = "there";
+    expect([file.load(), logged("saved.foreign")]).toEqual([null, true]);
+  });
+
+  test.each(["", "{", "[]", "null", '{"source":"here"}', '{"source":"here","data":[1]}', '{"data":["one"]}'])(
+    "that contains %j is ignored",
+    (text) => {
+      file.save([]);
+      writeFileSync(path, text);
+      expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
+    },
+  );
+
+  test("that was half written is never read", () => {
+    file.save(["one"]);
+    writeFileSync(`${path}.new`, '{"source":"he');
+    expect(file.load()).toEqual(["one"]);
+    file.save(["two"]);
+    expect(file.load()).toEqual(["two"]);
+  });
+
+  test("that can't be written fails with a line in the log only", () => {
+    mkdirSync(`${path}.new`, { recursive: true });
+    file.save(["one"]);
+    expect([file.load(), logged("saved.failed")]).toEqual([null, true]);
+    expect(() => readFileSync(path)).toThrow("ENOENT");
+  });
+});
+
+describe("the times of a fact", () => {
+  test("are the same moments after the machine has restarted", async () => {
+    const before = new FakeClock(1_000_000);
+    await before.advance(50_000);
+    const saved = toSavedTimes(before, { askedMs: 40_000, answeredMs: 45_000 });
+    const after = new FakeClock(1_060_000);
+    expect(fromSavedTimes(after, saved)).toEqual({ askedMs: -20_000, answeredMs: -15_000 });
+  });
+
+  test("are unknown if they are ahead of the clock", () => {
+    const clock = new FakeClock(1_000_000);
+    const saved = toSavedTimes(clock, { askedMs: -1, answeredMs: 0 });
+    expect(fromSavedTimes(clock, saved)).not.toBeNull();
+    expect(fromSavedTimes(clock, { ...saved, answeredAtMs: saved.answeredAtMs + 1 })).toBeNull();
+  });
+});
