@@ -202,7 +202,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const shop = createShops(policies.current, {
     prices,
     names,
-    assessor: createAssessor({ names, prices, epochs }),
+    marks,
+    assessor: createAssessor({ names, marks, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     promises,
     hasSpare: () => quota()?.hasSpare() ?? true,

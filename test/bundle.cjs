@@ -1,4 +1,4 @@
-/** Bundles the tests into dist-test, where jest runs them (`test/support/one-context.js`): what several suites use is one file, loaded once. */
+/** Bundles the tests into dist-test, where jest runs them (`test/support/one-context.js`). Modules that several suites use are loaded only once. */
 const { readdirSync, readFileSync, rmSync } = require("node:fs");
 const { join } = require("node:path");
 const { pathToFileURL } = require("node:url");
@@ -10,9 +10,9 @@ const suites = readdirSync(__dirname, { recursive: true }).filter(
   (path) => path.endsWith(".test.ts") && !path.includes("node_modules"),
 );
 
-/** Each file keeps its own address: tests and the service look for other files relative to it. */
-const ownAddress = {
-  name: "own-address",
+/** Keeps each file's own `import.meta.url`, because tests and the service find other files relative to it. */
+const ownUrl = {
+  name: "own-url",
   setup({ onLoad }) {
     onLoad({ filter: /[\\/](?:src|test)[\\/].*\.ts$/ }, ({ path }) => ({
       contents: readFileSync(path, "utf8").replaceAll(
@@ -38,10 +38,10 @@ build({
   sourcemap: true,
   sourcesContent: false,
   logLevel: "warning",
-  plugins: [ownAddress],
+  plugins: [ownUrl],
   external: ["playwright-core", "esbuild", "quicktype-core"],
   alias: { "@jest/globals": "./test/support/jest-globals.js" },
-  // Packages of the older kind call it.
+  // CommonJS packages call `require`.
   banner: {
     js: `import { createRequire as requireFrom } from "node:module"; const require = requireFrom(${JSON.stringify(pathToFileURL(join(root, "package.json")).href)});`,
   },

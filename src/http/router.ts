@@ -80,7 +80,11 @@ export function createRouter(parts: RouterParts): Express {
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
     const { current: policy } = policies;
-    const seemsOrdinary = (name: DomainName) => shop().premiumNames.seemsOrdinary(name);
+    const seemsOrdinary = async (name: DomainName): Promise<boolean> => {
+      const { premiumNames } = shop();
+      await premiumNames.consult(name);
+      return premiumNames.seemsOrdinary(name);
+    };
     app.use(customerRoutes({ tokens, guesses, account, policy, prices, seemsOrdinary, ask, now }));
   }
   app.use(

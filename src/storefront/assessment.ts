@@ -6,7 +6,7 @@ import type { Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected, ServiceError } from "../errors.js";
-import { sameWholesale } from "../money.js";
+import { sameWholesale, type Wholesale } from "../money.js";
 import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
 import type { Combination } from "../retail/policy.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
@@ -19,6 +19,7 @@ import {
   toComplete,
   type VisitorAsk,
 } from "./name-facts.js";
+import type { PremiumMarks } from "./premium-marks.js";
 
 type AvailableCheck = AvailableFact["pooled"];
 
@@ -52,7 +53,8 @@ export interface Assessor {
 }
 
 interface AssessorSettings {
-  readonly names: NameFacts;
+  readonly names: Pick<NameFacts, "find">;
+  readonly marks: Pick<PremiumMarks, "of" | "note">;
   readonly prices: PriceList;
   readonly epochs: Pick<PriceEpochs, "isDoubtful">;
 }
@@ -62,7 +64,7 @@ const MAX_CALLS = 2;
 /** For a line to be signed. More, because another line can reveal a change in the meantime, which makes this one's price doubtful too. */
 const MAX_CALLS_TO_SIGN = 4;
 
-export function createAssessor({ names, prices, epochs }: AssessorSettings): Assessor {
+export function createAssessor({ names, marks, prices, epochs }: AssessorSettings): Assessor {
   function checked(
     name: DomainName,
     what: Combination,
@@ -82,8 +84,29 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
       settled,
       isTrusted: !epochs.isDoubtful(price),
       canVouch: prices.isTrusted(what, price),
-      isKnownPremium: names.isKnownPremium(name, what.years, value.wholesale),
+      isKnownPremium: isKnownPremium(name, what, value.wholesale),
     };
+  }
+
+  function isKnownPremium(name: DomainName, { years }: Combination, wholesale: Wholesale): boolean {
+    const mark = marks.of(name)?.value;
+    return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
+  }
+
+  /** Whether a later check, of any term, led to another decision about the name. */
+  function isOverruled(name: DomainName, check: AvailableCheck, isPremium: boolean): boolean {
+    const mark = marks.of(name);
+    return mark !== undefined && mark.askedMs > check.answeredMs && mark.value.isPremium !== isPremium;
+  }
+
+  /** Nothing contradicts this price; evidence elsewhere only calls for another request. */
+  function isUnconfirmed(name: DomainName, check: AvailableCheck, quote: QuotedPrice): boolean {
+    return (
+      check.settled &&
+      quote.settled &&
+      sameWholesale(check.value.wholesale, quote.wholesale) &&
+      !isOverruled(name, check, false)
+    );
   }
 
   function verdictOn(
@@ -93,9 +116,16 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     quote: QuotedPrice,
   ): Verdict {
     const verdict = judge(checked(name, what, check, quote), quote);
-    if (verdict === "ordinary" || verdict === "premium")
-      names.noteVerdict(name, what.years, check, verdict === "premium");
-    if (verdict === "ordinary") prices.confirm(what, quoteOf(check));
+    if (verdict !== "ordinary" && verdict !== "premium") return verdict;
+    const isPremium = verdict === "premium";
+    if (isOverruled(name, check, isPremium)) return "ask check";
+    const { value, askedMs, answeredMs } = check;
+    marks.note(name, {
+      value: { isPremium, years: what.years, wholesale: value.wholesale },
+      askedMs,
+      answeredMs,
+    });
+    if (!isPremium) prices.confirm(what, quoteOf(check));
     return verdict;
   }
 
@@ -104,7 +134,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
     if (quote === undefined) return undefined;
     const verdict = verdictOn(name, what, check, quote);
     if (verdict === "ordinary" || verdict === "premium") return { kind: verdict, check, quote };
-    if (!isUnconfirmed(check, quote)) return undefined;
+    if (!isUnconfirmed(name, check, quote)) return undefined;
     prices.refreshFirst(what);
     return { kind: "doubtful", check, quote };
   }
@@ -126,7 +156,7 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
       if ((verdict === "ordinary" || verdict === "premium") && !isOld) return { kind: verdict, check, quote };
 
       const doubtful: Assessment = { kind: "doubtful", check, quote };
-      if (demands === undefined && fact.source === "hit" && isUnconfirmed(check, quote)) {
+      if (demands === undefined && fact.source === "hit" && isUnconfirmed(name, check, quote)) {
         prices.refreshFirst(what);
         return doubtful;
       }
@@ -157,11 +187,6 @@ export function createAssessor({ names, prices, epochs }: AssessorSettings): Ass
   }
 
   return { recall, assess };
-}
-
-/** Nothing contradicts this price; evidence elsewhere only calls for another request. */
-function isUnconfirmed(check: AvailableCheck, quote: QuotedPrice): boolean {
-  return check.settled && quote.settled && sameWholesale(check.value.wholesale, quote.wholesale);
 }
 
 function quoteOf({ value, askedMs, answeredMs }: AvailableCheck): Fact<Quote> {

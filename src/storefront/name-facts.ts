@@ -7,7 +7,7 @@ import type { Pool, PooledFact, Source } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
 import { justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
-import { compareWholesale, sameWholesale, type Wholesale } from "../money.js";
+import { compareWholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
@@ -62,16 +62,8 @@ export interface NameFacts {
   taken(name: DomainName): TakenFact | undefined;
   /** Whether memory has nothing about the name, no request for it is in flight, and no other replica can be asked. */
   isUnknown(name: DomainName, years: number): boolean;
-  /** Whether the name was found to be premium at this price for this term. */
-  isKnownPremium(name: DomainName, years: number, wholesale: Wholesale): boolean;
-  /** Whether the latest decision says that the name is premium. */
-  isPremium(name: DomainName): boolean;
-  /** Learns what other replicas know about the name's own prices for these terms, without upstream calls. Never rejects. */
+  /** Learns what other replicas know about the name and its prices for these terms, without upstream calls. Never rejects. */
   consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
-  /** Whether no other replica can be asked about the name's own prices. */
-  isAlone(name: DomainName): boolean;
-  /** Remembers the decision about a check. */
-  noteVerdict(name: DomainName, years: number, check: Fact<Available>, isPremium: boolean): void;
   /** The registration prices in known checks of the name, whether it is available or taken. */
   shownPrices(
     name: DomainName,
@@ -87,7 +79,7 @@ interface NameFactPools {
 
 interface NameFactSettings {
   readonly pools: NameFactPools;
-  readonly marks: PremiumMarks;
+  readonly marks: Pick<PremiumMarks, "consult">;
   readonly check: (ask: Ask, name: DomainName, years: number) => Promise<Answered<Check>>;
   readonly epochs: Pick<PriceEpochs, "of">;
 }
@@ -116,7 +108,12 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
     shared: Ask,
   ): Promise<Fact<PricedCheck>> {
     ask.spend();
-    const { value, askedMs, answeredMs } = await check(shared, name, years);
+    const [{ value, askedMs, answeredMs }] = await Promise.all([
+      check(shared, name, years),
+      // What other replicas have decided counts, too: by this check a premium name may have become ordinary, and if it fails the name may be taken.
+      statuses.consult(name.ascii),
+      marks.consult(name),
+    ]);
     await statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs });
     return { value: { ...value, epoch: epochs.of(askedMs) }, askedMs, answeredMs };
   }
@@ -175,11 +172,6 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
     },
     isUnknown: (name, years) =>
       statuses.peek(name.ascii)?.value !== "taken" && checks.isUnknown(keyOf(name, years)),
-    isKnownPremium(name, years, wholesale) {
-      const mark = marks.of(name);
-      return mark?.isPremium === true && mark.years === years && sameWholesale(mark.wholesale, wholesale);
-    },
-    isPremium: (name) => marks.of(name)?.isPremium === true,
     async consultPrices(name, terms) {
       await Promise.all([
         marks.consult(name),
@@ -187,10 +179,6 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
         statuses.consult(name.ascii),
         ...terms.map((years) => checks.consult(keyOf(name, years))),
       ]);
-    },
-    isAlone: marks.isAlone,
-    noteVerdict(name, years, { value, askedMs, answeredMs }, isPremium) {
-      marks.note(name, { value: { isPremium, years, wholesale: value.wholesale }, askedMs, answeredMs });
     },
     shownPrices: (name, terms) =>
       terms.flatMap((years) => {

@@ -20,8 +20,8 @@ export interface PremiumMark {
 }
 
 export interface PremiumMarks {
-  /** The latest decision known here. */
-  of(name: DomainName): PremiumMark | undefined;
+  /** The latest decision known here, with the times of the check that it was about. */
+  of(name: DomainName): Fact<PremiumMark> | undefined;
   /** Remembers the decision about a check of the name, unless one about a later check is known. */
   note(name: DomainName, decision: Fact<PremiumMark>): void;
   /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
@@ -60,7 +60,7 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
   }
 
   return {
-    of: (name) => pool.fresh(keyOf(name))?.value,
+    of: (name) => pool.fresh(keyOf(name)),
     note(name, decision) {
       const last = pool.fresh(keyOf(name));
       // Most names are ordinary, so this is only worth remembering for one that was premium.

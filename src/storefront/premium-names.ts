@@ -9,6 +9,7 @@ import type { Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Assessor } from "./assessment.js";
 import type { NameFacts, VisitorAsk } from "./name-facts.js";
+import type { PremiumMarks } from "./premium-marks.js";
 
 export interface PremiumNames {
   /**
@@ -16,24 +17,31 @@ export interface PremiumNames {
    * name without known facts. Rejects if the prices remain doubtful.
    */
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
-  /** Learns what other replicas know of the name, for `isKnownPremium`; makes no upstream calls. Never rejects. */
+  /** Learns what other replicas know of the name; makes no upstream calls. Never rejects. */
   consult(name: DomainName): Promise<void>;
+  /** Whether nothing known here contradicts ordinary prices for the name. */
+  seemsOrdinary(name: DomainName): boolean;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
-  /** Whether nothing that any replica knows contradicts ordinary prices for the name; makes no upstream calls. */
-  seemsOrdinary(name: DomainName): Promise<boolean>;
-  /** Whether an earlier decision says that the name is premium. */
-  isKnownPremium(name: DomainName): boolean;
 }
 
-interface PremiumNamesSettings {
+export interface PremiumNamesSettings {
   readonly policy: Pick<RetailPolicy, "yearsSold">;
   readonly prices: Pick<PriceList, "peek" | "quote">;
-  readonly names: NameFacts;
+  readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
+  readonly marks: Pick<PremiumMarks, "of" | "isAlone">;
   readonly assessor: Pick<Assessor, "assess">;
 }
 
-export function createPremiumNames({ policy, prices, names, assessor }: PremiumNamesSettings): PremiumNames {
+export function createPremiumNames({
+  policy,
+  prices,
+  names,
+  marks,
+  assessor,
+}: PremiumNamesSettings): PremiumNames {
+  const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
+
   /** The registration prices that checks of the name have shown. */
   function shownPrices(name: DomainName) {
     const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
@@ -43,12 +51,12 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
     });
   }
 
-  function agreesWithList(name: DomainName): boolean {
-    const agrees = shownPrices(name).every(({ what, pooled }) => {
+  function seemsOrdinary(name: DomainName): boolean {
+    if (isMarked(name)) return false;
+    return shownPrices(name).every(({ what, pooled }) => {
       const quote = prices.peek(what);
       return quote !== undefined && sameWholesale(pooled.value.wholesale, quote.wholesale);
     });
-    return agrees && !names.isPremium(name);
   }
 
   function consult(name: DomainName): Promise<void> {
@@ -69,7 +77,7 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
       // A taken name may still have a price of its own, from the calls made just now.
       if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
     }
-    return names.isPremium(name);
+    return isMarked(name);
   }
 
   function hasOwnPrice(name: DomainName, what: Combination): boolean {
@@ -82,12 +90,8 @@ export function createPremiumNames({ policy, prices, names, assessor }: PremiumN
   return {
     isPremium,
     consult,
-    isOrdinary: (name) => names.isAlone(name) && agreesWithList(name),
-    async seemsOrdinary(name) {
-      await consult(name);
-      return agreesWithList(name);
-    },
-    isKnownPremium: names.isPremium,
+    seemsOrdinary,
+    isOrdinary: (name) => marks.isAlone(name) && seemsOrdinary(name),
   };
 }
 

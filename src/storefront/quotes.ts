@@ -62,7 +62,7 @@ export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
   readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
   readonly availability: Pick<AvailabilityService, "register">;
-  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isOrdinary" | "isKnownPremium">;
+  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "seemsOrdinary" | "isOrdinary">;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -147,10 +147,10 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     return {
       line: { name, action, years, price, status: "not_checked", premium: false, asOfMs, problem: null },
       wholesale,
-      // In the meantime another visitor's check may show that the name is premium.
+      // In the meantime another visitor's check may name a price of its own.
       isCurrent: () =>
         isSignable(prices.peek(what), quote) &&
-        !premiumNames.isKnownPremium(name) &&
+        premiumNames.seemsOrdinary(name) &&
         policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
   }
@@ -219,9 +219,9 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     },
     async cart(ask, wanted) {
       const first = await Promise.all(wanted.map((item) => ready(ask, item)));
-      // While these lines waited, another replica may have found that a name at list price is premium.
-      const atListPrice = first.filter(({ line }) => line.action !== "registration" && line.price !== null);
-      await Promise.all(atListPrice.map(({ line }) => premiumNames.consult(line.name)));
+      // While these lines waited, another replica may have learned something else about their names.
+      const priced = first.filter(({ line }) => line.price !== null);
+      await Promise.all(priced.map(({ line }) => premiumNames.consult(line.name)));
       // Lines that became outdated or contradicted while others waited get a second try.
       const again = await Promise.all(
         first.map(async (one) => (one.isCurrent() ? one : ready(ask, one.line))),

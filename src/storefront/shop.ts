@@ -1,7 +1,7 @@
 /** The services that answer visitors under one retail policy. An answer made by one shop never mixes two versions of the policy. */
 import type { RetailPolicy } from "../retail/policy.js";
 import { type AvailabilityService, type AvailabilitySettings, createAvailability } from "./availability.js";
-import { createPremiumNames, type PremiumNames } from "./premium-names.js";
+import { createPremiumNames, type PremiumNames, type PremiumNamesSettings } from "./premium-names.js";
 import { createQuotes, type Quotes, type QuoteSettings } from "./quotes.js";
 import { createSuggestions, type Suggestions, type SuggestionSettings } from "./suggestions.js";
 
@@ -14,6 +14,7 @@ export interface Shop {
 }
 
 type ShopSettings = Omit<AvailabilitySettings, "policy"> &
+  Pick<PremiumNamesSettings, "marks"> &
   Pick<QuoteSettings, "promises"> &
   Pick<SuggestionSettings, "hasSpare">;
 

@@ -1,4 +1,4 @@
-/** The keys that a login publishes: fetched seldom, within bounds, and never taken for something else. */
+/** The keys that a login publishes are fetched rarely and within limits, and are never used for anything else. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { generateKeyPairSync } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -62,7 +62,7 @@ async function key(kid: string, alg: "ES256" | "EdDSA" = "ES256") {
   };
 }
 
-/** The names, or the code of the refusal. */
+/** The names in the token, or the code of the refusal. */
 async function namesOf(token: string): Promise<readonly string[] | string> {
   try {
     return [...(await tokens.namesOf(token, { signal: new AbortController().signal })).keys()];
@@ -72,7 +72,7 @@ async function namesOf(token: string): Promise<readonly string[] | string> {
   }
 }
 
-test("are fetched once for any number of tokens", async () => {
+test("published keys are fetched once for any number of tokens", async () => {
   const [one, two] = [await key("one"), await key("two", "EdDSA")];
   published = { body: { keys: [one.jwk, two.jwk] } };
   const signed = await Promise.all([one.sign(), two.sign(), one.sign()]);
@@ -80,7 +80,7 @@ test("are fetched once for any number of tokens", async () => {
   expect(asked).toBe(1);
 });
 
-test("are no shared secrets, and another's key of the same name is none of them", async () => {
+test("published keys are never used as shared secrets, and another key with the same id isn't accepted", async () => {
   const [one, other] = [await key("one", "EdDSA"), await key("one", "EdDSA")];
   const secret = "a-secret-that-is-published-by-mistake";
   published = {
@@ -88,12 +88,12 @@ test("are no shared secrets, and another's key of the same name is none of them"
   };
   expect(await namesOf(await other.sign())).toBe("unauthenticated");
   for (const text of [secret, String(one.jwk.x)]) {
-    const sealed = new SignJWT(claims()).setProtectedHeader({ alg: "HS256", kid: "oct" });
-    expect(await namesOf(await sealed.sign(new TextEncoder().encode(text)))).toBe("unauthenticated");
+    const token = new SignJWT(claims()).setProtectedHeader({ alg: "HS256", kid: "oct" });
+    expect(await namesOf(await token.sign(new TextEncoder().encode(text)))).toBe("unauthenticated");
   }
 });
 
-test("that are new are found, but unknown ones are not looked for more than every 30 s", async () => {
+test("new keys are found, but unknown keys cause at most one fetch every 30 s", async () => {
   const [one, two] = [await key("one"), await key("two")];
   published = { body: { keys: [one.jwk] } };
   expect(await namesOf(await one.sign())).toEqual(["kabul.af"]);
@@ -101,11 +101,11 @@ test("that are new are found, but unknown ones are not looked for more than ever
   for (let n = 0; n < 5; n += 1) expect(await namesOf(await two.sign())).toBe("unauthenticated");
   expect(asked).toBe(1);
   await clock.advance(30_001);
-  for (const one_ of [one, two]) expect(await namesOf(await one_.sign())).toEqual(["kabul.af"]);
+  for (const signer of [one, two]) expect(await namesOf(await signer.sign())).toEqual(["kabul.af"]);
   expect(asked).toBe(2);
 });
 
-test("that were withdrawn are rejected once the keys have been fetched again", async () => {
+test("withdrawn keys are rejected once the published keys have been fetched again", async () => {
   const [one, two] = [await key("one"), await key("two")];
   published = { body: { keys: [one.jwk] } };
   expect(await namesOf(await one.sign())).toEqual(["kabul.af"]);
@@ -116,7 +116,7 @@ test("that were withdrawn are rejected once the keys have been fetched again", a
   await until(async () => (await namesOf(await one.sign())) === "unauthenticated");
 });
 
-test("serve for an hour while the login is down", async () => {
+test("published keys can be used for an hour while the login is down", async () => {
   const one = await key("one");
   published = { body: { keys: [one.jwk] } };
   expect(await namesOf(await one.sign())).toEqual(["kabul.af"]);
@@ -127,14 +127,14 @@ test("serve for an hour while the login is down", async () => {
   expect(await namesOf(await one.sign())).toBe("upstream_failed");
 });
 
-describe("that cannot be had", () => {
+describe("keys that can't be fetched or used", () => {
   test.each<[string, () => Published]>([
     ["an error", () => ({ status: 503, body: { keys: [] } })],
     ["a redirect", () => ({ status: 302, headers: { Location: url }, body: { keys: [] } })],
-    ["no JSON", () => ({ body: "<html>keys</html>" })],
-    ["no key set", () => ({ body: { keys: "one" } })],
-    ["too much", () => ({ body: { keys: [], more: "x".repeat(300_000) } })],
-  ])("because of %s are not asked for again for ten seconds", async (_what, answer) => {
+    ["a body that isn't JSON", () => ({ body: "<html>keys</html>" })],
+    ["a body that isn't a key set", () => ({ body: { keys: "one" } })],
+    ["a body that is too large", () => ({ body: { keys: [], more: "x".repeat(300_000) } })],
+  ])("because of %s aren't requested again for ten seconds", async (_what, answer) => {
     const one = await key("one");
     published = answer();
     expect(await namesOf(await one.sign())).toBe("upstream_failed");
@@ -145,7 +145,7 @@ describe("that cannot be had", () => {
     expect(await namesOf(await one.sign())).toEqual(["kabul.af"]);
   });
 
-  test("in time are given up", async () => {
+  test("because the login hangs are given up after a timeout", async () => {
     const one = await key("one");
     published = { hangs: true };
     const answer = namesOf(await one.sign());
@@ -154,7 +154,7 @@ describe("that cannot be had", () => {
     expect(await answer).toBe("upstream_failed");
   });
 
-  test("because they are too weak are the login's failure, not the token's", async () => {
+  test("because they are too weak count as a failure of the login, not of the token", async () => {
     const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 });
     published = { body: { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "weak", alg: "RS256" }] } };
     const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");

@@ -1,8 +1,8 @@
-/** What floods.ts has its attackers do. */
+/** The attacks that floods.ts runs. */
 import { z } from "zod";
 
 export const attackSchema = z.discriminatedUnion("kind", [
-  /** Requests sent at once on each socket, whose answers are never read. */
+  /** Pipelined requests on each socket, whose answers are never read. */
   z.object({ kind: z.literal("pipelined"), path: z.string(), sockets: z.int(), requests: z.int() }),
   z.object({ kind: z.literal("connections"), path: z.string(), perSecond: z.number() }),
   z.object({ kind: z.literal("slow headers"), sockets: z.int() }),

@@ -25,7 +25,7 @@ export interface Options extends TruthOptions, Comparison {
   readonly previous?: string;
 }
 
-/** `quota` is all of these. */
+/** The parts of `quota`. */
 export const QUOTA = { ledger: benchQuota, compare: benchCompare, bots: benchBots };
 export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void>>> = {
   ...QUOTA,
@@ -43,7 +43,7 @@ export const BENCHES: Readonly<Record<string, (options: Options) => Promise<void
   pages: benchPages,
   pair: benchPair,
 };
-/** Run only if they are named: they take half an hour or more, or need another release. */
+/** Run only if named, because they take half an hour or more, or need another release. */
 export const BY_NAME_ALONE: typeof BENCHES = {
   truth: benchTruth,
   faults: benchFaults,

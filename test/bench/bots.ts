@@ -1,12 +1,12 @@
 /**
- * Bots against honest people, through the whole service over HTTP and the real sandbox, in scaled time: a window stands for a minute, and
- * every pace and patience is scaled with it. Everybody has an address of his own and no client is limited, so what is measured is the
- * quota's fairness alone.
+ * Honest visitors compete with bots for the quota, through the whole service over HTTP and the real sandbox. Time is scaled: a window stands
+ * for a minute, and all rates and waits are scaled with it. Every client has its own address and no client is limited, so only the quota's
+ * fairness is measured.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setMaxListeners } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { Agent, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -17,29 +17,29 @@ import { upstreamAt } from "../support/upstream.js";
 
 export const LIMIT = 60;
 export const BUDGET = 57;
-/** A second of the story: long enough that the whole real seconds of Retry-After, for which calls are reserved, are a few of its seconds only. */
+/** A scaled second. Retry-After has whole real seconds, so this is long enough that each of them is only a few scaled seconds. */
 export const SECOND_MS = 200;
 export const MINUTE_MS = 60 * SECOND_MS;
 const PATIENCE_MS = 8 * SECOND_MS;
-/** Not counted: the budget is still full at the start. */
+/** Not counted, because the budget is still full at the start. */
 const RAMP_MINUTES = 2;
 const MINUTES = 18;
 
-const NAMES_A_BOT_AND_MINUTE = 6;
-const SEARCHES_A_MINUTE = 20;
-const MOST_SEARCHES_A_VISITOR = 4;
-const CARTS_A_MINUTE = 4;
-const CACHED_A_MINUTE = 60;
-/** Taken in the sandbox's world, so it stays cached for longer than all of this. */
+const NAMES_PER_BOT_AND_MINUTE = 6;
+const SEARCHES_PER_MINUTE = 20;
+const MAX_SEARCHES_PER_VISITOR = 4;
+const CARTS_PER_MINUTE = 4;
+const CACHED_PER_MINUTE = 60;
+/** Taken in the sandbox, so it stays cached for longer than the benchmark takes. */
 const CACHED_NAME = "google.af";
 
 interface Crowd {
   readonly name: string;
   readonly bots: number;
-  /** The address that a bot sends its n-th request of all bots from. */
+  /** The address from which a bot sends a request; `n` differs between requests. */
   readonly address: (bot: number, n: number) => string;
-  /** A refused bot comes back at the second that it was told, as honest people do, before it asks for another name. */
-  readonly obeys: boolean;
+  /** A refused bot retries once at the time in Retry-After, as honest visitors do, before it asks for another name. */
+  readonly retries: boolean;
 }
 
 const CROWDS: readonly Crowd[] = [
@@ -47,14 +47,14 @@ const CROWDS: readonly Crowd[] = [
     name: String(bots),
     bots,
     address: ownAddress,
-    obeys: false,
+    retries: false,
   })),
-  { name: "20 that come back when told", bots: 20, address: ownAddress, obeys: true },
+  { name: "20 that honour Retry-After", bots: 20, address: ownAddress, retries: true },
   {
-    name: "100, each time from a new /64 of one /48",
+    name: "100, each request from a new /64 of one /48",
     bots: 100,
     address: (_, n) => `2001:db8:66:${(n & 0xffff).toString(16)}::1`,
-    obeys: false,
+    retries: false,
   },
 ];
 
@@ -62,7 +62,7 @@ function ownAddress(bot: number): string {
   return `10.66.${bot >> 8}.${bot & 255}`;
 }
 
-export interface Question {
+export interface HttpRequest {
   readonly from: string;
   readonly path: string;
   /** JSON, sent as a POST. */
@@ -71,9 +71,9 @@ export interface Question {
 }
 
 export interface Answer {
-  /** 0: there was none. */
+  /** 0 if there was no answer. */
   readonly status: number;
-  /** As told, in real time: the scale does not reach the whole seconds of the field. */
+  /** From Retry-After, in real time: its whole seconds aren't scaled. */
   readonly retryAfterMs: number | null;
   readonly text: string;
 }
@@ -82,7 +82,7 @@ const HEALTH = z.object({
   checks: z.object({ prices: z.tuple([z.object({ status: z.string() })]) }),
 });
 
-/** The service as a process of its own, with a sandbox in this one. */
+/** The service in a separate process, with a sandbox in this one. */
 export class Service {
   readonly #port = 20_000 + Math.floor(Math.random() * 20_000);
   readonly #agent = new Agent({ keepAlive: true });
@@ -110,26 +110,26 @@ export class Service {
     process.once("exit", () => this.#child.kill("SIGKILL"));
   }
 
-  /** Until every price and the cached name are known, as in a service that has run for a while. */
+  /** Waits until every price and the cached name are known, as in a service that has been running for a while. */
   async warm(): Promise<void> {
     const from = "10.0.0.1";
-    while ((await this.ask({ from, path: "/livez" })).status !== 200) await this.#lookAgain();
+    while ((await this.ask({ from, path: "/livez" })).status !== 200) await this.#pause();
     const pricesKnown = async (): Promise<boolean> => {
       const { text } = await this.ask({ from, path: "/health" });
       return HEALTH.parse(JSON.parse(text)).checks.prices[0].status === "pass";
     };
-    while (!(await pricesKnown())) await this.#lookAgain();
+    while (!(await pricesKnown())) await this.#pause();
     while ((await this.ask({ from, path: `/v1/availability?domain=${CACHED_NAME}` })).status !== 200)
-      await this.#lookAgain();
+      await this.#pause();
   }
 
-  ask(question: Question): Promise<Answer> {
-    const { from, path, body, token } = question;
+  ask(request: HttpRequest): Promise<Answer> {
+    const { from, path, body, token } = request;
     return new Promise((done) => {
       const lost = (): void => {
         done({ status: 0, retryAfterMs: null, text: "" });
       };
-      const asked = request(
+      const outgoing = httpRequest(
         {
           host: "127.0.0.1",
           port: this.#port,
@@ -156,25 +156,25 @@ export class Service {
           });
         },
       );
-      asked.once("error", () => {
+      outgoing.once("error", () => {
         // The service closed the idle connection just before it was used again.
-        if (asked.reusedSocket) done(this.ask(question));
+        if (outgoing.reusedSocket) done(this.ask(request));
         else lost();
       });
-      asked.end(body);
+      outgoing.end(body);
     });
   }
 
   async close(): Promise<void> {
-    const gone = new Promise((done) => this.#child.once("exit", done));
+    const exited = new Promise((done) => this.#child.once("exit", done));
     this.#child.kill("SIGKILL");
-    await gone;
+    await exited;
     this.#agent.destroy();
     rmSync(this.#stateDir, { recursive: true });
   }
 
-  async #lookAgain(): Promise<void> {
-    if (this.#child.exitCode !== null) throw new Error("the service has ended");
+  async #pause(): Promise<void> {
+    if (this.#child.exitCode !== null) throw new Error("the service exited");
     await sleep(50);
   }
 }
@@ -184,10 +184,10 @@ class Count {
   served = 0;
   retried = 0;
   retriedServed = 0;
-  /** The statuses of answers that neither served nor refused for want of quota. */
+  /** The statuses of answers other than 200 and 503. */
   readonly others: number[] = [];
-  /** Of those refused, in ms of real time. */
-  readonly toldMs: number[] = [];
+  /** From Retry-After of the refusals, in real time. */
+  readonly retryTimesMs: number[] = [];
 
   get percent(): string {
     return ((100 * this.served) / Math.max(1, this.asked)).toFixed(1);
@@ -201,8 +201,8 @@ class Counts {
   readonly cached = new Count();
 }
 
-/** Everybody who asks one service, until told to stop. What is asked counts where `counts` points at that moment. */
-class Story {
+/** All clients of one service, until `over` aborts. Each request is recorded in the `counts` that are current when it is made. */
+class Simulation {
   counts = new Counts();
   readonly #service: Service;
   readonly #crowd: Crowd;
@@ -216,34 +216,34 @@ class Story {
     setMaxListeners(0, over);
   }
 
-  async play(): Promise<void> {
-    const searchesAVisitor = (1 + MOST_SEARCHES_A_VISITOR) / 2;
+  async run(): Promise<void> {
+    const searchesPerVisitor = (1 + MAX_SEARCHES_PER_VISITOR) / 2;
     await Promise.all([
-      ...Array.from({ length: this.#crowd.bots }, (_, bot) => this.#pace(bot)),
-      this.#arrive(SEARCHES_A_MINUTE / searchesAVisitor, () => this.#visit()),
-      this.#arrive(CARTS_A_MINUTE, () => {
+      ...Array.from({ length: this.#crowd.bots }, (_, bot) => this.#runBot(bot)),
+      this.#arrive(SEARCHES_PER_MINUTE / searchesPerVisitor, () => this.#visit()),
+      this.#arrive(CARTS_PER_MINUTE, () => {
         const items = [{ domain: this.#newName(), action: "registration", years: 1 }];
         const body = JSON.stringify({ items });
-        return this.#insist(this.counts.carts, { from: this.#newAddress(), path: "/v1/quotes", body });
+        return this.#askWithRetry(this.counts.carts, { from: this.#newAddress(), path: "/v1/quotes", body });
       }),
-      this.#arrive(CACHED_A_MINUTE, async () => {
+      this.#arrive(CACHED_PER_MINUTE, async () => {
         const path = `/v1/availability?domain=${CACHED_NAME}`;
         await this.#ask(this.counts.cached, { from: this.#newAddress(), path });
       }),
     ]);
   }
 
-  /** One bot: a new name at every tick. */
-  async #pace(bot: number): Promise<void> {
-    const everyMs = MINUTE_MS / NAMES_A_BOT_AND_MINUTE;
+  /** One bot, which asks for a new name at every tick. */
+  async #runBot(bot: number): Promise<void> {
+    const everyMs = MINUTE_MS / NAMES_PER_BOT_AND_MINUTE;
     if (!(await this.#passes(Math.random() * everyMs))) return;
     do {
       const path = `/v1/availability?domain=${this.#newName()}`;
       const from = this.#crowd.address(bot, this.#asked);
-      const asked = { from, path };
+      const request = { from, path };
       const { bots } = this.counts;
       await Promise.all([
-        this.#crowd.obeys ? this.#insist(bots, asked) : this.#ask(bots, asked),
+        this.#crowd.retries ? this.#askWithRetry(bots, request) : this.#ask(bots, request),
         this.#passes(everyMs),
       ]);
     } while (!this.#over.aborted);
@@ -252,44 +252,44 @@ class Story {
   /** One honest visitor. */
   async #visit(): Promise<void> {
     const from = this.#newAddress();
-    const searches = 1 + Math.floor(Math.random() * MOST_SEARCHES_A_VISITOR);
+    const searches = 1 + Math.floor(Math.random() * MAX_SEARCHES_PER_VISITOR);
     for (let search = 0; search < searches && !this.#over.aborted; search += 1) {
       const path = `/v1/availability?domain=${this.#newName()}`;
       await Promise.all([
-        this.#insist(this.counts.searches, { from, path }),
+        this.#askWithRetry(this.counts.searches, { from, path }),
         this.#passes((3 + Math.random() * 5) * SECOND_MS),
       ]);
     }
   }
 
-  /** At random moments, independent of each other. */
+  /** Calls `come` at random times that are independent of each other. */
   async #arrive(perMinute: number, come: () => Promise<void>): Promise<void> {
     const all: Promise<void>[] = [];
     while (await this.#passes((-Math.log(1 - Math.random()) * MINUTE_MS) / perMinute)) all.push(come());
     await Promise.all(all);
   }
 
-  /** Asks, and once more at the second that was told; only the first counts as in time. */
-  async #insist(count: Count, question: Question): Promise<void> {
-    const { status, retryAfterMs, text } = await this.#ask(count, question);
+  /** Asks, and if refused retries once at the time in Retry-After. Only the first attempt counts as in time. */
+  async #askWithRetry(count: Count, request: HttpRequest): Promise<void> {
+    const { status, retryAfterMs, text } = await this.#ask(count, request);
     if (status !== 503 || retryAfterMs === null) return;
-    count.toldMs.push(retryAfterMs);
+    count.retryTimesMs.push(retryAfterMs);
     if (!(await this.#passes(retryAfterMs))) return;
-    const isServed = (await this.#service.ask(question)).status === 200;
+    const isServed = (await this.#service.ask(request)).status === 200;
     if (!isKept(text)) return;
     count.retried += 1;
     if (isServed) count.retriedServed += 1;
   }
 
-  async #ask(count: Count, question: Question): Promise<Answer> {
+  async #ask(count: Count, request: HttpRequest): Promise<Answer> {
     count.asked += 1;
-    const answer = await this.#service.ask(question);
+    const answer = await this.#service.ask(request);
     if (answer.status === 200) count.served += 1;
     else if (answer.status !== 503) count.others.push(answer.status);
     return answer;
   }
 
-  /** Whether the time passes before the story is over. */
+  /** Waits, and returns whether the time passed before the end of the simulation. */
   #passes(ms: number): Promise<boolean> {
     return sleep(ms, true, { signal: this.#over }).catch(() => false);
   }
@@ -316,7 +316,7 @@ function sum(counts: readonly Count[], what: "retried" | "retriedServed"): numbe
   return counts.reduce((total, count) => total + count[what], 0);
 }
 
-async function tell(crowd: Crowd) {
+async function simulate(crowd: Crowd) {
   const sandbox = await startSandbox({
     configFile: "config/sandbox.yaml",
     rateLimit: { limit: LIMIT, windowMs: MINUTE_MS },
@@ -326,18 +326,18 @@ async function tell(crowd: Crowd) {
   try {
     await service.warm();
     const over = new AbortController();
-    const story = new Story(service, crowd, over.signal);
-    const played = story.play();
+    const simulation = new Simulation(service, crowd, over.signal);
+    const running = simulation.run();
     await sleep(RAMP_MINUTES * MINUTE_MS);
-    const counts = (story.counts = new Counts());
+    const counts = (simulation.counts = new Counts());
     await sleep(MINUTES * MINUTE_MS);
     over.abort();
-    await played;
+    await running;
     const { searches, carts, cached, bots } = counts;
     const everybody = [searches, carts, cached, bots];
-    const told = everybody.flatMap(({ toldMs }) => toldMs).sort((a, b) => a - b);
+    const retryTimesMs = everybody.flatMap((count) => count.retryTimesMs).sort((a, b) => a - b);
     const others = everybody.flatMap((count) => count.others);
-    const medianToldMs = told[told.length >> 1];
+    const medianMs = retryTimesMs[retryTimesMs.length >> 1];
     const { key } = sandbox.credential();
     const credential = sandbox.stats().credentials.find((one) => one.key === key);
     return {
@@ -345,10 +345,10 @@ async function tell(crowd: Crowd) {
       "honest in time %": searches.percent,
       "checkout %": carts.percent,
       "cached %": cached.percent,
-      "bots served a minute": (bots.served / MINUTES).toFixed(1),
-      "retry told, median s": medianToldMs === undefined ? "" : medianToldMs / SECOND_MS,
-      "reservations honoured": `${sum(everybody, "retriedServed")} / ${sum(everybody, "retried")} of ${told.length}`,
-      "worst window": `${credential?.largestWindow ?? 0} / ${BUDGET}`,
+      "bots served per minute": (bots.served / MINUTES).toFixed(1),
+      "median Retry-After s": medianMs === undefined ? "" : medianMs / SECOND_MS,
+      "reservations honoured": `${sum(everybody, "retriedServed")} / ${sum(everybody, "retried")} of ${retryTimesMs.length}`,
+      "largest window": `${credential?.largestWindow ?? 0} / ${BUDGET}`,
       rejections: credential?.rejected429 ?? 0,
       "other answers": [...new Set(others)]
         .map((status) => `${others.filter((other) => other === status).length} × ${status || "none"}`)
@@ -360,21 +360,21 @@ async function tell(crowd: Crowd) {
   }
 }
 
-/** Prints what honest people get while bots ask for new names without end. */
+/** Prints how many honest visitors are served while bots continually ask for new names. */
 export async function benchBots(): Promise<void> {
   const late = monitorEventLoopDelay({ resolution: 2 });
   late.enable();
-  const rows = await Promise.all(CROWDS.map(tell));
+  const rows = await Promise.all(CROWDS.map(simulate));
   late.disable();
   const lateSeconds = (nanoseconds: number): string => (nanoseconds / 1e6 / SECOND_MS).toFixed(1);
   console.log(
-    `\nbots with ${NAMES_A_BOT_AND_MINUTE} new names a minute each, beside ${SEARCHES_A_MINUTE} honest cold searches, ${CARTS_A_MINUTE} carts and ${CACHED_A_MINUTE} questions with a known answer a minute, for ${MINUTES} minutes`,
+    `\nBots that each ask for ${NAMES_PER_BOT_AND_MINUTE} new names a minute, next to ${SEARCHES_PER_MINUTE} honest searches for new names, ${CARTS_PER_MINUTE} carts and ${CACHED_PER_MINUTE} requests for a known name a minute, for ${MINUTES} minutes`,
   );
   console.log(
-    `a minute is a window of ${MINUTE_MS} ms and the patience ${PATIENCE_MS} ms; the rows ran side by side; this process was late by ${lateSeconds(late.percentile(99))} s of that time in 1 % of its turns, at most ${lateSeconds(late.max)} s`,
+    `a minute is scaled to ${MINUTE_MS} ms, and the longest wait is ${PATIENCE_MS} ms; the rows ran at the same time; event loop delay of this process in scaled time: p99 ${lateSeconds(late.percentile(99))} s, maximum ${lateSeconds(late.max)} s`,
   );
   console.table(rows);
   console.log(
-    `reservations: refused searches and carts come back once at the second that they were told, if that is before the end; honoured of those that had a reservation, of all that were refused; the field has whole real seconds, each ${1000 / SECOND_MS} s of that time`,
+    `reservations honoured: retries served / retries with a reservation, of all refusals. Refused clients retry once at the time in Retry-After, if it is before the end. Retry-After has whole real seconds, each of which is ${1000 / SECOND_MS} s of scaled time`,
   );
 }

@@ -1,4 +1,4 @@
-/** Who is measured, each as its user would start it, and the question that each is asked; all of them answer from memory. */
+/** The servers that are measured, each started as its user would start it, and the requests that they answer from memory. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,32 +9,32 @@ import { upstreamAt } from "../support/upstream.js";
 import type { Core } from "./cores.js";
 import { nginxProgram, startNginx } from "./nginx.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
-import { type Question, Server, temporaryFolder } from "./server.js";
+import { type HttpRequest, Server, temporaryFolder } from "./server.js";
 
 const PEERS = "test/bench/peers";
 const ENDLESS = "1000000000";
 
-export const HIT: Question = { path: "/v1/availability?domain=google.af" };
+export const HIT: HttpRequest = { path: "/v1/availability?domain=google.af" };
 
-const SEARCH: Question = { path: "/v1/search?q=google&tlds=.af,.com.af" };
-/** Without the suggestions that follow a taken name. */
+const SEARCH: HttpRequest = { path: "/v1/search?q=google&tlds=.af,.com.af" };
+/** Without the suggestions that are streamed after a taken name. */
 const STREAM = `${SEARCH.path}&only=known`;
 
 const HEALTH = z.object({ checks: z.object({ prices: z.tuple([z.object({ status: z.string() })]) }) });
 
 export interface Running {
   readonly server: Server;
-  readonly question: Question;
+  readonly request: HttpRequest;
   readonly status: number;
 }
 
 export interface Candidate {
   readonly name: string;
-  /** Warm when it resolves: the question has been answered once. */
+  /** Resolves when the server is warm: it has answered the request once. */
   start(): Promise<Running>;
 }
 
-/** The only place where the benchmark installs anything: the packages beside the peers' files, once. */
+/** Installs the peers' packages next to their files, once. The benchmarks install nothing else. */
 export function installPeers(): void {
   if (existsSync(`${PEERS}/node_modules`)) return;
   console.log("installing the peers …");
@@ -42,7 +42,7 @@ export function installPeers(): void {
     cwd: PEERS,
     encoding: "utf8",
   });
-  if (status !== 0) throw new Error(`the peers could not be installed: ${stderr}`);
+  if (status !== 0) throw new Error(`the peers couldn't be installed: ${stderr}`);
 }
 
 interface StartOptions {
@@ -59,17 +59,17 @@ export async function startPeer(
   return new Server({ command, port: await freePort(), env, core });
 }
 
-/** An upstream for live services, on the core of this process, without a limit of its own. */
+/** An upstream for live services, in this process, whose rate limit is never reached. */
 export function startUpstream(): Promise<Sandbox> {
   return startSandbox({ configFile: "config/sandbox.yaml", rateLimit: { limit: 1e9, windowMs: 60_000 } });
 }
 
-/** The settings of a service whose upstream is this sandbox, in another process. */
+/** The settings of a service in another process that uses this sandbox as its live upstream. */
 export function liveAt(sandbox: Sandbox): Readonly<Record<string, string>> {
   return { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
 }
 
-/** The service, with its embedded sandbox and no client limited unless `env` says so. */
+/** The service with its embedded sandbox, and without client limits unless `env` sets them. */
 export async function startService({
   env = {},
   core = "server",
@@ -88,19 +88,19 @@ export async function startService({
   });
 }
 
-/** On this Node; `upstreamPort`: a tiny server that gives every answer at once, for those that proxy. */
+/** The candidates on this Node. `upstreamPort` is that of a tiny server that answers immediately, for candidates that proxy. */
 export function candidates(node: NodeProgram, upstreamPort: number): readonly Candidate[] {
   const nginx = nginxProgram();
-  if (nginx === null) console.log("nginx is not installed: its row is left out");
+  if (nginx === null) console.log("nginx isn't installed, so its row is missing");
   const env = { UPSTREAM: `http://127.0.0.1:${upstreamPort}` };
   const service = (
     name: string,
-    question: Question,
+    request: HttpRequest,
     status = 200,
     env: Readonly<Record<string, string>> = {},
   ): Candidate => ({
     name: `service: ${name}`,
-    start: () => warm(startService({ env, node }), question, status),
+    start: () => warm(startService({ env, node }), request, status),
   });
   return [
     peer("bare node:http, prebuilt buffer", () => startPeer("bare.mjs", { node })),
@@ -113,9 +113,9 @@ export function candidates(node: NodeProgram, upstreamPort: number): readonly Ca
     {
       name: "service: prices, 304",
       async start() {
-        const { server, question, status } = await prices200(node);
-        const etag = (await server.firstAnswer(question, status)).etag ?? "";
-        return { server, question: { ...question, headers: { "If-None-Match": etag } }, status: 304 };
+        const { server, request, status } = await prices200(node);
+        const etag = (await server.firstAnswer(request, status)).etag ?? "";
+        return { server, request: { ...request, headers: { "If-None-Match": etag } }, status: 304 };
       },
     },
     service("search of two names, hit", SEARCH),
@@ -146,7 +146,7 @@ function peer(name: string, start: () => Promise<Server>): Candidate {
   return { name, start: () => warm(start(), HIT, 200) };
 }
 
-/** One client may only have a few streams open. */
+/** Each stream has its own client address, because a client may have only a few open streams. */
 async function stream(node: NodeProgram): Promise<Running> {
   const server = await startService({ node, env: { TRUST_PROXY_HOPS: "1" } });
   await server.firstAnswer(SEARCH, 200);
@@ -159,13 +159,13 @@ async function prices200(node: NodeProgram): Promise<Running> {
   await server.firstAnswer({ path: "/livez" }, 200);
   for (;;) {
     const { checks } = HEALTH.parse(JSON.parse(String((await server.ask({ path: "/health" })).body)));
-    if (checks.prices[0].status === "pass") return { server, question: { path: "/v1/prices" }, status: 200 };
+    if (checks.prices[0].status === "pass") return { server, request: { path: "/v1/prices" }, status: 200 };
     await sleep(50);
   }
 }
 
-async function warm(starting: Promise<Server>, question: Question, status: number): Promise<Running> {
+async function warm(starting: Promise<Server>, request: HttpRequest, status: number): Promise<Running> {
   const server = await starting;
-  await server.firstAnswer(question, status);
-  return { server, question, status };
+  await server.firstAnswer(request, status);
+  return { server, request, status };
 }

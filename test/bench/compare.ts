@@ -1,6 +1,6 @@
 /**
- * Our budget beside what people usually write, each told to send the budget of calls in a window, to the same receiver. They take turns,
- * so that the machine's noise falls on all alike; figures are of all turns together.
+ * Compares our budget with common rate limiters. Each is configured to send the budget's number of calls per window to an identical receiver.
+ * They take turns, so that noise of the machine affects all of them alike. The figures combine all turns.
  */
 import { setMaxListeners } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -23,23 +23,23 @@ import {
 } from "./receiver.js";
 
 const TURNS = 2;
-const WINDOWS_A_TURN = 5;
+const WINDOWS_PER_TURN = 5;
 const CALLERS = 2 * BUDGET;
-const CROWDS_A_TURN = 2;
-/** A crowd has been served by then, whatever the policy. */
+const CROWDS_PER_TURN = 2;
+/** By then every policy has served the crowd. */
 const CROWD_EVERY_WINDOWS = 3.5;
 const IDLE_WINDOWS = 0.9;
 
-/** A call, which says as soon as its answer begins. */
+/** A call, which invokes `answered` as soon as its answer begins. */
 type Call = (answered: () => void) => Promise<void>;
 
 interface Limiter {
-  /** Resolves when the call has ended; rejects when the limiter was closed before its turn came. */
+  /** Resolves when the call has ended. Rejects if the limiter is closed before the call's turn. */
   run(caller: number, call: Call): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A limiter that can let those go who wait simply never gives them a turn. */
+/** When a limiter is closed, it drops the waiting calls if it can. */
 const POLICIES: Readonly<Record<string, () => Promise<Limiter>>> = {
   "our budget, with its ledger file": async () => {
     const directory = mkdtempSync(join(tmpdir(), "bench-compare-"));
@@ -48,9 +48,14 @@ const POLICIES: Readonly<Record<string, () => Promise<Limiter>>> = {
     setMaxListeners(0, closing.signal);
     return {
       run: (caller, call) => {
-        // Patient past the end of a turn, so that nobody is refused: the others refuse nobody.
-        const asked = { lane: "exact", client: `caller ${caller}`, queryKey: "", maxWaitMs: 60_000 } as const;
-        return quota.run({ ...asked, signal: closing.signal }, ({ answered }) => call(answered));
+        // The calls wait longer than a turn, so none is refused, as with the other limiters.
+        const request = {
+          lane: "exact",
+          client: `caller ${caller}`,
+          queryKey: "",
+          maxWaitMs: 60_000,
+        } as const;
+        return quota.run({ ...request, signal: closing.signal }, ({ answered }) => call(answered));
       },
       close: async () => {
         closing.abort();
@@ -63,7 +68,7 @@ const POLICIES: Readonly<Record<string, () => Promise<Limiter>>> = {
   "p-throttle, strict": async () => throttled(true),
   "Bottleneck, reservoir refreshed each window": async () =>
     bottleneck({ reservoirRefreshAmount: BUDGET, reservoirRefreshInterval: WINDOW_MS }),
-  // Its reservoir is looked at every 250 ms, so it takes whole calls a quarter.
+  // It checks its reservoir every 250 ms, a quarter of a window, and can add only whole calls.
   "Bottleneck, reservoir increased each quarter": async () =>
     bottleneck({
       reservoirIncreaseAmount: Math.floor(BUDGET / 4),
@@ -142,21 +147,21 @@ function bottleneck(options: Bottleneck.ConstructorOptions): Limiter {
   };
 }
 
-/** What is asked of a limiter until the load resolves; `send` resolves when a call has ended. */
+/** Sends calls through a limiter until the load resolves. `send` resolves when a call has ended. */
 type Load = (send: (caller: number) => Promise<void>, ended: () => boolean) => Promise<void>;
 
-/** More callers than there are slots, each of which calls again at once. */
+/** More callers than slots, each of which calls again immediately. */
 const saturated: Load = async (send, ended) => {
   const keepCalling = async (caller: number): Promise<void> => {
     while (!ended()) await send(caller);
   };
   for (let caller = 0; caller < CALLERS; caller += 1) void keepCalling(caller);
-  await sleep((WINDOWS_A_TURN + 0.5) * WINDOW_MS);
+  await sleep((WINDOWS_PER_TURN + 0.5) * WINDOW_MS);
 };
 
-/** One call, which begins a window where calls do, hardly anything for most of a window, then twice the budget at once. */
+/** One call, which starts a window in policies whose windows start with a call; nothing for most of a window; then twice the budget at once. */
 const crowds: Load = async (send) => {
-  for (let crowd = 0; crowd < CROWDS_A_TURN; crowd += 1) {
+  for (let crowd = 0; crowd < CROWDS_PER_TURN; crowd += 1) {
     void send(CALLERS);
     await sleep(IDLE_WINDOWS * WINDOW_MS);
     for (let caller = 0; caller < CALLERS; caller += 1) void send(caller);
@@ -165,7 +170,7 @@ const crowds: Load = async (send) => {
 };
 
 interface Turn {
-  readonly worst: number;
+  readonly largest: number;
   readonly refused: number;
   readonly calls: number;
   readonly use: number;
@@ -178,7 +183,7 @@ async function turn(open: () => Promise<Limiter>, load: Load, jitter: Jitter): P
   let ended = false;
   const send = async (caller: number): Promise<void> => {
     try {
-      // Who gets a turn after the end sends nothing.
+      // A call whose turn comes after the end isn't sent.
       await limiter.run(caller, async (answered) => (ended ? answered() : ask(port, answered)));
     } catch (error) {
       if (!ended) throw error;
@@ -187,12 +192,12 @@ async function turn(open: () => Promise<Limiter>, load: Load, jitter: Jitter): P
   const startedAt = performance.now();
   await load(send, () => ended);
   const use = receiver.use(startedAt + WINDOW_MS / 2, performance.now());
-  const { worst, refused, arrivals } = receiver;
+  const { largest, refused, arrivals } = receiver;
   const calls = arrivals.length;
   ended = true;
   await limiter.close();
   receiver.close();
-  return { worst, refused, calls, use };
+  return { largest, refused, calls, use };
 }
 
 async function inTurns(load: Load, jitter: Jitter) {
@@ -202,7 +207,7 @@ async function inTurns(load: Load, jitter: Jitter) {
       turns.get(policy)?.push(await turn(open, load, jitter));
   return [...turns].map(([policy, of]) => ({
     policy,
-    worst: Math.max(...of.map(({ worst }) => worst)),
+    largest: Math.max(...of.map(({ largest }) => largest)),
     refused: sum(of.map(({ refused }) => refused)),
     calls: sum(of.map(({ calls }) => calls)),
     use: sum(of.map(({ use }) => use)) / of.length,
@@ -213,31 +218,31 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-function shown({ policy, worst, refused, calls }: Turn & { readonly policy: string }) {
+function columns({ policy, largest, refused, calls }: Turn & { readonly policy: string }) {
   return {
     policy,
-    "worst window": `${worst} / ${BUDGET}`,
-    ratio: (worst / BUDGET).toFixed(2),
+    "largest window": `${largest} / ${BUDGET}`,
+    ratio: (largest / BUDGET).toFixed(2),
     "429s": refused,
     calls,
   };
 }
 
-/** Prints the worst window, the violations and the use of each policy, saturated and from idle. */
+/** Prints the largest window, the violations and the use of each policy, saturated and from idle. */
 export async function benchCompare(): Promise<void> {
   console.log(
-    `\n${BUDGET} calls in a window of ${WINDOW_MS} ms, as each policy keeps it; a 429 is a call over ${LIMIT} where calls arrive`,
+    `\nHow each policy keeps a budget of ${BUDGET} calls in a window of ${WINDOW_MS} ms; a 429 is a call beyond ${LIMIT} in a window at the receiver`,
   );
   for (const jitter of [SMALL_JITTER, WIDE_JITTER]) {
     const rows = await inTurns(saturated, jitter);
     console.log(
-      `saturated by ${CALLERS} callers for ${TURNS * WINDOWS_A_TURN} windows, latency ${jitter.name} (the use of a safe policy is bound as above)`,
+      `saturated by ${CALLERS} callers for ${TURNS * WINDOWS_PER_TURN} windows, latency ${jitter.name} (the bound for a safe policy is the same as above)`,
     );
-    console.table(rows.map((row) => ({ ...shown(row), use: row.use.toFixed(3) })));
+    console.table(rows.map((row) => ({ ...columns(row), use: row.use.toFixed(3) })));
   }
   const rows = await inTurns(crowds, SMALL_JITTER);
   console.log(
-    `from idle: one call, ${IDLE_WINDOWS} windows later ${CALLERS} at once, ${TURNS * CROWDS_A_TURN} times, latency ${SMALL_JITTER.name}`,
+    `from idle: one call, and ${IDLE_WINDOWS} windows later ${CALLERS} at once; ${TURNS * CROWDS_PER_TURN} times; latency ${SMALL_JITTER.name}`,
   );
-  console.table(rows.map(shown));
+  console.table(rows.map(columns));
 }

@@ -1,4 +1,4 @@
-/** Servers run on one core and load on another, where the machine has two and `taskset` is there; elsewhere the system chooses. */
+/** Runs servers on one core and the load on another, if the machine has two and `taskset` is installed. Otherwise the system chooses. */
 import { spawnSync } from "node:child_process";
 
 const [serverCore, loadCore] = allowedCores();
@@ -7,7 +7,7 @@ const CORES =
 
 export type Core = "server" | "load" | "any";
 
-/** The command that runs `command` on this core; the process id stays its own. */
+/** Wraps `command` so that it runs on this core. Its process id is still that of the command. */
 export function pinned(side: Core, command: readonly string[]): readonly string[] {
   return CORES && side !== "any" ? ["taskset", "-c", String(CORES[side]), ...command] : command;
 }
@@ -16,16 +16,16 @@ export function coresInWords(): string {
   return CORES ? `servers on core ${CORES.server}, load on core ${CORES.load}` : "cores not pinned";
 }
 
-/** Runs this process on that core too, where it plays a part of the load. */
+/** Moves this process to that core too, for benchmarks in which it is part of the load. */
 export function pinThisProcess(side: "server" | "load"): void {
   if (CORES) spawnSync("taskset", ["-cp", String(CORES[side]), String(process.pid)]);
 }
 
-/** Empty without taskset. */
+/** The cores that this process may use; empty without taskset. */
 function allowedCores(): number[] {
-  const told = spawnSync("taskset", ["-cp", String(process.pid)], { encoding: "utf8" });
-  if (told.error) return [];
-  const ranges = /: ([\d,-]+)\s*$/.exec(told.stdout)?.[1]?.split(",") ?? [];
+  const result = spawnSync("taskset", ["-cp", String(process.pid)], { encoding: "utf8" });
+  if (result.error) return [];
+  const ranges = /: ([\d,-]+)\s*$/.exec(result.stdout)?.[1]?.split(",") ?? [];
   return ranges.flatMap((range) => {
     const [first = 0, last = first] = range.split("-").map(Number);
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);

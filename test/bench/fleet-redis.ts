@@ -1,4 +1,4 @@
-/** The Redis of a fleet, and what can happen to it and to the network in front of it. */
+/** The Redis of a fleet, and the faults of Redis and of its network. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type LinkProxy, startLinkProxy } from "../support/link-proxy.js";
@@ -6,16 +6,16 @@ import { freePort } from "../support/free-port.js";
 import { type RedisServer, startRedis } from "../support/redis-server.js";
 import { startSentinel } from "../support/sentinel.js";
 
-/** Waits for a random time between these, in windows. */
-export type Some = (from: number, to: number) => Promise<void>;
+/** Waits for a random time between `from` and `to`, in windows. */
+export type RandomPause = (from: number, to: number) => Promise<void>;
 
 export type Faults = Readonly<Record<string, () => Promise<void>>>;
 
 export interface SharedRedis {
-  /** The way of one more replica to it: REDIS_URL, and how to end it when the replica has gone for good. */
+  /** Gives another replica access: its REDIS_URL, and `close` for when the replica is gone for good. */
   connect(): Promise<{ readonly url: string; close(): Promise<void> }>;
-  faults(some: Some, random: () => number): Faults;
-  /** The shared table of slots, each of which rests for `occupiedMs`, in a line; empty if it can't be read. */
+  faults(pause: RandomPause, random: () => number): Faults;
+  /** Describes the shared slot table in one line; empty if it can't be read. Each slot rests for `occupiedMs`. */
   slots(occupiedMs: number): Promise<string>;
   close(): Promise<void>;
 }
@@ -41,7 +41,7 @@ async function slotsIn(redis: RedisServer, occupiedMs: number): Promise<string> 
   return (await redis.command("EVAL", SLOTS, "0", String(occupiedMs)).catch(() => "")).trim();
 }
 
-/** One server; each replica reaches it over a network of its own. */
+/** One server. Each replica reaches it over its own network. */
 export async function oneRedis(): Promise<SharedRedis> {
   const redis = await startRedis();
   const links = new Set<LinkProxy>();
@@ -57,47 +57,47 @@ export async function oneRedis(): Promise<SharedRedis> {
         },
       };
     },
-    faults: (some, random) => ({
+    faults: (pause, random) => ({
       "a replica is cut off from Redis": async () => {
         const link = [...links][Math.floor(random() * links.size)];
         link?.cut();
-        await some(0.3, 2.5);
+        await pause(0.3, 2.5);
         link?.heal();
       },
       "connections are reset every 150 ms": async () => {
         for (const link of links) link.resetAfter(150);
-        await some(1, 2);
+        await pause(1, 2);
         for (const link of links) link.resetAfter(null);
       },
       "100 ms to Redis and back": async () => {
         for (const link of links) link.roundTrip(100);
-        await some(2, 4);
+        await pause(2, 4);
         for (const link of links) link.roundTrip(0);
       },
       "Redis is read-only": async () => {
         await redis.command("REPLICAOF", "127.0.0.1", "1");
-        await some(0.5, 2);
+        await pause(0.5, 2);
         await redis.command("REPLICAOF", "NO", "ONE");
       },
       "Redis is out of memory": async () => {
         await redis.command("CONFIG", "SET", "maxmemory", "1");
-        await some(0.5, 2);
+        await pause(0.5, 2);
         await redis.command("CONFIG", "SET", "maxmemory", "0");
       },
       "Redis hangs": async () => {
         redis.hang();
-        await some(0.3, 2);
+        await pause(0.3, 2);
         redis.wake();
       },
       "Redis is killed and started empty": async () => {
         await redis.kill();
         rmSync(join(redis.folder, "dump.rdb"), { force: true });
-        await some(0, 1.5);
+        await pause(0, 1.5);
         await redis.start();
       },
       "Redis is started with an old snapshot": async () => {
         await redis.command("SAVE");
-        await some(0.2, 1.5);
+        await pause(0.2, 1.5);
         await redis.kill();
         await redis.start();
       },
@@ -110,33 +110,33 @@ export async function oneRedis(): Promise<SharedRedis> {
   };
 }
 
-/** A master and two replicas behind Sentinel, as docs/going-live.md says: a master without a replica refuses writes. */
+/** A master and two replicas behind Sentinel, as docs/going-live.md recommends: a master without a replica refuses writes. */
 export async function redisBehindSentinel(): Promise<SharedRedis> {
   const ports = [await freePort(), await freePort(), await freePort()] as const;
-  const isolatedAfter = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
-  const on = async (port: number, ...more: readonly string[]): Promise<[number, RedisServer]> => [
+  const requireReplica = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
+  const serverOn = async (port: number, ...more: readonly string[]): Promise<[number, RedisServer]> => [
     port,
-    await startRedis("--port", String(port), "--bind", "127.0.0.1", ...isolatedAfter, ...more),
+    await startRedis("--port", String(port), "--bind", "127.0.0.1", ...requireReplica, ...more),
   ];
   const replica = ["--replicaof", "127.0.0.1", String(ports[0])];
   const servers = new Map([
-    await on(ports[0]),
-    await on(ports[1], ...replica),
-    await on(ports[2], ...replica),
+    await serverOn(ports[0]),
+    await serverOn(ports[1], ...replica),
+    await serverOn(ports[2], ...replica),
   ]);
   const sentinel = await startSentinel(ports[0]);
   const master = (): RedisServer => {
     const server = servers.get(sentinel.master());
-    if (server === undefined) throw new Error("Sentinel names no master");
+    if (server === undefined) throw new Error("Sentinel names an unknown master");
     return server;
   };
   async function until(what: () => boolean | Promise<boolean>): Promise<void> {
-    while (!(await what())) await new Promise((later) => setTimeout(later, 50));
+    while (!(await what())) await new Promise((done) => setTimeout(done, 50));
   }
   // Sentinel closes the connections of a server whose role it changes.
   const follows = async (server: RedisServer): Promise<boolean> =>
     /slave[^]*connected/.test(await server.command("ROLE").catch(() => ""));
-  /** Of the current master: on a busy machine there may have been another failover meanwhile. */
+  /** Whether the others follow the current master. On a busy machine there may have been another failover in the meantime. */
   const allFollow = async (): Promise<boolean> => {
     const others = [...servers.values()].filter((server) => server !== master());
     return (await Promise.all(others.map(follows))).every(Boolean);
@@ -149,12 +149,12 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
         url: `redis+sentinel://127.0.0.1:${sentinel.port}/main`,
         close: () => Promise.resolve(),
       }),
-    faults: (some) => ({
+    faults: (pause) => ({
       "the master is killed, and comes back after the failover": async () => {
         const old = master();
         await old.kill();
         await until(() => master() !== old);
-        await some(0.2, 1.5);
+        await pause(0.2, 1.5);
         await old.start();
         await until(allFollow);
       },
@@ -162,7 +162,7 @@ export async function redisBehindSentinel(): Promise<SharedRedis> {
         const old = master();
         old.hang();
         await until(() => master() !== old);
-        await some(0.2, 1.5);
+        await pause(0.2, 1.5);
         old.wake();
         await until(allFollow);
       },

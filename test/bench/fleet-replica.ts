@@ -1,21 +1,21 @@
-/** A process of the service as benchmarks kill, stop and ask it. */
+/** A process of the service that benchmarks can kill, stop and send requests to. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../support/free-port.js";
 
-const LONG_AFTER_MS = 5000;
+const TIMEOUT_MS = 5000;
 
 export interface Answer {
-  /** 0: there was none. */
+  /** 0 if there was no answer. */
   readonly status: number;
   readonly tookMs: number;
-  /** Of a refusal: when to come back. */
+  /** From Retry-After of a refusal; otherwise NaN. */
   readonly retryAfterMs: number;
 }
 
-/** One process of the service; started again it takes its old port. */
+/** A process of the service. It keeps its port when it is started again. */
 export class Replica {
   readonly port: number;
   readonly #env: Readonly<Record<string, string>>;
@@ -23,10 +23,10 @@ export class Replica {
   readonly #agent = new Agent({ keepAlive: true });
   #child: ChildProcess | null = null;
   /** Whether it should answer. */
-  isThere = false;
-  /** How often it was killed or stopped: a request from before can't be held against it. */
+  isUp = false;
+  /** How often it was killed or stopped. Requests from before an interruption may fail. */
   interruptions = 0;
-  /** Whether it has answered the known name since its start; one that has just started without Redis knows nothing. */
+  /** Whether it has answered a request for the known name since it started. A process that has just started without Redis knows no names. */
   hasAnswered = false;
 
   private constructor(port: number, env: Readonly<Record<string, string>>, program: string) {
@@ -49,22 +49,22 @@ export class Replica {
       stdio: ["ignore", "ignore", "pipe"],
       env: this.#env,
     });
-    let said = "";
-    child.stderr.setEncoding("utf8").on("data", (part: string) => (said = (said + part).slice(-500)));
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (part: string) => (stderr = (stderr + part).slice(-500)));
     this.#child = child;
     child.once("exit", () => {
-      if (this.#child === child) throw new Error(`a replica has ended by itself: ${said}`);
+      if (this.#child === child) throw new Error(`a replica exited unexpectedly: ${stderr}`);
     });
     process.setMaxListeners(0);
     process.once("exit", () => child.kill("SIGKILL"));
     while ((await this.ask("/livez")).status !== 200) {
       await sleep(20);
     }
-    this.isThere = true;
+    this.isUp = true;
     this.hasAnswered = false;
   }
 
-  /** Ends it as an operator would, and starts another program in its place. */
+  /** Stops it as an operator would, and starts another program in its place. */
   async replaceBy(program: string): Promise<void> {
     await this.kill("SIGTERM");
     this.#program = program;
@@ -74,23 +74,23 @@ export class Replica {
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const child = this.#child;
     this.#child = null;
-    this.isThere = false;
+    this.isUp = false;
     this.interruptions += 1;
     if (child === null) return;
-    const gone = new Promise((done) => child.once("exit", done));
+    const exited = new Promise((done) => child.once("exit", done));
     child.kill(signal);
-    await gone;
+    await exited;
   }
 
   stop(): void {
-    this.isThere = false;
+    this.isUp = false;
     this.interruptions += 1;
     this.#child?.kill("SIGSTOP");
   }
 
   wake(): void {
     this.#child?.kill("SIGCONT");
-    this.isThere = this.#child !== null;
+    this.isUp = this.#child !== null;
   }
 
   ask(path: string, from?: string): Promise<Answer> {
@@ -104,18 +104,18 @@ export class Replica {
   }
 }
 
-/** Asks a replica, or what stands in front of several, for one visitor. */
+/** Sends one visitor's request to a replica, or to a proxy in front of several. */
 export function ask(
   at: { readonly port: number; readonly agent: Agent },
   path: string,
   from = "10.0.0.1",
 ): Promise<Answer> {
-  const began = performance.now();
+  const startedMs = performance.now();
   return new Promise((done) => {
     const end = (status: number, retryAfterMs = NaN): void => {
-      done({ status, tookMs: performance.now() - began, retryAfterMs });
+      done({ status, tookMs: performance.now() - startedMs, retryAfterMs });
     };
-    const asked = request(
+    const outgoing = request(
       { host: "127.0.0.1", path, ...at, headers: { "x-forwarded-for": from } },
       (response) => {
         response.resume().once("end", () => {
@@ -126,10 +126,10 @@ export function ask(
         });
       },
     );
-    asked.setTimeout(LONG_AFTER_MS, () => asked.destroy());
-    asked.once("error", () => {
+    outgoing.setTimeout(TIMEOUT_MS, () => outgoing.destroy());
+    outgoing.once("error", () => {
       end(0);
     });
-    asked.end();
+    outgoing.end();
   });
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- fleet [--rounds N] [--seconds S]`: four processes of the service over a real Redis, asked for more new names than there is budget,
- * through N faults (300) in a random order and two at a time, with a window of S seconds (8); counted strictly at the sandbox. Four such fleets share the faults: one is
- * asked directly, two behind nginx, one has its Redis behind Sentinel.
+ * `npm run bench -- fleet [--rounds N] [--seconds S]`: four processes of the service over a real Redis, asked for more new names than the budget
+ * allows, go through N faults (300) in random order, one or two at a time, with a window of S seconds (8). The sandbox counts calls strictly.
+ * Four such fleets share the faults: one is asked directly, two are behind nginx, and one has its Redis behind Sentinel.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent } from "node:http";
@@ -21,79 +21,79 @@ import { upstreamAt } from "../support/upstream.js";
 const LIMIT = 60;
 const BUDGET = 57;
 const SHORT_WINDOW_MS = 5000;
-/** In a shorter one, what takes seconds, such as noticing a fault, weighs more than with the real window of a minute. */
+/** In a shorter window, delays of seconds, such as noticing a fault, weigh more than in the real window of a minute. */
 const BENCH_WINDOW_MS = 8000;
 const REPLICAS = 4;
 const FAULTS = 300;
-/** From the end of a fault until the window that is measured: what nobody knows has come to rest. */
+/** From the end of a fault until the measured window. By then, slots whose use is unknown have rested. */
 const SETTLE_WINDOWS = 1.8;
-/** What is done with the budget is printed for a fault after which less of it was used. */
-const LEAST_USE = 0.85;
+/** If less of the budget is used after a fault, its samples are printed. */
+const NORMAL_USE = 0.85;
 const SAMPLE_EVERY_MS = 250;
 const CALM_WINDOWS = 3;
-/** More of them overload two cores: then it is the machine that is measured. */
+/** More would overload two cores, and the benchmark would measure the machine. */
 const FLEETS_AT_ONCE = 2;
-/** Of a run with many faults, whose known names are compared with those without faults. */
+/** For a run with many faults, in which the latency of known names is compared with that without faults. */
 const LONG_CALM_WINDOWS = 12;
 /** Visitors of each replica, as a multiple of the whole budget. */
 const LOAD = 0.5;
-/** Visitors who follow what they are told give up after so many times. */
-const MOST_TRIES = 3;
+/** Visitors retry at the time in Retry-After, and give up after this many attempts. */
+const MAX_ATTEMPTS = 3;
 const CALL_TIMEOUT_MS = 500;
 const KNOWN_NAME = "google.af";
 
-/** A fault as it was seen. */
+/** What was observed during a fault and after it. */
 export interface FaultSeen {
   readonly fault: string;
-  /** Of the budget: while it lasted, and in a window after it. */
+  /** The share of the budget that was used during the fault, and in a window after it. */
   readonly useDuring: number;
   readonly useAfter: number;
-  /** Several times a second from the end of the fault on: calls, refused visitors, and the table of slots. */
+  /** Several times a second from the end of the fault: calls, refused visitors, and the slot table. */
   readonly samples: readonly string[];
 }
 
-/** Milliseconds, without faults and through them. */
+/** In milliseconds, without faults and during them. */
 interface Latencies {
   readonly calm: readonly number[];
-  readonly throughFaults: readonly number[];
+  readonly duringFaults: readonly number[];
 }
 
 export interface FleetSeen {
   readonly faults: readonly FaultSeen[];
   readonly calmUse: number;
   readonly largestWindow: number;
-  /** The faults during or after which the largest window has grown beyond the budget, each with its size. */
+  /** The faults during or after which the largest window grew beyond the budget, each with the size of that window. */
   readonly exceededBy: readonly string[];
   /** The longest time for which the sandbox, which runs in this process, couldn't take calls. */
   readonly sandboxLagMs: number;
   readonly rejections: number;
-  /** What known names took, and a bare node:http server that is asked in turn with them: what the machine itself does to both. */
+  /** The latencies of known names, and of a bare node:http server that is asked in alternation with them and shows the effect of the machine. */
   readonly hits: Latencies;
   readonly bare: Latencies;
-  /** For each known name that failed the status (0: no answer) and the fault. */
+  /** The status (0: no answer) and the fault of each failed request for a known name. */
   readonly hitsFailed: readonly string[];
 }
 
 export interface FleetFaultsSettings {
   readonly faults: number;
-  /** The upstream's window. What takes seconds, such as noticing a fault, weighs more in a shorter one. */
+  /** The upstream's window. Delays of seconds, such as noticing a fault, weigh more in a shorter one. */
   readonly windowMs?: number;
   readonly random?: () => number;
-  /** For how many windows the fleet is watched before the first fault (3), after as many at most in which it has compiled its code and uses what it should. */
+  /** How many windows are measured before the first fault (3). At most as many pass before that, until the use is normal and the code is compiled. */
   readonly calmWindows?: number;
-  /** Only these, by name. */
+  /** Which faults to play, by name. */
   readonly only?: (fault: string) => boolean;
-  /** By default one, each replica behind a network of its own. */
+  /** Default: one server, which each replica reaches over its own network. */
   readonly startRedis?: () => Promise<SharedRedis>;
-  /** How nginx shares new names out; by default visitors ask the replicas directly. */
+  /** How nginx distributes requests for new names. By default, visitors ask the replicas directly. */
   readonly behindNginx?: Balance;
-  /** Told after each fault. */
+  /** Called after each fault. */
   readonly onFault?: (seen: FaultSeen) => void;
 }
 
 export const FLEET_BUDGET = BUDGET;
 
-/** Plays the faults one after another and returns what the sandbox has counted. */
+/** Plays the faults one after another and returns what was observed. */
 export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise<FleetSeen> {
   const { random = Math.random, only = () => true, startRedis = oneRedis, behindNginx } = settings;
   const { windowMs = SHORT_WINDOW_MS, calmWindows = CALM_WINDOWS, onFault = () => {} } = settings;
@@ -131,10 +131,10 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
           replicas.map(({ port }) => port),
           behindNginx,
         );
-  const front = nginx === null ? null : { port: nginx.port, agent: new Agent({ keepAlive: true }) };
-  const over = new AbortController();
+  const proxy = nginx === null ? null : { port: nginx.port, agent: new Agent({ keepAlive: true }) };
+  const stop = new AbortController();
   const windows = (count: number): Promise<void> => sleep(count * windowMs);
-  const some = (from: number, to: number): Promise<void> => windows(from + random() * (to - from));
+  const pause = (from: number, to: number): Promise<void> => windows(from + random() * (to - from));
   const anyReplica = (): Replica => {
     const replica = replicas[Math.floor(random() * REPLICAS)];
     if (replica === undefined) throw new Error("there is no replica");
@@ -146,18 +146,18 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   let hitsMs: number[] = [];
   let bareMs: number[] = [];
   const hitsFailed: string[] = [];
-  let playing = "no fault";
+  let currentFault = "no fault";
   let asked = 0;
   let refused = 0;
-  /** Asks for a name, and again when it was told to. */
+  /** Asks for a new name, and retries at the time in Retry-After. */
   async function visit(replica: Replica): Promise<void> {
     asked += 1;
     const from = `10.${asked >> 16}.${(asked >> 8) & 255}.${asked & 255}`;
     const path = `/v1/availability?domain=fleet-${asked}.af`;
-    for (let tries = 0; tries < MOST_TRIES && !over.signal.aborted; tries += 1) {
-      const { status, retryAfterMs } = await (front === null
+    for (let attempts = 0; attempts < MAX_ATTEMPTS && !stop.signal.aborted; attempts += 1) {
+      const { status, retryAfterMs } = await (proxy === null
         ? replica.ask(path, from)
-        : ask(front, path, from));
+        : ask(proxy, path, from));
       if (status !== 503 || Number.isNaN(retryAfterMs)) return;
       refused += 1;
       await sleep(retryAfterMs);
@@ -165,7 +165,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   }
   async function flood(replica: Replica): Promise<void> {
     const visits = new Set<Promise<unknown>>();
-    while (!over.signal.aborted) {
+    while (!stop.signal.aborted) {
       const one: Promise<unknown> = visit(replica).then(() => visits.delete(one));
       visits.add(one);
       await sleep((windowMs / (LOAD * BUDGET)) * (0.5 + random()));
@@ -173,13 +173,13 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     await Promise.all(visits);
   }
   async function hit(): Promise<void> {
-    while (!over.signal.aborted) {
+    while (!stop.signal.aborted) {
       const replica = anyReplica();
-      const { isThere, interruptions } = replica;
+      const { isUp, interruptions } = replica;
       const { status, tookMs } = await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`);
-      if (isThere && replica.interruptions === interruptions) {
+      if (isUp && replica.interruptions === interruptions) {
         if (status === 200) hitsMs.push(tookMs);
-        else if (replica.hasAnswered) hitsFailed.push(`${status}: ${playing}`);
+        else if (replica.hasAnswered) hitsFailed.push(`${status}: ${currentFault}`);
         replica.hasAnswered ||= status === 200;
       }
       bareMs.push((await ask(bareAt, "/")).tookMs);
@@ -193,7 +193,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   let samples: string[] = [];
   let sampledFrom = performance.now();
   async function sample(): Promise<void> {
-    while (!over.signal.aborted) {
+    while (!stop.signal.aborted) {
       const before = accepted();
       refused = 0;
       await sleep(SAMPLE_EVERY_MS);
@@ -204,22 +204,22 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     }
   }
   async function use(act: () => Promise<void>): Promise<number> {
-    const [before, began] = [accepted(), performance.now()];
+    const [before, startedMs] = [accepted(), performance.now()];
     await act();
-    return (accepted() - before) / ((BUDGET * (performance.now() - began)) / windowMs);
+    return (accepted() - before) / ((BUDGET * (performance.now() - startedMs)) / windowMs);
   }
 
   const all: Faults = {
     "a replica is killed and started": async () => {
       const replica = anyReplica();
       await replica.kill();
-      await some(0, 1);
+      await pause(0, 1);
       await replica.start();
     },
     "a replica is stopped past a window": async () => {
       const replica = anyReplica();
       replica.stop();
-      await some(1.1, 2);
+      await pause(1.1, 2);
       replica.wake();
     },
     "a fifth replica comes and is killed": async () => {
@@ -227,16 +227,16 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
       const fifth = await startReplica(link.url);
       for (let n = 0; n < 10; n += 1) {
         void fifth.ask(`/v1/availability?domain=fifth-${(asked += 1)}.af`);
-        await some(0.1, 0.2);
+        await pause(0.1, 0.2);
       }
       await fifth.close();
       await link.close();
     },
-    ...redis.faults(some, random),
+    ...redis.faults(pause, random),
   };
   const pairs = TOGETHER.filter((pair) => pair.every((each) => each in all));
   const together = new Map(
-    [...Object.keys(all).map((each) => [each]), ...pairs].map((some) => [some.join(" + "), some]),
+    [...Object.keys(all).map((each) => [each]), ...pairs].map((faults) => [faults.join(" + "), faults]),
   );
   const names = [...together.keys()].filter(only);
   const queue = Array.from({ length: settings.faults }, (_, n) => names[n % names.length] ?? "")
@@ -252,7 +252,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     while ((await replica.ask(`/v1/availability?domain=${KNOWN_NAME}`)).status !== 200) await sleep(50);
   floods.push(hit(), sample());
   await windows(4);
-  for (let n = 0; n < calmWindows && (await use(() => windows(1))) < LEAST_USE; n += 1);
+  for (let n = 0; n < calmWindows && (await use(() => windows(1))) < NORMAL_USE; n += 1);
   [hitsMs, bareMs] = [[], []];
   const calmUse = await use(() => windows(calmWindows));
   const [calmHitsMs, calmBareMs] = [hitsMs, bareMs];
@@ -261,7 +261,7 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
   const exceededBy: string[] = [];
   let largest = BUDGET;
   for (const { name } of queue) {
-    playing = name;
+    currentFault = name;
     const useDuring = await use(() => play(name));
     samples = [];
     sampledFrom = performance.now();
@@ -273,11 +273,11 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     const { largestWindow = 0 } = record() ?? {};
     if (largestWindow > largest) exceededBy.push(`${name}: ${(largest = largestWindow)}`);
   }
-  over.abort();
+  stop.abort();
   await Promise.all(floods);
   const seen = record();
   lag.disable();
-  front?.agent.destroy();
+  proxy?.agent.destroy();
   bareAt.agent.destroy();
   await bareServer.stop();
   await nginx?.close();
@@ -292,8 +292,8 @@ export async function fleetThroughFaults(settings: FleetFaultsSettings): Promise
     exceededBy,
     sandboxLagMs: lag.max / 1e6,
     rejections: seen?.rejected429 ?? 0,
-    hits: { calm: calmHitsMs, throughFaults: hitsMs },
-    bare: { calm: calmBareMs, throughFaults: bareMs },
+    hits: { calm: calmHitsMs, duringFaults: hitsMs },
+    bare: { calm: calmBareMs, duringFaults: bareMs },
     hitsFailed,
   };
 }
@@ -321,7 +321,7 @@ const FLEETS: readonly { readonly name: string; readonly settings: Omit<FleetFau
   { name: "Redis behind Sentinel", settings: { startRedis: redisBehindSentinel } },
 ];
 
-/** Prints a table for each fleet whose name contains `only`; they share the rounds. */
+/** Prints the tables of each fleet whose name contains `only`. The fleets share the rounds. */
 export async function benchFleet({
   rounds = FAULTS,
   seconds = BENCH_WINDOW_MS / 1000,
@@ -336,9 +336,9 @@ export async function benchFleet({
     const { name, settings } = next;
     let played = 0;
     const onFault = ({ fault, useDuring, useAfter, samples }: FaultSeen): void => {
-      const use = `${useDuring.toFixed(2)}, after it ${useAfter.toFixed(2)}`;
+      const use = `use ${useDuring.toFixed(2)}, afterwards ${useAfter.toFixed(2)}`;
       console.error(`${name}: ${(played += 1)}. ${fault}: ${use}`);
-      if (useAfter < LEAST_USE) console.error(samples.join("\n"));
+      if (useAfter < NORMAL_USE) console.error(samples.join("\n"));
     };
     const through = { faults, windowMs, calmWindows: LONG_CALM_WINDOWS, onFault, ...settings };
     print(name, windowMs, await fleetThroughFaults(through));
@@ -350,14 +350,14 @@ export async function benchFleet({
 function print(fleet: string, windowMs: number, seen: FleetSeen): void {
   const names = [...new Set(seen.faults.map(({ fault }) => fault))].sort();
   console.log(
-    `\n${REPLICAS} replicas, ${fleet}, through ${seen.faults.length} faults (window ${windowMs} ms, budget ${BUDGET} of ${LIMIT}, visitors for ${REPLICAS * LOAD} times the budget)`,
+    `\n${REPLICAS} replicas, ${fleet}, through ${seen.faults.length} faults (window ${windowMs} ms, budget ${BUDGET} of ${LIMIT}, visitors at ${REPLICAS * LOAD} times the budget)`,
   );
   console.log(
-    `worst window over all of it: ${seen.largestWindow} of ${BUDGET}; rejections: ${seen.rejections}; use without faults: ${seen.calmUse.toFixed(2)}; longest lag of the sandbox: ${seen.sandboxLagMs.toFixed(0)} ms${seen.exceededBy.length > 0 ? `; exceeded by ${seen.exceededBy.join(", ")}` : ""}`,
+    `largest window of the whole run: ${seen.largestWindow} of ${BUDGET}; rejections: ${seen.rejections}; use without faults: ${seen.calmUse.toFixed(2)}; longest delay of the sandbox: ${seen.sandboxLagMs.toFixed(0)} ms${seen.exceededBy.length > 0 ? `; exceeded in ${seen.exceededBy.join(", ")}` : ""}`,
   );
   console.log(
     table(
-      ["fault", "times", "use during", "least use after", "median use after"],
+      ["fault", "times", "use during", "lowest use after", "median use after"],
       names.map((name) => {
         const those = seen.faults.filter(({ fault }) => fault === name);
         const after = those.map(({ useAfter }) => useAfter);
@@ -372,24 +372,24 @@ function print(fleet: string, windowMs: number, seen: FleetSeen): void {
     ),
   );
   console.log(
-    `use: of the budget, in the window that begins ${SETTLE_WINDOWS} windows after the fault is over; ${seen.hitsFailed.length} known names failed (${[...new Set(seen.hitsFailed)].join(", ")})`,
+    `use: share of the budget; after: in the window that begins ${SETTLE_WINDOWS} windows after the end of the fault; ${seen.hitsFailed.length} requests for known names failed (${[...new Set(seen.hitsFailed)].join(", ")})`,
   );
   console.log(
     table(
       [
-        "asked in turn",
+        "asked in alternation",
         "answered",
         "p50 ms, no fault",
-        "through faults",
+        "during faults",
         "p99 ms, no fault",
-        "through faults",
+        "during faults",
       ],
       [latencyRow("known names", seen.hits), latencyRow("bare node:http", seen.bare)],
     ),
   );
 }
 
-function latencyRow(name: string, { calm, throughFaults }: Latencies): string[] {
-  const figures = [0.5, 0.99].flatMap((part) => [quantile(calm, part), quantile(throughFaults, part)]);
-  return [name, String(throughFaults.length), ...figures.map((ms) => ms.toFixed(2))];
+function latencyRow(name: string, { calm, duringFaults }: Latencies): string[] {
+  const figures = [0.5, 0.99].flatMap((part) => [quantile(calm, part), quantile(duringFaults, part)]);
+  return [name, String(duringFaults.length), ...figures.map((ms) => ms.toFixed(2))];
 }

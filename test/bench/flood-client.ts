@@ -1,13 +1,13 @@
 /**
- * A process of its own, started by floods.ts: attacks a server on 127.0.0.1 from one address until its time is over.
+ * A separate process, started by floods.ts, that attacks a server on 127.0.0.1 from one address for a given time.
  */
 import { connect, type Socket } from "node:net";
 import { z } from "zod";
 import { attackSchema } from "./attack.js";
 
-/** What another client is asked from differs. */
+/** Differs from the addresses of the other client. */
 const ADDRESS = "127.0.0.2";
-/** Often enough that nothing of the slow ones looks idle. */
+/** Often enough that slow connections don't look idle. */
 const DRIP_EVERY_MS = 1_000;
 
 const { port, seconds, attack } = z
@@ -58,7 +58,7 @@ switch (attack.kind) {
     break;
   }
   case "slow readers":
-    // One client may have few streams, so there are fifty.
+    // A client may have only a few streams, so fifty addresses are used.
     for (let made = 0; made < attack.sockets; made += 1)
       open(`127.0.2.${1 + (made % 50)}`)
         .pause()

@@ -1,22 +1,22 @@
-/** `npm run bench -- floods`: what one hostile client does to everybody else, beside what it does to bare `node:http` with the same bytes. */
+/** `npm run bench -- floods`: what one hostile client costs another one, compared with bare `node:http` that sends the same bytes. */
 import { execFile } from "node:child_process";
 import { readdirSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Attack } from "./attack.js";
 import { HIT, startPeer, startService } from "./candidates.js";
 import { coresInWords, pinned } from "./cores.js";
-import { type Question, type Server, temporaryFolder } from "./server.js";
+import { type HttpRequest, type Server, temporaryFolder } from "./server.js";
 import { figure, median, table } from "./table.js";
 
 const FLOOD_SECONDS = 8;
-/** Longer than slow clients are borne with. */
+/** Longer than slow clients are tolerated. */
 const SLOW_FLOOD_SECONDS = 25;
 const BEFORE_MS = 1_500;
 const AFTER_MS = 4_000;
-/** What a hundred first packets take Node to parse, here about 3 s. */
+/** How long Node needs to parse the first packets of a hundred sockets: about 3 s here. */
 const FIRST_WAVE_MS = 4_000;
 const RECOVERY_MS = 2_000;
 const PROBE_EVERY_MS = 20;
@@ -29,7 +29,7 @@ const PIPELINED = { kind: "pipelined", sockets: 100, requests: 20_000 } as const
 interface Flood {
   readonly name: string;
   readonly attack: Attack;
-  /** Of the attack, for the count of descriptors. */
+  /** The attack's sockets, for comparison with the number of descriptors. */
   readonly sockets: number;
   readonly seconds: number;
 }
@@ -65,7 +65,7 @@ interface Probe {
   readonly tookMs: number;
 }
 
-interface Endured {
+interface FloodFigures {
   /** The longest time without an answer for another client, ms. */
   readonly silentMs: number;
   readonly silentLaterMs: number;
@@ -75,7 +75,7 @@ interface Endured {
   readonly descriptors: number;
 }
 
-/** `only`: floods whose name contains it. Times are medians of the rounds, memory and descriptors the most of all. */
+/** `only` selects the floods whose names contain it. Times are medians of the rounds; memory and descriptors are maxima. */
 export async function benchFloods({
   only = "",
   rounds = 3,
@@ -85,15 +85,15 @@ export async function benchFloods({
     const servers: [string, () => Promise<Server>][] = [
       ["bare node:http", () => bareWithBytesOf(flood.attack)],
       [`limit ${LIMIT}`, () => startService({ env: { CLIENT_RATE_PER_MINUTE: LIMIT } })],
-      // A limit changes nothing about clients that are slow.
+      // A limit makes no difference to slow clients.
       ...(flood.seconds === FLOOD_SECONDS
         ? [["no limit", () => startService()] as [string, () => Promise<Server>]]
         : []),
     ];
-    const endured = servers.map((): Endured[] => []);
+    const figures = servers.map((): FloodFigures[] => []);
     for (let round = 0; round < rounds; round += 1)
-      for (const [index, [, start]] of servers.entries()) endured[index]?.push(await endure(flood, start));
-    const typical = endured.map(typicalOf);
+      for (const [index, [, start]] of servers.entries()) figures[index]?.push(await measure(flood, start));
+    const typical = figures.map(typicalOf);
     for (const [index, one] of typical.entries()) {
       const row = [
         flood.name,
@@ -111,19 +111,19 @@ export async function benchFloods({
     }
   }
   console.log(
-    `\nOne hostile client, another one that asks for /livez and a known name; Node ${process.version}; ${coresInWords()}`,
+    `\nOne hostile client, and another one that asks for /livez and a known name; Node ${process.version}; ${coresInWords()}`,
   );
   console.log(
     table(
       [
         "flood",
         "server",
-        "silent ms",
+        "longest silence, ms",
         "× bare",
         `after ${FIRST_WAVE_MS / 1000} s`,
         "before",
         `${RECOVERY_MS / 1000} s after the end`,
-        "most RSS MB",
+        "most RSS, MB",
         "descriptors",
       ],
       rows,
@@ -131,8 +131,8 @@ export async function benchFloods({
   );
 }
 
-function typicalOf(rounds: readonly Endured[]): Endured {
-  const middle = (of: (one: Endured) => number): number => median(rounds.map(of));
+function typicalOf(rounds: readonly FloodFigures[]): FloodFigures {
+  const middle = (of: (one: FloodFigures) => number): number => median(rounds.map(of));
   return {
     silentMs: middle(({ silentMs }) => silentMs),
     silentLaterMs: middle(({ silentLaterMs }) => silentLaterMs),
@@ -143,24 +143,24 @@ function typicalOf(rounds: readonly Endured[]): Endured {
   };
 }
 
-async function endure({ attack, seconds }: Flood, start: () => Promise<Server>): Promise<Endured> {
+async function measure({ attack, seconds }: Flood, start: () => Promise<Server>): Promise<FloodFigures> {
   const server = await start();
   await server.firstAnswer(HIT, 200);
   const probes: Probe[] = [];
   let rssMb = 0;
   let descriptors = 0;
-  const over = new AbortController();
+  const stop = new AbortController();
   const sampler = setInterval(() => {
     rssMb = Math.max(rssMb, server.usage().rssMb);
     descriptors = Math.max(descriptors, readdirSync(`/proc/${server.pid}/fd`).length);
   }, SAMPLE_EVERY_MS);
-  const probing = ["/livez", HIT.path].map((path) => probe(server.port, path, probes, over.signal));
+  const probing = ["/livez", HIT.path].map((path) => probe(server.port, path, probes, stop.signal));
   await sleep(BEFORE_MS);
   const floodAtMs = performance.now();
   await run(server.port, attack, seconds);
   const endAtMs = performance.now();
   await sleep(AFTER_MS);
-  over.abort();
+  stop.abort();
   await Promise.all(probing);
   clearInterval(sampler);
   await server.stop();
@@ -181,11 +181,11 @@ async function endure({ attack, seconds }: Flood, start: () => Promise<Server>):
   };
 }
 
-/** Answers everything with what the service answers to the flood's requests, over connections that stay open as those to the service. */
+/** A server that answers every request with the bytes of the service's answer to the flood, and keeps connections open as the service does. */
 async function bareWithBytesOf(attack: Attack): Promise<Server> {
   const service = await startService();
   await service.firstAnswer(HIT, 200);
-  const { headers, body } = await service.ask(questionOf(attack));
+  const { headers, body } = await service.ask(requestOf(attack));
   await service.stop();
   const { connection: _, ...kept } = headers;
   const file = join(temporaryFolder(), "bytes.json");
@@ -193,7 +193,7 @@ async function bareWithBytesOf(attack: Attack): Promise<Server> {
   return startPeer("bytes.mjs", { env: { BYTES: file } });
 }
 
-function questionOf(attack: Attack): Question {
+function requestOf(attack: Attack): HttpRequest {
   if (attack.kind === "slow readers") return { path: "/v1/search?q=slow-0", headers: EVENTS };
   return { path: "path" in attack ? attack.path : "/livez" };
 }
@@ -205,13 +205,13 @@ async function run(port: number, attack: Attack, seconds: number): Promise<void>
   await promisify(execFile)(program, args);
 }
 
-/** One question after the other, each over a connection and from an address of its own, so that no limit is met. */
-async function probe(port: number, path: string, probes: Probe[], over: AbortSignal): Promise<void> {
-  for (let asked = 0; !over.aborted; asked += 1) {
+/** Sends one request after another, each over a new connection and from a different address, so that no limit applies. */
+async function probe(port: number, path: string, probes: Probe[], stop: AbortSignal): Promise<void> {
+  for (let asked = 0; !stop.aborted; asked += 1) {
     const startedAtMs = performance.now();
     const localAddress = `127.1.${Math.floor(asked / 250) % 250}.${1 + (asked % 250)}`;
     await new Promise<void>((done, failed) => {
-      request({ port, host: "127.0.0.1", localAddress, path, agent: false }, (response) => {
+      httpRequest({ port, host: "127.0.0.1", localAddress, path, agent: false }, (response) => {
         response.resume().once("end", done);
       })
         .once("error", failed)

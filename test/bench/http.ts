@@ -1,4 +1,4 @@
-/** `npm run bench -- http`: what an answer from memory costs, beside the limit for Node and beside what others would run. */
+/** `npm run bench -- http`: what an answer from memory costs, compared with the limit for Node and with what others would run. */
 import { loadavg } from "node:os";
 import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
 import { coresInWords } from "./cores.js";
@@ -7,7 +7,7 @@ import { type Comparison, interleaved } from "./rounds.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { figure, median, table } from "./table.js";
 
-/** Node compiles a path well only after some ten thousand requests. */
+/** V8 fully optimizes a code path only after some ten thousand requests. */
 const FIRST_WARM_UP_SECONDS = 6;
 const WARM_UP_SECONDS = 1;
 
@@ -19,7 +19,7 @@ interface Measure {
   readonly rssMb: number;
 }
 
-/** `only`: the candidates whose names contain one of these words, separated by commas; and bare node:http. */
+/** `only` selects the candidates whose names contain one of these words, separated by commas. Bare node:http is always measured. */
 export async function benchHttp({
   rounds = 5,
   seconds = 2,
@@ -34,14 +34,14 @@ export async function benchHttp({
   for (const node of nodes) {
     const [bare, ...others] = candidates(node, upstream.port);
     for (const candidate of [bare, ...others.filter(isWanted)])
-      if (candidate !== undefined) entries.push(await enter(node, candidate));
+      if (candidate !== undefined) entries.push(await startCandidate(node, candidate));
   }
   for (const { running } of entries) {
     running.server.thaw();
-    await load(running.server.port, running.question, FIRST_WARM_UP_SECONDS);
+    await load(running.server.port, running.request, FIRST_WARM_UP_SECONDS);
     running.server.freeze();
   }
-  for (const entry of interleaved(rounds, entries)) entry.measures.push(await visit(entry, seconds));
+  for (const entry of interleaved(rounds, entries)) entry.measures.push(await measure(entry, seconds));
   for (const { running } of entries) await running.server.stop();
   await upstream.stop();
 
@@ -53,7 +53,7 @@ export async function benchHttp({
     );
 }
 
-/** `how`: the circumstances, the same for every Node. */
+/** `how` describes the conditions, which are the same for every Node. */
 function print({ version }: NodeProgram, entries: readonly Entry[], how: string): void {
   const rows = entries.map(({ name, bodyBytes, measures }) => {
     const of = (what: keyof Measure): number => median(measures.map((measure) => measure[what]));
@@ -86,7 +86,7 @@ function print({ version }: NodeProgram, entries: readonly Entry[], how: string)
     ),
   );
   console.log(
-    "bytes: of the body. × bare node:http: its CPU for a request by the candidate's; 1 is the limit for Node.",
+    "bytes: size of the body. × bare node:http: its CPU time per request divided by the candidate's; 1 is the limit for Node.",
   );
 }
 
@@ -98,26 +98,26 @@ interface Entry {
   readonly measures: Measure[];
 }
 
-async function enter(node: NodeProgram, { name, start }: Candidate): Promise<Entry> {
+async function startCandidate(node: NodeProgram, { name, start }: Candidate): Promise<Entry> {
   const running = await start();
-  const { server, question, status } = running;
-  const { body } = await server.firstAnswer(question, status);
+  const { server, request, status } = running;
+  const { body } = await server.firstAnswer(request, status);
   server.freeze();
   return { node, name, running, bodyBytes: body.length, measures: [] };
 }
 
-async function visit({ running }: Entry, seconds: number): Promise<Measure> {
-  const { server, question, status } = running;
+async function measure({ running }: Entry, seconds: number): Promise<Measure> {
+  const { server, request, status } = running;
   server.thaw();
-  await load(server.port, question, WARM_UP_SECONDS);
-  await server.firstAnswer(question, status);
+  await load(server.port, request, WARM_UP_SECONDS);
+  await server.firstAnswer(request, status);
   const before = server.usage();
-  const { requests, errors, ...report } = await load(server.port, question, seconds);
+  const { requests, errors, ...report } = await load(server.port, request, seconds);
   const after = server.usage();
   server.freeze();
   const expected = status < 400 ? requests - errors : errors;
-  // A client's first request in each minute is never too many.
-  if (expected < 0.999 * requests) throw new Error(`${expected} of ${requests} answers were ${status}`);
+  // A client's first request in each minute is never limited.
+  if (expected < 0.999 * requests) throw new Error(`only ${expected} of ${requests} answers were ${status}`);
   return {
     perSecond: requests / report.seconds,
     cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / requests,

@@ -1,21 +1,21 @@
-/** As many questions as a server can answer, over kept-alive connections, from a process of its own: wrk, or autocannon where there is no wrk. */
+/** Sends as many requests as a server can answer, over keep-alive connections from a separate process: wrk, or autocannon if wrk isn't installed. */
 import { execFile, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { type Core, pinned } from "./cores.js";
-import { type Question, temporaryFolder } from "./server.js";
+import { type HttpRequest, temporaryFolder } from "./server.js";
 
 export const CONNECTIONS = 50;
-/** After this many the changing addresses and names of a load begin anew. */
+/** After this many requests, the changing addresses and names of a load repeat. */
 export const MILLION = 1_000_000;
 
 const reportSchema = z.object({
   requests: z.number(),
   /** Answers with a status of 400 or more. */
   errors: z.number(),
-  /** Connections that failed and answers that did not come. */
+  /** Failed connections and missing answers. */
   lost: z.number(),
   seconds: z.number(),
   p50Ms: z.number(),
@@ -31,21 +31,21 @@ let asked = 0;
 let scripts = 0;
 
 /**
- * Where path or header has `{n}` or `{address}`, one of the two and once, each request has another number or IPv4 address; they go on
- * where the last load ended.
+ * If the path or a header contains `{n}` or `{address}` (only one of them, once), each request has a different number or IPv4 address. They
+ * continue where the last load ended.
  */
 export async function load(
   port: number,
-  question: Question,
+  request: HttpRequest,
   seconds: number,
   core: Core = "load",
 ): Promise<LoadReport> {
-  const command = generator === "wrk" ? wrk(port, question, seconds) : autocannon(port, question, seconds);
+  const command = generator === "wrk" ? wrk(port, request, seconds) : autocannon(port, request, seconds);
   const [program = "", ...args] = pinned(core, command);
   const { stdout } = await run(program, args);
   const report = reportSchema.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('{"requests"'))));
   asked = (asked + report.requests + CONNECTIONS) % MILLION;
-  if (report.lost > 0) throw new Error(`${report.lost} answers of ${question.path} did not come`);
+  if (report.lost > 0) throw new Error(`${report.lost} requests for ${request.path} weren't answered`);
   return report;
 }
 
@@ -61,15 +61,15 @@ const CHANGES: Readonly<Record<string, string>> = {
   address: '"10." .. floor(n / 65536) .. "." .. floor(n / 256) % 256 .. "." .. n % 256',
 };
 
-function wrk(port: number, { path, headers = {}, body }: Question, seconds: number): readonly string[] {
+function wrk(port: number, { path, headers = {}, body }: HttpRequest, seconds: number): readonly string[] {
   const host = `127.0.0.1:${port}`;
   const sent = body === undefined ? null : JSON.stringify(body);
   const json = sent === null ? {} : { "Content-Type": "application/json" };
   const fields = Object.entries({ Host: host, ...json, ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   );
-  const request = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
-  const [before, change, after] = request.split(/\{(n|address)\}/);
+  const text = [`GET ${path} HTTP/1.1`, ...fields, "", ""].join("\r\n");
+  const [before, change, after] = text.split(/\{(n|address)\}/);
   scripts += 1;
   const script = join(folder, `${scripts}.lua`);
   const flags = [`-c${CONNECTIONS}`, "-t1", `-d${seconds}s`, "--timeout", "30s", "-s", script];
@@ -94,7 +94,7 @@ end
 
 function autocannon(
   port: number,
-  { path, headers = {}, body }: Question,
+  { path, headers = {}, body }: HttpRequest,
   seconds: number,
 ): readonly string[] {
   const job = { port, path, body, headers, seconds, connections: CONNECTIONS, from: asked, most: MILLION };

@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…`: prints tables; `quota` is all of its parts; without a
- * name, everything but `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds are for `http`, `tail` and `fleet`, the
- * rounds also for `start`, `misses`, `pages`, `pair` and `floods`; `--only` is for `floods`, `waits`, `http`, `tail` and `fleet`; `--node`, once
- * for each Node to compare, for `http`, `tail`, `misses`, `start` and `memory`. `truth [--histories N] [--seed S] [--history JSON]` takes half
- * an hour, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` as long.
+ * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…` prints tables. `quota` runs all of its parts. Without a
+ * name, it runs everything except `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds apply to `http`, `tail` and
+ * `fleet`, and rounds also to `start`, `misses`, `pages`, `pair` and `floods`. `--only` applies to `floods`, `waits`, `http`, `tail` and `fleet`.
+ * `--node`, once for each Node to compare, applies to `http`, `tail`, `misses`, `start` and `memory`. `truth [--histories N] [--seed S]
+ * [--history JSON]`, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` take half an hour each.
  */
 import { parseArgs } from "node:util";
 import { nodeAt } from "./node-program.js";
@@ -37,7 +37,7 @@ const options: Options = {
 };
 for (const [name, value] of Object.entries(numbers)) {
   if (!Number.isInteger(value) || value < 1) {
-    console.error(`--${name} must be a whole number from 1`);
+    console.error(`--${name} must be a positive whole number`);
     process.exit(1);
   }
 }
@@ -46,10 +46,10 @@ const all = { ...BENCHES, ...BY_NAME_ALONE };
 const unknown = wanted.filter((name) => !(name in all));
 if (unknown.length > 0) {
   const names = ["quota", ...Object.keys(all)].join(", ");
-  console.error(`there is no benchmark ${unknown.join(", ")}; there are: ${names}`);
+  console.error(`unknown benchmark: ${unknown.join(", ")}; available: ${names}`);
   process.exit(1);
 }
-// What must be tidied up is tidied up at the exit, which a signal alone would skip.
+// Cleanup runs on exit, which a signal alone would skip.
 process.once("SIGINT", () => process.exit(130));
 for (const [name, run] of Object.entries(wanted.length === 0 ? BENCHES : all)) {
   if (wanted.length === 0 || wanted.includes(name)) await run(options);

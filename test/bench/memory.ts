@@ -1,14 +1,14 @@
-/** `npm run bench -- memory`: what the service holds while a million different names and a million different clients pass. */
+/** `npm run bench -- memory`: how much memory the service uses while a million different names are requested, and a million different clients ask. */
 import { HIT, startService } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { generator, load, MILLION } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import type { Comparison } from "./rounds.js";
-import type { Question } from "./server.js";
+import type { HttpRequest } from "./server.js";
 import { figure, table } from "./table.js";
 
 const SAMPLE_EVERY_SECONDS = 3;
-/** Requests between samples that are printed as they come. */
+/** A sample is printed after each of this many requests. */
 const PRINT_EVERY = MILLION / 10;
 
 interface Sample {
@@ -18,15 +18,15 @@ interface Sample {
 
 interface Flood {
   readonly name: string;
-  readonly question: Question;
+  readonly request: HttpRequest;
   readonly env: Readonly<Record<string, string>>;
 }
 
 const FLOODS: readonly Flood[] = [
-  { name: "different names", question: { path: "/v1/availability?domain=m{n}.af" }, env: {} },
+  { name: "different names", request: { path: "/v1/availability?domain=m{n}.af" }, env: {} },
   {
     name: "different addresses, one known name",
-    question: { ...HIT, headers: { "X-Forwarded-For": "{address}" } },
+    request: { ...HIT, headers: { "X-Forwarded-For": "{address}" } },
     env: { TRUST_PROXY_HOPS: "1" },
   },
 ];
@@ -38,7 +38,7 @@ export async function benchMemory({ nodes = [THIS_NODE] }: Comparison): Promise<
 async function ofNode(node: NodeProgram): Promise<void> {
   const rows = [];
   for (const flood of FLOODS) {
-    const { samples, errors } = await endure(node, flood);
+    const { samples, errors } = await measure(node, flood);
     const last = samples[samples.length - 1];
     const requests = last?.requests ?? NaN;
     rows.push([
@@ -60,17 +60,17 @@ async function ofNode(node: NodeProgram): Promise<void> {
         "refused",
         "RSS at start MB",
         "at end MB",
-        "most MB",
-        "slope of the last half, MB per 100,000",
+        "peak MB",
+        "growth in the second half, MB per 100,000",
       ],
       rows,
     ),
   );
 }
 
-async function endure(
+async function measure(
   node: NodeProgram,
-  { name, question, env }: Flood,
+  { name, request, env }: Flood,
 ): Promise<{ samples: Sample[]; errors: number }> {
   const server = await startService({ env, node });
   await server.firstAnswer(HIT, 200);
@@ -78,7 +78,7 @@ async function endure(
   let errors = 0;
   let requests = 0;
   while (requests < MILLION) {
-    const report = await load(server.port, question, SAMPLE_EVERY_SECONDS);
+    const report = await load(server.port, request, SAMPLE_EVERY_SECONDS);
     requests += report.requests;
     errors += report.errors;
     const { rssMb } = server.usage();
@@ -93,7 +93,7 @@ async function endure(
   return { samples, errors };
 }
 
-/** Of the straight line that fits best, in MB a request. */
+/** The slope of the best-fitting straight line, in MB per request. */
 function slope(samples: readonly Sample[]): number {
   const mean = (what: keyof Sample): number =>
     samples.reduce((sum, sample) => sum + sample[what], 0) / samples.length;

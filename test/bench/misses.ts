@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- misses`: what a new name costs the service, at small and large limits of the upstream, and how many a second it can serve.
- * The upstream is a sandbox on the core of the load.
+ * `npm run bench -- misses`: what a new name costs the service at small and large upstream limits, and how many a second it can serve.
+ * The upstream is a sandbox on the load's core.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
@@ -11,13 +11,13 @@ import { type Comparison, interleaved } from "./rounds.js";
 import type { Server } from "./server.js";
 import { figure, median, table } from "./table.js";
 
-/** All of them allow this many a second and more. */
+/** All limits allow at least this many a second. */
 const PER_SECOND = 40;
 const SECONDS = 5;
 const WARM_UP_SECONDS = 8;
-/** As fast as they are answered, by so many at once. */
-const ASKERS = 8;
-/** A minute's slots must have been used once. */
+/** How many clients ask as fast as they are answered. */
+const CLIENTS = 8;
+/** Long enough that all slots of a minute have been used once. */
 const FULL_TABLE_SECONDS = 65;
 
 interface Limit {
@@ -36,7 +36,7 @@ interface Subject extends Limit {
   readonly node: NodeProgram;
   readonly server: Server;
   readonly cpuMs: number[];
-  /** Answers in a second with a full table; null where the limit would decide. */
+  /** Answers per second with a full slot table; null if the limit would determine it. */
   perSecond: number | null;
 }
 
@@ -53,8 +53,8 @@ export async function benchMisses({ rounds = 5, nodes = [THIS_NODE] }: Compariso
   }
   for (const subject of subjects.filter(({ limit }) => limit === 100_000)) {
     subject.server.thaw();
-    await atOnce(subject.server, FULL_TABLE_SECONDS);
-    subject.perSecond = await atOnce(subject.server, SECONDS);
+    await atFullSpeed(subject.server, FULL_TABLE_SECONDS);
+    subject.perSecond = await atFullSpeed(subject.server, SECONDS);
     subject.server.freeze();
   }
   for (const { server } of subjects) await server.stop();
@@ -88,24 +88,24 @@ async function start(node: NodeProgram, limit: Limit, sandbox: Sandbox): Promise
   };
   const server = await startService({ env, node });
   await server.firstAnswer({ path: "/livez" }, 200);
-  // The price list is filled meanwhile.
-  await steadily(server, WARM_UP_SECONDS);
+  // The price list is loaded in the meantime.
+  await atFixedRate(server, WARM_UP_SECONDS);
   server.freeze();
   return { ...limit, node, server, cpuMs: [], perSecond: null };
 }
 
-/** CPU milliseconds for one new name, without what the service spends when nobody asks. */
+/** CPU milliseconds for one new name, without what the service uses when idle. */
 async function cpuOf(server: Server): Promise<number> {
   const spent = (): number => server.usage().cpuMicroseconds / 1000;
   const idleFrom = spent();
   await sleep(SECONDS * 1000);
   const from = spent();
-  const asked = await steadily(server, SECONDS);
+  const asked = await atFixedRate(server, SECONDS);
   return (spent() - from - (from - idleFrom)) / asked;
 }
 
-/** The number of new names that were asked for, at moments that don't depend on the answers. */
-async function steadily(server: Server, seconds: number): Promise<number> {
+/** Asks for new names at times that don't depend on the answers, and returns how many. */
+async function atFixedRate(server: Server, seconds: number): Promise<number> {
   const startedAt = performance.now();
   const asked: Promise<void>[] = [];
   while (asked.length < seconds * PER_SECOND) {
@@ -116,8 +116,8 @@ async function steadily(server: Server, seconds: number): Promise<number> {
   return asked.length;
 }
 
-/** Answers in a second to askers who ask again at once. */
-async function atOnce(server: Server, seconds: number): Promise<number> {
+/** Answers per second to clients that ask again immediately. */
+async function atFullSpeed(server: Server, seconds: number): Promise<number> {
   let answered = 0;
   const until = performance.now() + seconds * 1000;
   const ask = async (): Promise<void> => {
@@ -126,7 +126,7 @@ async function atOnce(server: Server, seconds: number): Promise<number> {
       answered += 1;
     }
   };
-  await Promise.all(Array.from({ length: ASKERS }, ask));
+  await Promise.all(Array.from({ length: CLIENTS }, ask));
   return answered / seconds;
 }
 

@@ -1,22 +1,22 @@
-/** nginx with what the service does in front of an upstream: cache, client limit, security headers, a JSON log line, one worker. */
+/** nginx in front of an upstream, with what the service does too: cache, client limit, security headers and a JSON log line. It has one worker. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../support/free-port.js";
 import { Server, temporaryFolder } from "./server.js";
 
-/** Where packages put it, though the path of an ordinary user does not lead there. */
-const PLACES = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
+/** Where packages install it. Some of these folders aren't in an ordinary user's PATH. */
+const CANDIDATES = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
 
-/** Null where it is not installed. */
+/** Null if nginx isn't installed. */
 export function nginxProgram(): string | null {
   if (!spawnSync("nginx", ["-v"]).error) return "nginx";
-  return PLACES.find((place) => existsSync(place)) ?? null;
+  return CANDIDATES.find((path) => existsSync(path)) ?? null;
 }
 
 export async function startNginx(program: string, upstreamPort: number): Promise<Server> {
   const folder = temporaryFolder();
-  // Started by root it works as another user.
+  // When nginx is started by root, its worker runs as another user.
   chmodSync(folder, 0o755);
   const port = await freePort();
   const file = join(folder, "nginx.conf");

@@ -1,11 +1,11 @@
 /**
- * A process of its own, started by tail.ts: asks at fixed moments, whether or not earlier questions have been answered, and prints what it
- * saw of the first kind. A latency counts from the moment at which its question was due, so a server that stalls can't hide those that waited.
+ * A separate process, started by tail.ts, that sends requests at fixed times, whether or not earlier ones have been answered, and prints the
+ * latencies of the first kind. They count from the time when a request was due, so a stalled server can't hide the requests that waited.
  */
 import { connect, type Socket } from "node:net";
 import { z } from "zod";
 
-/** After the last question: a server that has fallen behind may take its time, but not for ever. */
+/** How long a server that has fallen behind may take after the last request. */
 const DRAIN_MS = 30_000;
 const FIRST_CONNECTIONS = 50;
 
@@ -15,17 +15,17 @@ const { port, seconds, kinds } = z
     seconds: z.number(),
     kinds: z.array(
       z.object({
-        /** `{n}` is another number each time. */
+        /** `{n}` is replaced by a different number each time. */
         path: z.string(),
         perSecond: z.number(),
-        /** Each question over a connection of its own. */
+        /** Each request has its own connection. */
         isolated: z.boolean(),
       }),
     ),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
-/** One kept-alive connection with at most one question under way. */
+/** A keep-alive connection with at most one request in flight. */
 class Connection {
   readonly #socket: Socket;
   #received = "";
@@ -43,7 +43,7 @@ class Connection {
     this.#socket.on("error", () => {});
     this.#socket.on("close", () => {
       idle.delete(this);
-      // As browsers do: a server may close what it takes for idle at the moment at which a question is sent.
+      // Retry as browsers do: a server may close a connection that it considers idle just when a request is sent.
       if (this.#answered) take().ask(this.#path, this.#answered);
     });
   }
@@ -73,7 +73,7 @@ class Connection {
   }
 }
 
-/** Used in turn, so that none is idle for as long as the server would keep it. */
+/** Used in tick, so that none is idle long enough for the server to close it. */
 const idle = new Set(Array.from({ length: FIRST_CONNECTIONS }, () => new Connection()));
 
 function take(): Connection {
@@ -87,7 +87,7 @@ const latenessMs: number[] = [];
 let others = 0;
 let asked = 0;
 
-// The connections must stand before the first question is due.
+// The connections must be established before the first request is due.
 const startedAt = performance.now() + 100;
 const sent = kinds.map(() => 0);
 const total = (kinds[0]?.perSecond ?? 0) * seconds;
@@ -112,14 +112,14 @@ function askDue(now: number): void {
   }
 }
 
-const turn = (): void => {
+const tick = (): void => {
   const now = performance.now();
   askDue(now);
   if (latenciesMs.length === total || now > startedAt + seconds * 1000 + DRAIN_MS) finish();
-  // A timer would be a millisecond late; a loop that never sleeps is not.
-  else setImmediate(turn);
+  // A timer would be a millisecond late; a loop that never sleeps isn't.
+  else setImmediate(tick);
 };
-turn();
+tick();
 
 function finish(): void {
   const at = (values: number[], part: number): number =>

@@ -1,4 +1,4 @@
-/** `npm run bench -- pages`: how long the pages take to show on a slow mobile network, next to the time that the network alone needs. */
+/** `npm run bench -- pages`: how long the pages take to appear on a slow mobile network, compared with a single round trip. */
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 import { startService } from "./candidates.js";
@@ -19,7 +19,7 @@ interface View {
 
 export async function benchPages({ rounds = 5 }: { rounds?: number }): Promise<void> {
   if (!existsSync(CHROMIUM)) {
-    console.log("chromium is not installed: the pages are left out");
+    console.log("chromium isn't installed, so the pages aren't measured");
     return;
   }
   const server = await startService();
@@ -39,7 +39,7 @@ export async function benchPages({ rounds = 5 }: { rounds?: number }): Promise<v
   await browser.close();
   await server.stop();
   console.log(
-    `\nPages at 400 kbit/s and a round trip of ${ROUND_TRIP_MS} ms: medians of ${rounds} visits of each, in turn`,
+    `\nPages at 400 kbit/s and a round trip of ${ROUND_TRIP_MS} ms: medians of ${rounds} interleaved visits of each`,
   );
   console.log(
     table(
@@ -53,7 +53,7 @@ export async function benchPages({ rounds = 5 }: { rounds?: number }): Promise<v
   );
 }
 
-/** A visit by somebody who has never been there, and one right after it. */
+/** A first visit, and another one right after it. */
 async function visit(browser: Browser, url: string): Promise<View[]> {
   const context = await browser.newContext({ viewport: { width: 360, height: 740 } });
   const page = await context.newPage();

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- pair`: two replicas and Redis on one machine of two cores, beside one process alone. Known names: how many a second, with
- * the load on the same cores, and the CPU for each. New names: the CPU for each in the service, and in Redis.
+ * `npm run bench -- pair`: two replicas and Redis on a machine with two cores, compared with one process. For known names: how many a second,
+ * with the load on the same cores, and the CPU time of each. For new names: the CPU time of each, in the service and in Redis.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -16,7 +16,7 @@ const SECONDS = 3;
 const WARM_UP_SECONDS = 5;
 const NEW_NAMES = 400;
 const AT_ONCE = 4;
-/** The upstream's limit in a window that is short enough for many calls; Redis's part grows with the limit, not with the window. */
+/** The upstream's limit, in a window that is short enough for many calls. The cost in Redis grows with the limit, not with the window. */
 const LIMIT = 60;
 const WINDOW_MS = 1000;
 
@@ -87,7 +87,7 @@ async function setUp(name: string, replicas: number): Promise<Setup> {
 
 async function measure({ servers, redis }: Setup): Promise<Measure> {
   for (const server of servers) server.thaw();
-  // Those that were frozen have lost Redis, and find it again.
+  // Frozen replicas have lost their connection to Redis and have to reconnect.
   await sleep(3_000);
   const redisCpu = (): number => (redis === null ? 0 : usageOf(String(redis.pid())).cpuMicroseconds);
   const cpu = (): number => servers.reduce((sum, server) => sum + server.usage().cpuMicroseconds, 0);
@@ -98,7 +98,7 @@ async function measure({ servers, redis }: Setup): Promise<Measure> {
   const cpuPerHit = (cpu() - beforeHits) / hits;
 
   const [beforeNames, redisBefore] = [cpu(), redisCpu()];
-  await Promise.all(Array.from({ length: AT_ONCE }, (_, asker) => askNewNames(servers, asker)));
+  await Promise.all(Array.from({ length: AT_ONCE }, (_, client) => askNewNames(servers, client)));
   const measured = {
     hitsPerSecond: hits / SECONDS,
     cpuPerHit,
@@ -109,9 +109,9 @@ async function measure({ servers, redis }: Setup): Promise<Measure> {
   return measured;
 }
 
-async function askNewNames(servers: readonly Server[], asker: number): Promise<void> {
+async function askNewNames(servers: readonly Server[], client: number): Promise<void> {
   for (let asked = 0; asked < NEW_NAMES / AT_ONCE; asked += 1) {
-    const server = servers[(asked + asker) % servers.length];
+    const server = servers[(asked + client) % servers.length];
     const { status } = (await server?.ask({ path: "/v1/availability?domain=new-{n}.af" })) ?? { status: 0 };
     if (status !== 200) throw new Error(`a new name was answered with ${status}`);
   }

@@ -1,7 +1,7 @@
 /**
- * The quota under saturation with real timers, a real ledger file and real kills, counted strictly where the calls arrive.
- * A safe policy cannot know when within a call it was counted, so a slot rests one window after the call's end; the most that any safe
- * policy reaches is therefore window / (window + mean latency), and the tables give the use against that bound too.
+ * The quota under saturation, with real timers, a real ledger file and real kills. Calls are counted strictly when they arrive.
+ * A safe policy can't know at which point during a call it was counted, so a slot rests for one window after the end of the call. So no safe
+ * policy can use more than window / (window + mean latency), and the tables also compare the use with that bound.
  */
 import { fork } from "node:child_process";
 import { setMaxListeners } from "node:events";
@@ -26,7 +26,7 @@ function onFault(what: string, error: unknown): void {
   console.error(what, error);
 }
 
-/** The service's own quota over a ledger file in `directory`, free at the start. */
+/** The service's quota with a ledger file in `directory`. All slots are free at the start. */
 export async function openQuota(directory: string): Promise<Quota> {
   const ledger = await openFileLedger({
     directory,
@@ -41,12 +41,12 @@ export async function openQuota(directory: string): Promise<Quota> {
   return createQuota({ ledger, clock: systemClock, onFault });
 }
 
-/** Keeps more callers waiting than there are slots, until told to stop. */
+/** Keeps more callers waiting than there are slots, until `stop` aborts. */
 async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<void> {
   setMaxListeners(CALLERS, stop);
   const caller = async (_: unknown, index: number): Promise<void> => {
     while (!stop.aborted) {
-      const asked = {
+      const request = {
         lane: "exact",
         client: `caller ${index}`,
         queryKey: "",
@@ -54,7 +54,7 @@ async function saturate(quota: Quota, port: number, stop: AbortSignal): Promise<
         signal: stop,
       } as const;
       try {
-        await quota.run(asked, ({ answered }) => ask(port, answered));
+        await quota.run(request, ({ answered }) => ask(port, answered));
       } catch (error) {
         if (error instanceof ServiceError) await sleep(error.retryAfterMs ?? 1);
       }
@@ -68,15 +68,15 @@ interface Row {
 }
 
 /**
- * The use leaves out the first half window, whose burst from a full budget would count one window twice. Calls come in clumps, so a clump
- * at either end can move a short run's figure a few hundredths, past the bound too.
+ * The use excludes the first half window, because the initial burst would count one window's budget twice. Calls come in bursts, so a burst
+ * at either end can change the figure of a short run by a few hundredths, even beyond the bound.
  */
 function row(name: string, receiver: Receiver, startedAt: number, endedAt: number): Row {
   const use = receiver.use(startedAt + WINDOW_MS / 2, endedAt);
   const bound = WINDOW_MS / (WINDOW_MS + receiver.latencySumMs / Math.max(1, receiver.arrivals.length));
   return {
     "latency and jitter": name,
-    "worst window / budget": `${receiver.worst} / ${BUDGET}`,
+    "largest window / budget": `${receiver.largest} / ${BUDGET}`,
     "429s": receiver.refused,
     "calls per window / budget": use.toFixed(3),
     "bound of any safe policy": bound.toFixed(3),
@@ -102,7 +102,7 @@ async function withoutKills(jitter: Jitter): Promise<Row> {
   return figures;
 }
 
-/** Kills a saturated child process without warning at random moments, one window apart on average, and starts it anew at once. */
+/** Kills a saturated child process without warning at random times, one window apart on average, and restarts it immediately. */
 async function withKills(jitter: Jitter): Promise<Row> {
   const directory = mkdtempSync(join(tmpdir(), "bench-quota-"));
   const receiver = new Receiver(jitter);
@@ -124,10 +124,10 @@ async function withKills(jitter: Jitter): Promise<Row> {
 /** Prints how the budget is kept and used, without and with kills. */
 export async function benchQuota(): Promise<void> {
   console.log(
-    `quota: limit ${LIMIT}, headroom ${HEADROOM}, window ${WINDOW_MS} ms, ${CALLERS} callers that never stop`,
+    `quota: limit ${LIMIT}, headroom ${HEADROOM}, window ${WINDOW_MS} ms, ${CALLERS} callers that call again immediately`,
   );
   console.log(
-    "no safe policy can do more than window / (window + mean latency): it cannot know when a call was counted",
+    "no safe policy can use more than window / (window + mean latency), because it can't know when a call was counted",
   );
   const calm: Row[] = [];
   for (const jitter of JITTERS) calm.push(await withoutKills(jitter));
@@ -135,16 +135,14 @@ export async function benchQuota(): Promise<void> {
   console.table(calm);
   const killed: Row[] = [];
   for (const jitter of JITTERS) killed.push(await withKills(jitter));
-  console.log(
-    `saturated through ${KILLS} kill -9, one a window on average, starting again included in the time`,
-  );
+  console.log(`saturated, with ${KILLS} kill -9, one per window on average; the time includes restarts`);
   console.table(killed);
 }
 
 if (process.argv[2] === CHILD) {
   const [, , , directory, port] = process.argv;
-  if (directory === undefined || port === undefined) throw new Error("a directory and a port are needed");
-  // Waiting alone keeps no process alive; in the service its server does.
+  if (directory === undefined || port === undefined) throw new Error("a directory and a port are required");
+  // Waiting alone doesn't keep a process alive. In the service, the server does.
   setInterval(() => {}, WINDOW_MS);
   await saturate(await openQuota(directory), Number(port), new AbortController().signal);
 }

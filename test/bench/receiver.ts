@@ -1,4 +1,4 @@
-/** The upstream of the quota's benchmarks: a real server that counts strictly where calls arrive, some time after they were sent. */
+/** The upstream of the quota benchmarks: a real server that counts calls strictly when they arrive, some time after they were sent. */
 import { createServer, request, type Server } from "node:http";
 
 export const WINDOW_MS = 1000;
@@ -6,26 +6,26 @@ export const LIMIT = 60;
 export const HEADROOM = 3;
 export const BUDGET = LIMIT - HEADROOM;
 
-/** One way of being slow: a whole latency in ms, of which a random part passes before the call is counted. */
+/** A distribution of latencies in ms. A random part of each latency passes before the call is counted. */
 export interface Jitter {
   readonly name: string;
   readonly draw: () => number;
 }
 
-/** Mean 2 % of the window, cut off at half a window. */
+/** Mean 2 % of the window, at most half a window. */
 export const SMALL_JITTER: Jitter = {
-  name: "small, tail to half a window",
+  name: "small, with a tail up to half a window",
   draw: () => Math.min(-Math.log(1 - Math.random()) * 0.02 * WINDOW_MS, WINDOW_MS / 2),
 };
 
 export const WIDE_JITTER: Jitter = {
-  name: "uniform to half a window",
+  name: "uniform up to half a window",
   draw: () => (Math.random() * WINDOW_MS) / 2,
 };
 
 export const JITTERS: readonly Jitter[] = [{ name: "none", draw: () => 0 }, SMALL_JITTER, WIDE_JITTER];
 
-/** A call over the limit in the window that ends with it is a 429; refused calls count too. */
+/** A call is a 429 if it exceeds the limit in the window that ends with it. Refused calls count too. */
 export class Receiver {
   readonly arrivals: number[] = [];
   refused = 0;
@@ -50,7 +50,7 @@ export class Receiver {
       this.#server.listen(0, "127.0.0.1", done);
     });
     const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("no port");
+    if (address === null || typeof address === "string") throw new Error("the receiver has no port");
     return address.port;
   }
 
@@ -60,17 +60,17 @@ export class Receiver {
   }
 
   /** The most arrivals in any rolling window. */
-  get worst(): number {
+  get largest(): number {
     let first = 0;
-    let worst = 0;
+    let largest = 0;
     for (const [index, at] of this.arrivals.entries()) {
       while (at - (this.arrivals[first] ?? at) >= WINDOW_MS) first += 1;
-      worst = Math.max(worst, index - first + 1);
+      largest = Math.max(largest, index - first + 1);
     }
-    return worst;
+    return largest;
   }
 
-  /** Arrivals between two moments, as a part of the budget of that time. */
+  /** Arrivals between two times, as a share of the budget for that time. */
   use(fromMs: number, toMs: number): number {
     const calls = this.arrivals.filter((at) => at >= fromMs && at < toMs).length;
     return calls / ((BUDGET * (toMs - fromMs)) / WINDOW_MS);
@@ -89,7 +89,7 @@ function after(ms: number, run: () => void): void {
   else setTimeout(run, ms);
 }
 
-/** One call to a receiver; `answered` as soon as its answer begins. */
+/** Makes a call to a receiver. `answered` is called as soon as the answer begins. */
 export function ask(port: number, answered: () => void): Promise<void> {
   return new Promise((done, failed) => {
     request({ host: "127.0.0.1", port, timeout: 5000 }, (response) => {

@@ -1,13 +1,13 @@
 /**
- * `npm run bench -- recovery`: how much of the budget four replicas use in the minutes after a fault, asked for twice as much; over a real Redis
- * on a simulated clock, so with the upstream's own window and without the machine's noise.
+ * `npm run bench -- recovery`: how much of the budget four replicas use in the minutes after a fault, when visitors ask for twice as much. Redis is
+ * real and the clock is simulated, so the window is the upstream's own and the machine's noise has no effect.
  */
 import {
   BUDGET,
   FAULTS,
   LOAD,
   recovery,
-  type RecoverySeen,
+  type RecoveryResult,
   REPLICAS,
   WINDOWS_AFTER,
 } from "../quota/support/recovery.js";
@@ -15,14 +15,13 @@ import { median, table } from "./table.js";
 
 const SEEDS = 5;
 
-/** Prints the table. */
 export async function benchRecovery(): Promise<void> {
   console.log(
-    `\n${REPLICAS} replicas, a budget of ${BUDGET}, visitors for ${LOAD} times as much: its use during a fault and in each minute after it (least, median of ${SEEDS})`,
+    `\n${REPLICAS} replicas with a budget of ${BUDGET}, and visitors who ask for ${LOAD} times as much: share of the budget used during a fault and in each minute after it (lowest and median of ${SEEDS} runs)`,
   );
   const rows: string[][] = [];
   for (const [name, fault] of Object.entries(FAULTS)) {
-    const seen: RecoverySeen[] = [];
+    const seen: RecoveryResult[] = [];
     for (let seed = 1; seed <= SEEDS; seed += 1) seen.push(await recovery(fault, seed));
     const columns = Array.from({ length: 1 + WINDOWS_AFTER }, (_, column) =>
       seen.map(({ use }) => use[column] ?? NaN),
@@ -34,5 +33,5 @@ export async function benchRecovery(): Promise<void> {
     ]);
   }
   const after = Array.from({ length: WINDOWS_AFTER }, (_, index) => `minute ${index + 1}`);
-  console.log(table(["fault", "during", ...after, "worst window"], rows));
+  console.log(table(["fault", "during", ...after, "largest window"], rows));
 }

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- regions`: one budget and two regions whose busy hours differ, on paper: a fixed share each, shares that lend what they do
- * not use, and one Redis far away. New names only; a day in steps of a second, and one hour in which the regions can't reach each other.
+ * `npm run bench -- regions` calculates how two regions with different busy hours use one budget: with a fixed share per region, with shares that
+ * lend what they don't use, and with one Redis far away. It simulates requests for new names for a day, in steps of one second. For one hour, the
+ * regions can't reach each other.
  */
 import { table } from "./table.js";
 
@@ -8,15 +9,15 @@ const BUDGET = 57;
 const WINDOW_S = 60;
 const DAY_S = 24 * 3600;
 const CUT_OFF_S = 3600;
-/** How long a region learns of what the other lends or wants back. */
+/** How long a message takes from one region to the other. */
 const MESSAGE_S = 1;
 const DEMANDS = [0.8, 1.2, 2];
 
-/** Who may use how many calls in which region at each second of the day. */
-type Policy = "a fixed share each" | "shares that lend" | "one Redis far away";
-const POLICIES: readonly Policy[] = ["a fixed share each", "shares that lend", "one Redis far away"];
+/** How the regions share the budget. */
+type Policy = "a fixed share per region" | "shares that lend" | "one Redis far away";
+const POLICIES: readonly Policy[] = ["a fixed share per region", "shares that lend", "one Redis far away"];
 
-/** New names a second: both regions sleep at night, the second one eight hours later. */
+/** New names per second. Both regions sleep at night; their nights are eight hours apart. */
 function demandOf(region: number, second: number, load: number): number {
   const hour = (second / 3600 + region * 8) % 24;
   const shape = Math.max(0.05, Math.sin(((hour - 6) / 16) * Math.PI));
@@ -26,11 +27,11 @@ function demandOf(region: number, second: number, load: number): number {
 interface Day {
   readonly use: number;
   readonly refused: number;
-  readonly worstWindow: number;
+  readonly largestWindow: number;
 }
 
 function play(policy: Policy, load: number): Day {
-  /** The seconds from which each slot is free, by the region that may use it; a slot on its way belongs to nobody. */
+  /** Each slot belongs to the region `home`, can be used by the region `at`, and is free from the second `freeAt`. */
   const slots = Array.from({ length: BUDGET }, (_, id) => ({ home: id % 2, at: id % 2, freeAt: 0 }));
   const owed = [0, 0];
   const calls: number[] = [];
@@ -55,7 +56,7 @@ function play(policy: Policy, load: number): Day {
         owed[region] = (owed[region] ?? 0) - 1;
         if (free === undefined) {
           refused += 1;
-          // It wants a slot of its own back, or one that rests elsewhere: both take a message there, and the rest of a window.
+          // Takes back its own slot or borrows one that is free elsewhere. Both take a message in each direction.
           const lent = slots.find(({ at, freeAt }) => at !== region && freeAt <= second);
           if (policy === "shares that lend" && !isCut && lent !== undefined) {
             lent.at = region;
@@ -70,35 +71,34 @@ function play(policy: Policy, load: number): Day {
     calls.push(made);
     usable += Math.min(wanted, BUDGET / WINDOW_S);
   }
-  let inWindow = 0;
-  let worstWindow = 0;
+  let current = 0;
+  let largestWindow = 0;
   for (const [second, made] of calls.entries()) {
-    inWindow += made - (calls[second - WINDOW_S] ?? 0);
-    worstWindow = Math.max(worstWindow, inWindow);
+    current += made - (calls[second - WINDOW_S] ?? 0);
+    largestWindow = Math.max(largestWindow, current);
   }
   const total = calls.reduce((sum, made) => sum + made, 0);
-  return { use: total / usable, refused: refused / asked, worstWindow };
+  return { use: total / usable, refused: refused / asked, largestWindow };
 }
 
-/** Prints the table. */
 export async function benchRegions(): Promise<void> {
   console.log(
-    `\ntwo regions on one budget of ${BUDGET} a minute: a day with busy hours eight hours apart, one of its hours without the line between them`,
+    `\nTwo regions with one budget of ${BUDGET} a minute: a day whose busy hours are eight hours apart, with one hour without a connection between the regions`,
   );
   console.log(
     table(
-      ["policy", ...DEMANDS.map((load) => `use, refused at ${load}`), "worst window"],
+      ["policy", ...DEMANDS.map((load) => `use, refused at ${load}`), "largest window"],
       POLICIES.map((policy) => {
         const days = DEMANDS.map((load) => play(policy, load));
         return [
           policy,
           ...days.map(({ use, refused }) => `${use.toFixed(2)} ${refused.toFixed(2)}`),
-          `${Math.max(...days.map(({ worstWindow }) => worstWindow))} of ${BUDGET}`,
+          `${Math.max(...days.map(({ largestWindow }) => largestWindow))} of ${BUDGET}`,
         ];
       }),
     ),
   );
   console.log(
-    "use: of the calls that one region with the same visitors could make; load: at the busiest moment of both together, of the budget",
+    "use: share of the calls that a single region with the same visitors could make; load: new names at the busiest time, as a multiple of the budget",
   );
 }

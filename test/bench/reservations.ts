@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- reservations`: what people who wait are promised by several replicas over one real Redis, whether it holds wherever
- * they return, and whether carts are served; on a simulated clock.
+ * `npm run bench -- reservations`: what several replicas over one real Redis promise to visitors who wait, whether it holds wherever they
+ * return, and whether carts are served; on a simulated clock.
  */
 import { WINDOW_MS } from "../quota/support/asks.js";
 import { mulberry } from "../quota/support/crowd.js";
@@ -33,10 +33,9 @@ const PATIENCE_MS = 8000;
 
 const share = (value: number): string => (Number.isNaN(value) ? "–" : value.toFixed(3));
 
-/** Prints the table. */
 export async function benchReservations(): Promise<void> {
   console.log(
-    `\nReplicas over one Redis for ${WINDOWS} windows, a budget of ${BUDGET}; half of the visitors come back when told`,
+    `\nReplicas over one Redis for ${WINDOWS} windows, with a budget of ${BUDGET}; half of the visitors honour Retry-After`,
   );
   const rows: string[][] = [];
   for (const { replicas, load, carts, balance, oneWayMs } of ROWS) {
@@ -59,13 +58,13 @@ export async function benchReservations(): Promise<void> {
     );
     fleet.close();
     await redis.close();
-    const { came, served } = seen.kept;
+    const { claimed, served } = seen.reservations;
     const cartsSeen = counted(seen, WINDOWS).filter(({ lane }) => lane === "checkout");
-    const visitors = `${load} times the budget${carts > 0 ? " and carts at a third" : ""}`;
+    const visitors = `${load} times the budget${carts > 0 ? " and carts at a third of it" : ""}`;
     rows.push([
-      `${replicas}, ${visitors}, ${balance}${oneWayMs === FAR_MS ? `, ${2 * FAR_MS} ms to Redis and back` : ""}`,
-      `${served} of ${came}`,
-      share(served / came),
+      `${replicas}, ${visitors}, ${balance}${oneWayMs === FAR_MS ? `, round trip of ${2 * FAR_MS} ms to Redis` : ""}`,
+      `${served} of ${claimed}`,
+      share(served / claimed),
       share(servedWithin(cartsSeen, PATIENCE_MS)),
       share(useOfSafeBound(seen, BUDGET, WINDOWS)),
       `${largestWindow(seen.arrivals, WINDOW_MS)} of ${BUDGET}`,
@@ -73,7 +72,7 @@ export async function benchReservations(): Promise<void> {
   }
   console.log(
     table(
-      ["replicas, visitors", "kept and honoured", "share", "carts within 8 s", "use", "worst window"],
+      ["replicas, visitors", "reservations honoured", "share", "carts within 8 s", "use", "largest window"],
       rows,
     ),
   );

@@ -1,7 +1,7 @@
-/** What shares a machine whose speed changes is measured in turn, so that a slow minute falls on everybody. */
+/** Measures candidates in turn on a machine whose speed varies, so that a slow minute affects all of them. */
 import type { NodeProgram } from "./node-program.js";
 
-/** What a benchmark is told of its rounds. */
+/** The options of a benchmark that compares candidates. */
 export interface Comparison {
   readonly rounds?: number;
   readonly seconds?: number;

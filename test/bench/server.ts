@@ -1,20 +1,20 @@
-/** Servers as processes of their own, started as their users start them; what they spend and hold is read from outside. */
+/** Servers in separate processes, started as their users start them. Their CPU time and memory are read from outside. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { type IncomingHttpHeaders, request } from "node:http";
+import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Core, pinned } from "./cores.js";
 
 const START_WITHIN_MS = 30_000;
-/** What Linux has shown to programs since 2.6, whatever its own clock. */
+/** The clock tick that Linux reports to programs, whatever the kernel's own tick is. */
 const TICK_MICROSECONDS = 10_000;
 
-export interface Question {
+export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON by POST. */
+  /** Sent as JSON in a POST. */
   readonly body?: unknown;
 }
 
@@ -34,12 +34,12 @@ export interface ServerSettings {
   readonly command: readonly string[];
   readonly port: number;
   readonly env?: Readonly<Record<string, string>>;
-  /** Its work is done by processes that it forks and whose titles have these words. */
+  /** For a server whose forked processes do the work: words in their titles. */
   readonly workers?: string;
   readonly core?: Core;
 }
 
-/** What is left in it is removed when the benchmark ends. */
+/** A folder that is removed when the benchmark ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "bench-"));
   process.once("exit", () => {
@@ -48,7 +48,7 @@ export function temporaryFolder(): string {
   return folder;
 }
 
-/** A running process, listening on 127.0.0.1, its log thrown away. It ends with the benchmark at the latest. */
+/** A running process that listens on 127.0.0.1. Its log is discarded. It ends with the benchmark at the latest. */
 export class Server {
   readonly port: number;
   readonly #child: ChildProcess;
@@ -66,7 +66,7 @@ export class Server {
     });
     process.setMaxListeners(0);
     process.once("exit", () => {
-      // A frozen process would not hear that it is to end.
+      // A frozen process wouldn't handle the signal.
       this.thaw();
       this.#child.kill();
     });
@@ -76,8 +76,8 @@ export class Server {
     return this.#child.pid ?? 0;
   }
 
-  /** Over a connection of its own, and without fetch, whose `Cache-Control: no-cache` beside If-None-Match keeps 304 away. */
-  ask({ path, headers = {}, body }: Question): Promise<Answer> {
+  /** Uses a new connection, and not fetch, because fetch adds `Cache-Control: no-cache` to If-None-Match, which prevents a 304. */
+  ask({ path, headers = {}, body }: HttpRequest): Promise<Answer> {
     const sent = body === undefined ? undefined : JSON.stringify(body);
     const options = {
       host: "127.0.0.1",
@@ -88,7 +88,7 @@ export class Server {
       headers: { ...headers, ...(sent !== undefined && { "Content-Type": "application/json" }) },
     };
     return new Promise((done, failed) => {
-      const asked = request(options, (response) => {
+      const outgoing = httpRequest(options, (response) => {
         const parts: Buffer[] = [];
         response.on("data", (part: Buffer) => parts.push(part)).once("error", failed);
         response.once("end", () => {
@@ -96,22 +96,22 @@ export class Server {
           done({ status, etag: headers.etag, headers, body: Buffer.concat(parts) });
         });
       });
-      asked.once("error", failed).end(sent);
+      outgoing.once("error", failed).end(sent);
     });
   }
 
-  /** The first answer with this status. Throws when the process has ended or none comes in time. */
-  async firstAnswer(question: Question, status: number): Promise<Answer> {
+  /** Repeats the request until the answer has this status. Throws if the process has ended or there is no such answer in time. */
+  async firstAnswer(request: HttpRequest, status: number): Promise<Answer> {
     const deadline = performance.now() + START_WITHIN_MS;
     while (performance.now() < deadline && !this.#ended) {
-      const answer = await this.ask(question).catch(() => null);
+      const answer = await this.ask(request).catch(() => null);
       if (answer?.status === status) return answer;
       await sleep(2);
     }
-    throw new Error(`no answer ${status} to ${question.path} from ${this.#command}`);
+    throw new Error(`no answer ${status} to ${request.path} from ${this.#command}`);
   }
 
-  /** Since the start, with all threads. */
+  /** The usage since the start, of all threads. */
   usage(): Usage {
     const usages = this.#pids().map(usageOf);
     return {
@@ -120,7 +120,7 @@ export class Server {
     };
   }
 
-  /** Takes no time of the others from now on, until it is thawed. */
+  /** Stops the process until it is thawed, so that it takes no time from the others. */
   freeze(): void {
     this.#child.kill("SIGSTOP");
   }
@@ -132,9 +132,9 @@ export class Server {
   async stop(): Promise<void> {
     if (this.#ended) return;
     this.thaw();
-    const gone = new Promise((done) => this.#child.once("exit", done));
+    const exited = new Promise((done) => this.#child.once("exit", done));
     this.#child.kill();
-    await gone;
+    await exited;
   }
 
   get #ended(): boolean {
@@ -150,11 +150,11 @@ export class Server {
   }
 }
 
-/** Of one process, with all threads, since it started. */
+/** The usage of one process since it started, of all threads. */
 export function usageOf(pid: string): Usage {
   if (!existsSync("/proc/self/stat")) return usageByPs(pid);
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The name of the program, in brackets, may hold anything; utime and stime are the 12th and 13th field behind it.
+  // The program's name, in parentheses, may contain anything. utime and stime are the 12th and 13th fields after it.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const residentKb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return {
@@ -163,10 +163,10 @@ export function usageOf(pid: string): Usage {
   };
 }
 
-/** On the BSDs and macOS `ps` tells hundredths of seconds; on Linux it would tell whole ones. */
+/** On the BSDs and macOS, `ps` reports hundredths of seconds; on Linux it would report whole ones. */
 function usageByPs(pid: string): Usage {
-  const told = spawnSync("ps", ["-o", "time=,rss=", "-p", pid], { encoding: "utf8" }).stdout.trim();
-  const [time = "", residentKb] = told.split(/\s+/);
+  const output = spawnSync("ps", ["-o", "time=,rss=", "-p", pid], { encoding: "utf8" }).stdout.trim();
+  const [time = "", residentKb] = output.split(/\s+/);
   const seconds = time.split(/[:-]/).reduce((sum, part) => sum * 60 + Number(part), 0);
   return { cpuMicroseconds: seconds * 1e6, rssMb: Number(residentKb) / 1024 };
 }

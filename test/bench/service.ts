@@ -1,4 +1,4 @@
-/** The whole service against a real sandbox: flooded for ten scaled windows, and through twenty kill -9; counted at the sandbox. */
+/** The whole service with a real sandbox: flooded for ten scaled windows, and killed twenty times with kill -9. The sandbox counts the calls. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,18 +12,18 @@ const BUDGET = 57;
 const WINDOW_MS = 2000;
 const WINDOWS = 10;
 const KILLS = 20;
-const ASKING = 120;
+const CLIENTS = 120;
 
 interface Latency {
   readonly name: string;
-  /** Even from 0 to this, once before the sandbox counts and once after. */
+  /** Uniform from 0 to this, once before the sandbox counts the call and once after. */
   readonly jitterMs: number;
 }
 
 const LATENCIES: readonly Latency[] = [
   { name: "none", jitterMs: 0 },
-  { name: "to 4 % of a window", jitterMs: 0.02 * WINDOW_MS },
-  { name: "to half a window", jitterMs: 0.25 * WINDOW_MS },
+  { name: "up to 4 % of a window", jitterMs: 0.02 * WINDOW_MS },
+  { name: "up to half a window", jitterMs: 0.25 * WINDOW_MS },
 ];
 
 export async function benchService(): Promise<void> {
@@ -32,10 +32,10 @@ export async function benchService(): Promise<void> {
     rows.push(await flood(latency, 0));
     rows.push(await flood(latency, KILLS));
   }
-  console.log("\nThe service flooded, counted at the sandbox (window 2 s, limit 60, budget 57)");
+  console.log("\nThe service under a flood, counted by the sandbox (window 2 s, limit 60, budget 57)");
   console.table(rows);
   console.log(
-    "`of bound`: any safe budget is bound to window / (window + mean latency), because a slot rests one window after its call.",
+    "`of bound`: the use divided by window / (window + mean latency), which no safe policy can exceed, because a slot rests for one window after its call.",
   );
 }
 
@@ -88,7 +88,7 @@ async function flood({ name, jitterMs }: Latency, kills: number) {
     }
   };
   let service = await start();
-  const askers = Array.from({ length: ASKING }, ask);
+  const clients = Array.from({ length: CLIENTS }, ask);
   await sleep(2.2 * WINDOW_MS);
   const before = accepted(sandbox.stats());
   const startedAt = performance.now();
@@ -96,14 +96,14 @@ async function flood({ name, jitterMs }: Latency, kills: number) {
   for (let kill = 0; kill < kills; kill += 1) {
     await sleep((1 + Math.random() * 4) * WINDOW_MS);
     service.kill("SIGKILL");
-    await new Promise((gone) => service.once("exit", gone));
+    await new Promise((done) => service.once("exit", done));
     service = await start();
   }
   const windows = (performance.now() - startedAt) / WINDOW_MS;
   const calls = accepted(sandbox.stats()) - before;
   flooding.abort();
   service.kill("SIGKILL");
-  await Promise.all(askers);
+  await Promise.all(clients);
   const credential = sandbox.stats().credentials.find((one) => one.key === key);
   await sandbox.close();
   rmSync(stateDir, { recursive: true });
@@ -112,7 +112,7 @@ async function flood({ name, jitterMs }: Latency, kills: number) {
   return {
     latency: name,
     kills,
-    worstWindow: credential?.largestWindow,
+    "largest window": credential?.largestWindow,
     rejections: credential?.rejected429,
     use: use.toFixed(3),
     "of bound": (use / bound).toFixed(3),

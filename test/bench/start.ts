@@ -1,52 +1,52 @@
-/** `npm run bench -- start`: from the start of the process to its first answer, beside an Express that does nothing else. */
+/** `npm run bench -- start`: the time from the start of the process to its first answer, compared with bare Express. */
 import { installPeers, liveAt, startPeer, startService, startUpstream } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { type Comparison, interleaved } from "./rounds.js";
-import type { Question, Server } from "./server.js";
+import type { HttpRequest, Server } from "./server.js";
 import { figure, median, table } from "./table.js";
 
-const ALIVE: Question = { path: "/livez" };
-const PRICE: Question = { path: "/v1/quotes?tld=.af&action=registration&years=1" };
+const ALIVE: HttpRequest = { path: "/livez" };
+const PRICE: HttpRequest = { path: "/v1/quotes?tld=.af&action=registration&years=1" };
 
-/** What is asked of one who starts, one after the other, and after how many ms each was answered. */
-interface Asked {
+/** A request to a server that starts, and after how many ms it was answered in each round. */
+interface FirstRequest {
   readonly name: string;
-  readonly question: Question;
+  readonly request: HttpRequest;
   readonly times: number[];
 }
 
 interface Starter {
   readonly node: NodeProgram;
   readonly start: () => Promise<Server>;
-  readonly asked: readonly Asked[];
+  readonly requests: readonly FirstRequest[];
 }
 
 export async function benchStart({ rounds = 15, nodes = [THIS_NODE] }: Comparison): Promise<void> {
   installPeers();
   const sandbox = await startUpstream();
-  const asked = (name: string, question: Question): Asked => ({ name, question, times: [] });
+  const first = (name: string, request: HttpRequest): FirstRequest => ({ name, request, times: [] });
   const service = (name: string, node: NodeProgram, env: Readonly<Record<string, string>>): Starter => ({
     node,
     start: () => startService({ env, node }),
-    asked: [asked(`${name}: /livez`, ALIVE), asked(`${name}: first retail price`, PRICE)],
+    requests: [first(`${name}: /livez`, ALIVE), first(`${name}: first retail price`, PRICE)],
   });
   const starters = nodes.flatMap((node): Starter[] => [
     {
       node,
       start: () => startPeer("express.mjs", { node }),
-      asked: [asked("bare Express 5: any answer", { path: "/v1/availability" })],
+      requests: [first("bare Express 5: any answer", { path: "/v1/availability" })],
     },
     service("live", node, liveAt(sandbox)),
     service("with its sandbox", node, {}),
   ]);
-  for (const starter of interleaved(rounds, starters)) await starting(starter);
+  for (const starter of interleaved(rounds, starters)) await measure(starter);
   await sandbox.close();
   for (const node of nodes) {
-    const rows = starters.filter((starter) => starter.node === node).flatMap((starter) => starter.asked);
+    const rows = starters.filter((starter) => starter.node === node).flatMap((starter) => starter.requests);
     const bare = median(rows[0]?.times ?? []);
     console.log(
-      `\nFrom start to first answer, Node ${node.version}: medians of ${rounds} starts of each, in turn; ${coresInWords()}`,
+      `\nTime from start to first answer, Node ${node.version}: medians of ${rounds} interleaved starts of each; ${coresInWords()}`,
     );
     console.log(
       table(
@@ -57,11 +57,11 @@ export async function benchStart({ rounds = 15, nodes = [THIS_NODE] }: Compariso
   }
 }
 
-async function starting({ start, asked }: Starter): Promise<void> {
+async function measure({ start, requests }: Starter): Promise<void> {
   const startedAt = performance.now();
   const server = await start();
-  for (const { question, times } of asked) {
-    await server.firstAnswer(question, 200);
+  for (const { request, times } of requests) {
+    await server.firstAnswer(request, 200);
     times.push(performance.now() - startedAt);
   }
   await server.stop();

@@ -1,6 +1,6 @@
-/** What a benchmark prints: medians, and tables that can be pasted as they are. */
+/** Formats results: medians, figures, and Markdown tables. */
 
-/** NaN of nothing. */
+/** NaN if there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -8,14 +8,14 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2;
 }
 
-/** Three digits or the whole part: 4,407 · 215 · 27.9 · 0.13. */
+/** Formats with about three digits: 4,407 · 215 · 27.9 · 0.13. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return "–";
   const digits = Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** The first column to the left, the others, figures, to the right. */
+/** The first column is aligned left, the others, which contain figures, right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((title, column) =>
     Math.max(title.length, 3, ...rows.map((row) => row[column]?.length ?? 0)),

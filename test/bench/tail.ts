@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- tail`: how long the slowest visitors wait for a known answer while the service refuses, looks up and renews others,
- * beside a bare node:http server that gets as many requests of each kind in the same run.
+ * `npm run bench -- tail`: how long the slowest visitors wait for a known answer while the service refuses others, looks up new names and
+ * refreshes prices, compared with a bare node:http server that gets as many requests of each kind in the same run.
  */
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -28,7 +28,7 @@ interface Subject {
   readonly node: NodeProgram;
   readonly name: "bare node:http" | "service";
   readonly server: Server;
-  /** Purges the prices. */
+  /** Purges the prices, which are then loaded again. */
   readonly renew: (() => Promise<void>) | null;
 }
 
@@ -39,14 +39,14 @@ interface Scenario {
   readonly renews?: boolean;
 }
 
-/** The quota of the service in all of this, a second. */
+/** The quota of the service, per second. */
 const CALLS_PER_SECOND = 20;
 const REFUSED_PER_SECOND = 500;
 const RENEW_EVERY_MS = 1000;
 const WARM_UP_SECONDS = 6;
-/** One that was stopped has fallen out of the caches. */
+/** A server that was stopped is no longer in the CPU's caches. */
 const THAW_SECONDS = 1;
-/** In which names without an answer spend what the quota still has. */
+/** How long new names are requested to use up the remaining quota. */
 const SPEND_SECONDS = 3;
 
 const hits = (perSecond: number): Kind => ({ path: HIT.path, perSecond, isolated: false });
@@ -73,9 +73,9 @@ const OPEN_LOOP = fileURLToPath(new URL("open-loop.js", import.meta.url));
 const run = promisify(execFile);
 
 const reportSchema = z.object({
-  /** Questions without an answer. */
+  /** Requests without an answer. */
   lost: z.number(),
-  /** Answers that were not 200. */
+  /** Answers other than 200. */
   others: z.number(),
   p50Ms: z.number(),
   p99Ms: z.number(),
@@ -86,7 +86,7 @@ const reportSchema = z.object({
 });
 type Report = Readonly<z.infer<typeof reportSchema>>;
 
-/** `only`: the scenarios whose names contain it. */
+/** `only` selects the scenarios whose names contain it. */
 export async function benchTail({
   rounds = 5,
   seconds = 5,
@@ -113,7 +113,7 @@ export async function benchTail({
       const report = await ask(subject.server, scenario.kinds, seconds);
       clearInterval(timer);
       if (report.lost > 0 || report.others > 0)
-        throw new Error(`${report.lost} answers did not come, ${report.others} were not 200`);
+        throw new Error(`${report.lost} requests weren't answered, ${report.others} answers weren't 200`);
       reports.get(subject)?.push(report);
       await sleep(200);
       subject.server.freeze();
@@ -128,17 +128,26 @@ export async function benchTail({
 
   for (const [{ version }, ofNode] of rows) {
     console.log(
-      `\nKnown answers, each counted from the moment at which it was due, Node ${version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
+      `\nLatency of known answers, from the time when each request was due, Node ${version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
     );
     console.log(
       table(
-        ["load", "server", "p50 ms", "p99 ms", "p99.9 ms", "longest ms", "p99 × bare", "sender late, p99 ms"],
+        [
+          "load",
+          "server",
+          "p50 ms",
+          "p99 ms",
+          "p99.9 ms",
+          "longest ms",
+          "p99 × bare",
+          "sender's delay, p99 ms",
+        ],
         ofNode,
       ),
     );
   }
   console.log(
-    "where the sender itself was late by milliseconds, the machine was too busy to tell; longest: over all rounds",
+    "if the sender itself was late by milliseconds, the machine was too busy for a result; longest: of all rounds",
   );
 }
 
@@ -148,7 +157,7 @@ async function bareOn(node: NodeProgram): Promise<Subject> {
   return { node, name: "bare node:http", server, renew: null };
 }
 
-/** Its upstream works on the core of the load. */
+/** Its upstream runs on the load's core. */
 async function serviceOn(node: NodeProgram, sandbox: Sandbox): Promise<Subject> {
   const token = randomBytes(24).toString("base64url");
   const env = {
@@ -172,11 +181,11 @@ async function warmUp(server: Server): Promise<void> {
   server.freeze();
 }
 
-function row(load: string, who: Subject["name"], reports: readonly Report[], bare: readonly Report[]) {
+function row(load: string, server: Subject["name"], reports: readonly Report[], bare: readonly Report[]) {
   const of = (what: keyof Report, from = reports): number => median(from.map((report) => report[what]));
   return [
     load,
-    who,
+    server,
     figure(of("p50Ms")),
     figure(of("p99Ms")),
     figure(of("p999Ms")),

@@ -1,5 +1,5 @@
-/** `npm run bench -- truth`: many random histories and what the oracle finds in them, or one history again with all that happened in it. */
-import { described, runCampaign } from "../truth/campaign.js";
+/** `npm run bench -- truth`: plays many random histories and prints what the oracle finds, or replays one history and prints all its events. */
+import { describeFailure, runCampaign } from "../truth/campaign.js";
 import { figure, table } from "./table.js";
 
 const HISTORIES = 100_000;
@@ -14,7 +14,7 @@ export interface TruthOptions {
 
 export async function benchTruth({ seed = 1, history, ...options }: TruthOptions): Promise<void> {
   const histories = history === undefined ? (options.histories ?? HISTORIES) : 1;
-  console.log(`Truth over time: ${histories} histories from seed ${seed} on.\n`);
+  console.log(`Truth over time: ${histories} histories, starting with seed ${seed}.\n`);
   const startedMs = performance.now();
   let played = 0;
   const { totals, trace } = await runCampaign({
@@ -23,7 +23,7 @@ export async function benchTruth({ seed = 1, history, ...options }: TruthOptions
     history,
     trace: history !== undefined,
     onFailure: (failure) => {
-      console.log(`${described(failure)}\n`);
+      console.log(`${describeFailure(failure)}\n`);
     },
     onProgress: (more) => {
       played += more;
@@ -49,8 +49,8 @@ export async function benchTruth({ seed = 1, history, ...options }: TruthOptions
     ),
   );
   console.log(
-    `\n${totals.calls} calls, of which ${totals.again} (${share(totals.again, totals.calls)}) were spent on doubts: ` +
-      `they asked for what was known and fresh. ${figure(seconds)} s, ${figure((1000 * seconds) / totals.histories)} ms a history.`,
+    `\n${totals.calls} calls, of which ${totals.repeated} (${share(totals.repeated, totals.calls)}) were made to settle doubts: ` +
+      `they asked for what was known and fresh. ${figure(seconds)} s, ${figure((1000 * seconds) / totals.histories)} ms per history.`,
   );
   if (totals.failed > 0) process.exitCode = 1;
 }

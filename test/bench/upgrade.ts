@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- upgrade --previous DIR`: two replicas over one Redis, asked for twice the budget, replaced one after the other by this
- * release and back by the previous one, which is built in DIR. In each mixture: calls, refusals, prices, and carts that the other one signed.
+ * `npm run bench -- upgrade --previous DIR`: two replicas over one Redis, at twice the budget, are replaced one after the other by this release
+ * and rolled back to the previous one, which is built in DIR. In each mixture, calls, refusals, prices and signed carts are checked.
  */
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -29,8 +29,8 @@ interface Phase {
   readonly name: string;
   use: number;
   answered: number;
-  waited: number;
-  readonly wrong: Set<string>;
+  refused: number;
+  readonly errors: Set<string>;
 }
 
 const availability = z.object({
@@ -39,7 +39,6 @@ const availability = z.object({
   price: z.object({ amount: z.string() }).nullable(),
 });
 
-/** Prints the table. */
 export async function benchUpgrade({ previous }: { readonly previous?: string }): Promise<void> {
   if (previous === undefined) throw new Error("--previous must name the folder of the previous release");
   const [older, newer] = [resolve(previous, "dist", "main.js"), join("dist", "main.js")];
@@ -75,34 +74,34 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
     const at = phase;
     const { status, body } = await bodyOf(replica, `/v1/availability?domain=upgrade-${(asked += 1)}.af`);
     if (replica.interruptions !== interruptions) return;
-    if (status === 503) at.waited += 1;
+    if (status === 503) at.refused += 1;
     else if (status === 200) {
       at.answered += 1;
       const answer = availability.parse(body);
       if (!answer.available || answer.price === null || answer.premium === true) return;
       price ??= answer.price.amount;
-      if (answer.price.amount !== price) at.wrong.add(`price ${answer.price.amount} beside ${price}`);
-    } else at.wrong.add(`status ${status}`);
+      if (answer.price.amount !== price) at.errors.add(`price ${answer.price.amount} instead of ${price}`);
+    } else at.errors.add(`status ${status}`);
   }
   async function flood(replica: Replica): Promise<void> {
     while (!over.signal.aborted) {
-      if (replica.isThere) void visit(replica);
+      if (replica.isUp) void visit(replica);
       await sleep(WINDOW_MS / ((LOAD * BUDGET) / replicas.length));
     }
   }
   async function hit(): Promise<void> {
     while (!over.signal.aborted) {
       for (const replica of replicas) {
-        const { isThere, interruptions, hasAnswered } = replica;
+        const { isUp, interruptions, hasAnswered } = replica;
         const { status } = await bodyOf(replica, `/v1/availability?domain=${KNOWN_NAME}`);
         if (status === 200) replica.hasAnswered = true;
-        else if (isThere && hasAnswered && replica.interruptions === interruptions)
-          phase.wrong.add(`a known name: ${status}`);
+        else if (isUp && hasAnswered && replica.interruptions === interruptions)
+          phase.errors.add(`a known name was answered with ${status}`);
       }
       await sleep(50);
     }
   }
-  /** A cart that one replica signs is known to the other one. */
+  /** Checks that a cart signed by one replica is known to the other one. */
   async function sign(): Promise<void> {
     for (const [signer, other] of [replicas, replicas.toReversed()]) {
       if (signer === undefined || other === undefined) continue;
@@ -111,14 +110,15 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
       const { promise } = z.object({ promise: z.string().nullish() }).catch({}).parse(body);
       const claims = promise?.split(".")[1];
       if (claims === undefined) {
-        phase.wrong.add(`a cart wasn't signed: ${status}`);
+        phase.errors.add(`a cart wasn't signed: ${status}`);
         continue;
       }
       const { jti } = z
         .object({ jti: z.string() })
         .parse(JSON.parse(Buffer.from(claims, "base64url").toString()));
       const seen = await bodyOf(other, `/v1/staff/promises/${jti}`);
-      if (seen.status !== 200) phase.wrong.add(`a signed cart is unknown to the other: ${seen.status}`);
+      if (seen.status !== 200)
+        phase.errors.add(`a signed cart is unknown to the other replica: ${seen.status}`);
     }
   }
   const accepted = (): number => sandbox.stats().credentials.reduce((sum, one) => sum + one.accepted, 0);
@@ -129,15 +129,15 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
     phases.push(phase);
     await change();
     await windows(SETTLE_WINDOWS);
-    const [before, began] = [accepted(), performance.now()];
+    const [before, startedMs] = [accepted(), performance.now()];
     await windows(PHASE_WINDOWS);
-    phase.use = (accepted() - before) / ((BUDGET * (performance.now() - began)) / WINDOW_MS);
+    phase.use = (accepted() - before) / ((BUDGET * (performance.now() - startedMs)) / WINDOW_MS);
     await sign();
   }
 
   const [first, second] = replicas;
   const work = [...replicas.map(flood), hit()];
-  await during("both of the previous release", () => windows(2));
+  await during("both on the previous release", () => windows(2));
   await during("the first one replaced", () => first.replaceBy(newer));
   await during("both replaced", () => second.replaceBy(newer));
   await during("the first one rolled back", () => first.replaceBy(older));
@@ -151,23 +151,23 @@ export async function benchUpgrade({ previous }: { readonly previous?: string })
   await sandbox.close();
   rmSync(stateDir, { recursive: true });
   console.log(
-    `\nTwo replicas, ${LOAD} times the budget: worst window over all of it ${seen?.largestWindow} of ${BUDGET}; refused by the upstream: ${seen?.rejected429}`,
+    `\nTwo replicas at ${LOAD} times the budget: largest window of the whole run ${seen?.largestWindow} of ${BUDGET}; rejected by the upstream: ${seen?.rejected429}`,
   );
   console.log(
     table(
-      ["", "use", "answered", "told to wait", "wrong"],
-      phases.map(({ name, use, answered, waited, wrong }) => [
+      ["", "use", "answered", "refused", "errors"],
+      phases.map(({ name, use, answered, refused, errors }) => [
         name,
         use.toFixed(2),
         String(answered),
-        String(waited),
-        wrong.size === 0 ? "nothing" : [...wrong].join("; "),
+        String(refused),
+        errors.size === 0 ? "none" : [...errors].join("; "),
       ]),
     ),
   );
 }
 
-const newPhase = (name: string): Phase => ({ name, use: 0, answered: 0, waited: 0, wrong: new Set() });
+const newPhase = (name: string): Phase => ({ name, use: 0, answered: 0, refused: 0, errors: new Set() });
 
 async function bodyOf(
   { port }: Replica,
@@ -175,9 +175,9 @@ async function bodyOf(
   post?: unknown,
 ): Promise<{ readonly status: number; readonly body: unknown }> {
   const headers = { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json" };
-  const question = post === undefined ? {} : { method: "POST", body: JSON.stringify(post) };
+  const init = post === undefined ? {} : { method: "POST", body: JSON.stringify(post) };
   try {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...question });
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...init });
     return { status: answer.status, body: await answer.json() };
   } catch {
     return { status: 0, body: null };

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- waits`: what people who wait are told, whether it holds, and what it costs; on a clock of its own at several multiples
- * of the budget, and through the whole service over HTTP in scaled time.
+ * `npm run bench -- waits`: the waits given to visitors, whether they are true, and what they cost, at several multiples of the budget; on a
+ * simulated clock, and through the whole service over HTTP in scaled time.
  */
 import { hash } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -17,14 +17,14 @@ import {
   onlyFigures,
   type Person,
   RAMP_WINDOWS,
+  randomPerson,
   servedWithin,
-  somebody,
   TAIL_MS,
   useOfSafeBound,
   waits,
   type WaitsSettings,
 } from "../quota/support/waits.js";
-import { BUDGET, isKept, LIMIT, MINUTE_MS, type Question, SECOND_MS, Service } from "./bots.js";
+import { BUDGET, isKept, LIMIT, MINUTE_MS, type HttpRequest, SECOND_MS, Service } from "./bots.js";
 import { figure, table } from "./table.js";
 
 const WINDOWS = 25;
@@ -36,7 +36,7 @@ interface Row extends Omit<WaitsSettings, "budget" | "windows" | "seed"> {
 }
 
 const ROWS: readonly Row[] = [
-  ...LOADS.map((load) => ({ name: `${load} of the budget`, load })),
+  ...LOADS.map((load) => ({ name: `${load} times the budget`, load })),
   ...LOADS.map((load) => ({ name: `${load} and carts at a third`, load, carts: CARTS })),
   { name: "1, carts at a third, 20 bots", load: 1, carts: CARTS, bots: 20 },
   { name: "behind one address at 2, alone", load: 0, behindOneAddress: 2 },
@@ -49,16 +49,17 @@ function within(people: readonly Person[]): string {
   return [60_000, 120_000, 300_000].map((ms) => share(servedWithin(people, ms))).join(" ");
 }
 
-/** What the table says of people; `cartsMs`: within which carts must be served. */
+/** The table's columns for these people. Carts must be served within `cartsMs`. */
 function figures(people: readonly Person[], cartsMs: number): string[] {
-  const told = people.flatMap(({ toldMs }) => toldMs).sort((a, b) => a - b);
-  const quantile = (part: number): string => String((told[Math.floor((told.length - 1) * part)] ?? 0) / 1000);
-  const of = (manner: string): Person[] =>
-    people.filter((one) => one.manner === manner && one.lane === "exact");
+  const retryTimesMs = people.flatMap((one) => one.retryTimesMs).sort((a, b) => a - b);
+  const quantile = (part: number): string =>
+    String((retryTimesMs[Math.floor((retryTimesMs.length - 1) * part)] ?? 0) / 1000);
+  const of = (behaviour: string): Person[] =>
+    people.filter((one) => one.behaviour === behaviour && one.lane === "exact");
   const carts = people.filter(({ lane }) => lane === "checkout");
   const others = people.filter(({ behindOneAddress }) => !behindOneAddress);
   return [
-    told.length === 0 ? "–" : `${quantile(0.5)} ${quantile(0.99)} ${quantile(1)}`,
+    retryTimesMs.length === 0 ? "–" : `${quantile(0.5)} ${quantile(0.99)} ${quantile(1)}`,
     within(of("obedient")),
     within(of("impatient")),
     [of("obedient"), of("impatient")].map((group) => figure(meanWaitMs(group, TAIL_MS) / 1000)).join(" "),
@@ -74,7 +75,7 @@ async function simulate({ name, ...row }: Row): Promise<string[]> {
   return [
     name,
     ...figures(counted(seen, WINDOWS), PATIENCE_MS),
-    `${seen.kept.served} of ${seen.kept.came}`,
+    `${seen.reservations.served} of ${seen.reservations.claimed}`,
     String(reservations.unclaimed),
     used < 1 ? "–" : share(useOfSafeBound(seen, BUDGET, WINDOWS)),
     share(idleCalls / Math.max(1, seen.arrivals.length)),
@@ -82,16 +83,16 @@ async function simulate({ name, ...row }: Row): Promise<string[]> {
   ];
 }
 
-/** A crowd over HTTP, in budgets; a minute stands for a window. */
+/** A crowd over HTTP, as multiples of the budget. A window stands for a minute. */
 interface Crowd {
   readonly name: string;
-  /** First asks: from addresses of their own, from one address, and carts. */
+  /** First requests: from different addresses, from one address, and carts. */
   readonly load: number;
   readonly behindOneAddress?: number;
   readonly carts?: number;
 }
 
-/** Crowds that run side by side, one group after the other. */
+/** Groups of crowds. The crowds of a group run at the same time, the groups one after another. */
 const CROWDS: readonly (readonly Crowd[])[] = [
   [0.5, 1, 2].map((load) => ({ name: `${load} and carts at a third`, load, carts: CARTS })),
   [
@@ -102,7 +103,7 @@ const CROWDS: readonly (readonly Crowd[])[] = [
   [{ name: "20 and carts at a third", load: 20, carts: CARTS }],
 ];
 const MINUTES = 15;
-/** Of the story's time in real time. */
+/** Scaled time divided by real time. */
 const SCALE = 60_000 / MINUTE_MS;
 const MEAN_CALL_MS = 0.2 * SECOND_MS;
 const PATIENCE_MS = 8000;
@@ -129,7 +130,7 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
   });
   const people: Person[] = [];
   const kept = { came: 0, served: 0 };
-  /** What carts were told instead of a price, and everybody instead of an answer or a refusal for want of quota. */
+  /** For carts, every answer other than a price; for everybody else, those other than a result or a refusal by the quota. */
   const failures: Record<string, number> = {};
   const fail = (what: string): void => {
     failures[what] = (failures[what] ?? 0) + 1;
@@ -142,10 +143,10 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
   const now = (): number => performance.now() - beganAt;
   let made = 0;
 
-  async function visit(person: Person, question: Question): Promise<void> {
+  async function visit(person: Person, request: HttpRequest): Promise<void> {
     people.push(person);
     for (let wasKept = false; ;) {
-      const { status, retryAfterMs, text } = await service.ask(question);
+      const { status, retryAfterMs, text } = await service.ask(request);
       if (over.signal.aborted) return;
       if (wasKept) kept.came += 1;
       if (status === 200) {
@@ -157,10 +158,11 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
       if (person.lane === "checkout") fail(`cart: ${code}`);
       else if (code !== "quota_exhausted") fail(code);
       if (retryAfterMs === null) return;
-      if (code === "quota_exhausted") person.toldMs.push(retryAfterMs);
-      const isImpatient = person.manner === "impatient" && (now() - person.bornAt) * SCALE < IMPATIENT_FOR_MS;
-      if (person.manner !== "obedient" && !isImpatient) return;
-      wasKept = person.manner === "obedient" && code === "quota_exhausted" && isKept(text);
+      if (code === "quota_exhausted") person.retryTimesMs.push(retryAfterMs);
+      const isImpatient =
+        person.behaviour === "impatient" && (now() - person.arrivedAt) * SCALE < IMPATIENT_FOR_MS;
+      if (person.behaviour !== "obedient" && !isImpatient) return;
+      wasKept = person.behaviour === "obedient" && code === "quota_exhausted" && isKept(text);
       if (!(await passes(isImpatient ? IMPATIENT_EVERY_MS / SCALE : retryAfterMs))) return;
     }
   }
@@ -175,7 +177,7 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
   const newName = (): string => `waits-${(made += 1)}.af`;
   const newAddress = (): string => `10.${made >> 16}.${(made >> 8) & 255}.${made & 255}`;
   const person = (more: Partial<Person> = {}): Person => ({
-    ...somebody(Math.random(), now()),
+    ...randomPerson(Math.random(), now()),
     ...more,
   });
   try {
@@ -192,7 +194,7 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
       arrive(carts, () => {
         const items = [{ domain: newName(), action: "registration", years: 1 }];
         const body = JSON.stringify({ items });
-        return visit(person({ lane: "checkout", manner: "gone" }), {
+        return visit(person({ lane: "checkout", behaviour: "gone" }), {
           from: newAddress(),
           path: "/v1/quotes",
           body,
@@ -216,13 +218,15 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
     await played;
     const { idleCalls, reservations } = OVERVIEW.parse(JSON.parse(overview.text)).quota.waits;
     const endedAt = steadyFrom + steadyMs;
-    const seen = people.filter(({ bornAt }) => bornAt > steadyFrom && bornAt < endedAt - TAIL_MS / SCALE);
-    // In the time of the story.
+    const seen = people.filter(
+      ({ arrivedAt }) => arrivedAt > steadyFrom && arrivedAt < endedAt - TAIL_MS / SCALE,
+    );
+    // In scaled time.
     const scaled = seen.map((one) => ({
       ...one,
-      bornAt: one.bornAt * SCALE,
+      arrivedAt: one.arrivedAt * SCALE,
       servedAt: one.servedAt === null ? null : one.servedAt * SCALE,
-      toldMs: one.toldMs.map((ms) => ms * SCALE),
+      retryTimesMs: one.retryTimesMs.map((ms) => ms * SCALE),
     }));
     const calls = (after?.accepted ?? 0) - before;
     const bound = (steadyMs * BUDGET) / (MINUTE_MS + MEAN_CALL_MS);
@@ -244,34 +248,34 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
     await sandbox.close();
   }
 }
-/** Prints both tables: the rows whose names contain `only`. */
+/** Prints both tables, with the rows whose names contain `only`. */
 export async function benchWaits({ only = "" }: { readonly only?: string } = {}): Promise<void> {
   console.log(
-    `\nwaits, on a clock of their own: a budget of ${BUDGET} a minute for ${WINDOWS} minutes; half of the visitors come back when told, three tenths try every 5 s for two minutes, a fifth never return`,
+    `\nWaits on a simulated clock: a budget of ${BUDGET} a minute for ${WINDOWS} minutes; half of the visitors honour Retry-After, three tenths retry every 5 s for two minutes, and a fifth never return`,
   );
   const columns = [
     "visitors",
-    "told p50 p99 max s",
-    "obedient in 1 2 5 min",
-    "impatient in 1 2 5 min",
-    "mean s, both",
+    "Retry-After p50 p99 max s",
+    "obedient served in 1 2 5 min",
+    "impatient served in 1 2 5 min",
+    "mean wait s, both",
     "carts in time",
     "others in time",
-    "kept and honoured",
+    "reservations honoured",
     "unclaimed",
     "use / safe bound",
-    "idle while waited",
-    "worst window",
+    "idle calls",
+    "largest window",
   ];
   const rows: string[][] = [];
   const isWanted = ({ name }: { readonly name: string }): boolean => name.includes(only);
   for (const row of ROWS.filter(isWanted)) rows.push(await simulate(row));
   console.log(table(columns, rows));
   console.log(
-    "safe bound: window / (window + mean latency); mean s: one who was not served counts 200 s; idle while waited: of all calls; others: all but those behind the one address",
+    "safe bound: window / (window + mean latency); mean wait: 200 s for those who weren't served; idle calls: calls that were due but weren't made, divided by all calls; others: everyone except those behind the one address",
   );
   console.log(
-    `\nthe same through the service over HTTP: a minute is ${MINUTE_MS} ms, told in whole real seconds; ${MINUTES} minutes`,
+    `\nThe same through the service over HTTP, for ${MINUTES} minutes: a minute is scaled to ${MINUTE_MS} ms, and Retry-After has whole real seconds`,
   );
   const played: string[][] = [];
   for (const group of CROWDS) played.push(...(await Promise.all(group.filter(isWanted).map(overHttp))));

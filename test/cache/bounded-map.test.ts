@@ -8,11 +8,11 @@ const filled = (): BoundedMap<string, number> => {
 };
 
 describe("a bounded map", () => {
-  test("drops its oldest entry for one more", () => {
+  test("drops its oldest entry when a new one doesn't fit", () => {
     expect([...filled().set("c", 3).keys()]).toEqual(["b", "c"]);
   });
 
-  test("drops nothing when an entry is replaced, which stays as old as it was", () => {
+  test("drops nothing when an entry is replaced, and keeps the age of that entry", () => {
     const map = filled().set("a", 4);
     expect([...map]).toEqual([
       ["a", 4],
@@ -21,7 +21,7 @@ describe("a bounded map", () => {
     expect([...map.set("c", 3).keys()]).toEqual(["b", "c"]);
   });
 
-  test("makes an entry the newest that is deleted before it is set", () => {
+  test("makes an entry the newest if it is deleted before it is set", () => {
     const map = filled();
     map.delete("a");
     map.set("a", 1);

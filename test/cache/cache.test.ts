@@ -1,4 +1,4 @@
-/** The pools, with time in the test's hand: who is answered from memory, who asks, how old an answer is, and what a failure does. */
+/** The pools on a simulated clock: who is answered from memory, who starts a load, how old an answer is, and what a failure does. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { type Asker, createPool, type Pool } from "../../src/cache/cache.js";
 import { createStamps, justAfter } from "../../src/clock.js";
@@ -33,18 +33,18 @@ beforeEach(() => {
 const answering = (value: string) => () => Promise.resolve(factNow(value, stamp));
 const failing = (): Promise<never> => Promise.reject(UPSTREAM_DOWN);
 
-/** Puts a value into the pool as an answer of the upstream. */
+/** Adds a value to the pool as an answer from the upstream. */
 async function learn(key: string, value: string): Promise<void> {
   await pool.get(key, caller(), answering(value));
 }
 
 describe("a load in flight", () => {
-  test("is asked once for all callers, and each result says how it was obtained", async () => {
+  test("is made once for all callers, and each result says how it was obtained", async () => {
     const source = new Source(stamp);
     const answers = Array.from({ length: 50 }, () => pool.get("a", caller(), source.load));
     await source.answer("1");
     const sources = (await Promise.all(answers)).map((known) => known.source);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     expect(sources).toEqual(["miss", ...Array.from({ length: 49 }, () => "inflight")]);
     expect(pool.stats().counts).toEqual({
       hit: 0,
@@ -66,7 +66,7 @@ describe("a load in flight", () => {
     expect(source.flight?.signal.aborted).toBe(false);
     await source.answer("1");
     await expect(stayed).resolves.toMatchObject({ value: "1" });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
   });
 
   test("is aborted when the last caller leaves, and the next caller starts a new load", async () => {
@@ -77,7 +77,7 @@ describe("a load in flight", () => {
     await Promise.all(waiting.map((one) => expect(one).rejects.toThrow(ServiceError)));
     expect(source.flight?.signal.aborted).toBe(true);
     const next = pool.get("a", caller(), source.load);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(next).resolves.toMatchObject({ value: "1", source: "miss" });
   });
@@ -111,7 +111,7 @@ describe("a load in flight", () => {
     const gone = caller();
     gone.leave();
     await expect(pool.get("a", gone, source.load)).rejects.toThrow(ServiceError);
-    expect(source.asked).toBe(0);
+    expect(source.loads).toBe(0);
   });
 
   test("isn't lost when more loads are in flight than the pool has entries", async () => {
@@ -138,13 +138,13 @@ describe("a failure", () => {
     await clock.advance(299);
     for (let ask = 0; ask < 10; ask += 1)
       await expect(pool.get("a", caller(), source.load)).rejects.toBe(UPSTREAM_DOWN);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
 
     await clock.advance(1);
     const next = pool.get("a", caller(), source.load);
     await source.answer("1");
     await expect(next).resolves.toMatchObject({ value: "1" });
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
   });
 
   test("of kind `shared` fails all waiting callers, but not the next one", async () => {
@@ -152,7 +152,7 @@ describe("a failure", () => {
     const waiting = Promise.allSettled([1, 2].map(() => pool.get("a", caller(), source.load)));
     await source.fail(NO_QUOTA);
     for (const outcome of await waiting) expect(outcome).toEqual({ status: "rejected", reason: NO_QUOTA });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await expect(pool.get("a", caller(), answering("1"))).resolves.toMatchObject({ value: "1" });
   });
 
@@ -164,10 +164,10 @@ describe("a failure", () => {
     await source.answer("1");
     const answers = await Promise.all(joined);
     expect(answers.map(({ value }) => value)).toEqual(["1", "1"]);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
   });
 
-  test("tells the wait that is left while it is remembered", async () => {
+  test("reports the remaining wait while it is remembered", async () => {
     const gone = new ServiceError("upstream_failed", "The registry service is down.", {
       retryAfterMs: 20_000,
     });
@@ -205,10 +205,10 @@ describe("a failure", () => {
     await clock.advance(4999);
     const stale = { value: "old", asOfMs: START, source: "stale" };
     await expect(pool.get("a", caller(), failing)).resolves.toMatchObject(stale);
-    // From memory of the failure, without another question.
+    // The failure is remembered, so there is no other load.
     const source = new Source(stamp);
     await expect(pool.get("a", caller(), source.load)).resolves.toMatchObject(stale);
-    expect(source.asked).toBe(0);
+    expect(source.loads).toBe(0);
   });
 
   test("never returns a fact past its usable age", async () => {
@@ -230,8 +230,8 @@ describe("a failure", () => {
   });
 });
 
-describe("what is remembered", () => {
-  test("is answered from memory while fresh, and loaded again after that", async () => {
+describe("the memory of a pool", () => {
+  test("returns a fact while it is fresh, and loads it again after that", async () => {
     await learn("a", "1");
     const source = new Source(stamp);
     await clock.advance(900); // expiry is spread over the last tenth
@@ -240,15 +240,15 @@ describe("what is remembered", () => {
       asOfMs: START,
       source: "hit",
     });
-    expect(source.asked).toBe(0);
+    expect(source.loads).toBe(0);
     await clock.advance(101);
     const next = pool.get("a", caller(), source.load);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("2");
     await expect(next).resolves.toMatchObject({ value: "2", asOfMs: START + 1001, source: "miss" });
   });
 
-  test("doesn't expire for many keys at the same moment", async () => {
+  test("doesn't let many keys expire at the same moment", async () => {
     pool = poolOf(1000);
     for (let key = 0; key < 500; key += 1) await learn(String(key), "1");
     await clock.advance(950);
@@ -256,7 +256,7 @@ describe("what is remembered", () => {
     expect(new Set(fresh)).toEqual(new Set(["hit", "stale"]));
   });
 
-  test("keeps its age when the wall clock is changed", async () => {
+  test("keeps the age of a fact when the wall clock is changed", async () => {
     await learn("a", "1");
     clock.stepWall(-3_600_000);
     expect(pool.peek("a")?.source).toBe("hit");
@@ -275,7 +275,7 @@ describe("what is remembered", () => {
     expect(["a", "b", "c", "d"].filter((key) => pool.peek(key) !== undefined)).toEqual(["a", "c", "d"]);
   });
 
-  test("in one pool isn't evicted by a flood in another", async () => {
+  test("isn't affected by a flood in another pool", async () => {
     const names = poolOf(10);
     await learn(".af registration 1", "21.50");
     for (let name = 0; name < 1000; name += 1)
@@ -284,7 +284,7 @@ describe("what is remembered", () => {
     expect(names.stats().entries).toBe(10);
   });
 
-  test("and was learned elsewhere is as old as its request", async () => {
+  test("counts the age of a fact learned elsewhere from its request", async () => {
     const learned = (key: string, agoMs: number) =>
       pool.learn(key, { value: "1", askedMs: stamp() - agoMs, answeredMs: stamp() });
     await learned("a", 900);
@@ -315,7 +315,7 @@ describe("the age of an answer", () => {
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("past its usable age on arrival: it is returned to waiting callers, and not stored", async () => {
+  test("doesn't affect waiting callers, but an answer that arrives past its usable age isn't stored", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load);
     await clock.advance(5001);
@@ -324,7 +324,7 @@ describe("the age of an answer", () => {
     expect(pool.peek("a")).toBeUndefined();
   });
 
-  test("says when it stops being fresh, and then when it stops being usable", async () => {
+  test("determines when it stops being fresh, and then when it stops being usable", async () => {
     const source = new Source(stamp);
     const waiting = pool.get("a", caller(), source.load);
     await clock.advance(500);
@@ -352,8 +352,8 @@ test("nothing is returned past its usable age, even within its freshness", async
   await expect(pool.get("a", caller(), failing)).rejects.toBe(UPSTREAM_DOWN);
 });
 
-describe("of answers that overtake each other", () => {
-  test("a late answer to an early request doesn't replace that to a later one: the more cautious one wins", async () => {
+describe("when answers overtake each other,", () => {
+  test("a late answer to an early request doesn't replace the answer to a later one: the more cautious one wins", async () => {
     const slow = new Source(stamp);
     const leaving = caller();
     const left = expect(pool.get("a", leaving, slow.load)).rejects.toThrow(ServiceError);
@@ -364,21 +364,21 @@ describe("of answers that overtake each other", () => {
     await clock.advance(100);
     await slow.answer("available");
     expect(pool.peek("a")).toMatchObject({ value: "taken", asOfMs: START + 100, settled: false });
-    // The same for a late cautious one.
+    // The same for a late answer that is more cautious.
     expect(pool.fresh("a")).toMatchObject({ unchangedSinceMs: Infinity });
     await learn("b", "available");
     await pool.learn("b", { value: "taken", askedMs: 0, answeredMs: stamp() });
     expect(pool.peek("b")).toMatchObject({ value: "taken", asOfMs: START, settled: false });
   });
 
-  test("one that was answered before the other was requested changes nothing, however late it is learned", async () => {
+  test("an answer from before the other request changes nothing, however late it is learned", async () => {
     const early = factNow("taken", stamp);
     await learn("a", "available");
     await pool.learn("a", early);
     expect(pool.peek("a")).toMatchObject({ value: "available", settled: true });
   });
 
-  test("the same one twice changes nothing", async () => {
+  test("the same answer twice changes nothing", async () => {
     const fact = factNow("1", stamp);
     await pool.learn("a", fact);
     const kept = pool.fresh("a");
@@ -388,7 +388,7 @@ describe("of answers that overtake each other", () => {
     expect(pool.changes()).toBe(changes);
   });
 
-  test("an unsettled one is settled by the next that is asked, and the run begins with it", async () => {
+  test("an unsettled fact is settled by the next request, and the run of equal answers starts with it", async () => {
     await pool.learn("a", { value: "available", askedMs: 0, answeredMs: 3 });
     await pool.learn("a", { value: "taken", askedMs: 1, answeredMs: 2 });
     expect(pool.peek("a")?.settled).toBe(false);
@@ -412,8 +412,8 @@ describe("of answers that overtake each other", () => {
   });
 });
 
-describe("what is answered from memory elsewhere", () => {
-  test("is the same object until another fact replaces it, and is counted when the caller says so", async () => {
+describe("a fact read without `get`", () => {
+  test("is the same object until another fact replaces it, and is counted only by `countHits`", async () => {
     await learn("a", "1");
     const kept = pool.fresh("a");
     expect(pool.fresh("a")).toBe(kept);
@@ -424,7 +424,7 @@ describe("what is answered from memory elsewhere", () => {
     expect(pool.fresh("a")).not.toBe(kept);
   });
 
-  test("changes only with the count of changes", async () => {
+  test("changes only when `changes()` grows", async () => {
     const before = pool.changes();
     await learn("a", "1");
     const learned = pool.changes();
@@ -450,12 +450,12 @@ describe("a caller with `askedSinceMs`", () => {
       source: "hit",
     });
     const next = pool.get("a", caller(), source.load, { askedSinceMs: justAfter(askedMs) });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("2");
     await expect(next).resolves.toMatchObject({ value: "2", source: "miss" });
   });
 
-  test("gets no old value when the load fails, neither now nor while the failure is remembered", async () => {
+  test("gets no old value when the load fails, either now or while the failure is remembered", async () => {
     await learn("a", "1");
     await clock.advance(500);
     const askedSinceMs = 400;
@@ -472,11 +472,11 @@ describe("a caller with `askedSinceMs`", () => {
     const insisting = [1, 2].map(() => pool.get("a", caller(), source.load, since));
     await source.answer("1");
     await expect(early).resolves.toMatchObject({ value: "1" });
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("2");
     for (const answer of insisting)
       await expect(answer).resolves.toMatchObject({ value: "2", asOfMs: START + 300 });
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
   });
 
   test("accepts its own load's answer even if its stamp is too early, instead of loading forever", async () => {
@@ -497,7 +497,7 @@ describe("a caller that accepts a stale value during a refresh", () => {
     const ask = () => pool.get("a", caller(), source.load, { whileRevalidating: true });
     await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
     await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("2");
     await expect(ask()).resolves.toMatchObject({ value: "2", source: "hit" });
   });
@@ -510,7 +510,7 @@ describe("a caller that accepts a stale value during a refresh", () => {
     await ask();
     await source.fail(UPSTREAM_DOWN);
     await expect(ask()).resolves.toMatchObject({ value: "1", source: "stale" });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
   });
 
   test("waits if there is no value", async () => {
@@ -540,13 +540,13 @@ describe("a purge", () => {
     expect(pool.peek("a")).toBeUndefined();
     const after = new Source(stamp);
     const later = pool.get("a", caller(), after.load);
-    expect(after.asked).toBe(1);
+    expect(after.loads).toBe(1);
     await after.answer("available");
     await expect(later).resolves.toMatchObject({ value: "available", settled: true });
     expect(pool.peek("a")?.value).toBe("available");
   });
 
-  test("two loads on both sides of it that overlap contradict each other, whichever answers first", async () => {
+  test("lets overlapping loads from before and after it contradict each other, whichever answers first", async () => {
     for (const order of [
       ["before", "after"],
       ["after", "before"],
@@ -564,7 +564,7 @@ describe("a purge", () => {
     }
   });
 
-  test("a late answer from before it doesn't replace a more cautious one from after it", async () => {
+  test("doesn't let a late answer from before it replace a more cautious one from after it", async () => {
     const before = new Source(stamp);
     const waiting = pool.get("a", caller(), before.load);
     pool.purge();
@@ -574,7 +574,7 @@ describe("a purge", () => {
     expect(pool.peek("a")?.value).toBe("taken");
   });
 
-  test("a caller that joined before the purge and leaves after it doesn't affect those who joined later", async () => {
+  test("protects callers that join after it from those that joined before it and leave", async () => {
     const before = new Source(stamp);
     const early = caller();
     const left = pool.get("a", early, before.load);
@@ -584,7 +584,7 @@ describe("a purge", () => {
     early.leave();
     await expect(left).rejects.toThrow(ServiceError);
     const joined = pool.get("a", caller(), after.load);
-    expect(after.asked).toBe(1);
+    expect(after.loads).toBe(1);
     await after.answer("1");
     await expect(joined).resolves.toMatchObject({ value: "1", source: "inflight" });
     await waiting;

@@ -1,4 +1,4 @@
-/** Which fact holds: the same whatever the order of arrival, and never against what the intervals say. */
+/** Which fact holds never depends on the order of arrival, and never contradicts the intervals. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type Caution, type Evidence, type Fact, weigh } from "../../src/cache/facts.js";
@@ -16,11 +16,11 @@ const fact = (value: Status, askedMs: number, answeredMs: number): Fact<Status> 
 
 function weighAll(facts: readonly Fact<Status>[]): Evidence<Status> {
   const [first, ...others] = facts;
-  if (first === undefined) throw new Error("no facts");
+  if (first === undefined) throw new Error("there are no facts");
   return others.reduce((evidence, next) => weigh(evidence, next, caution), weigh(undefined, first, caution));
 }
 
-/** Facts of any overlap; no two of their stamps are equal. */
+/** Facts that may overlap. No two of their stamps are equal. */
 const overlapping = fc
   .uniqueArray(fc.integer({ min: 0, max: 200 }), { minLength: 2, maxLength: 16 })
   .chain((stamps) =>
@@ -41,8 +41,8 @@ const inAnyOrder = overlapping.chain((facts) =>
   }),
 );
 
-/** Facts of which none overlaps another, in the order in which they were asked. */
-const inTurn = fc
+/** Facts that don't overlap, in the order of their requests. */
+const sequential = fc
   .array(fc.constantFrom<Status>("available", "taken"), { minLength: 1, maxLength: 10 })
   .map((values) => values.map((value, index) => fact(value, 10 * index, 10 * index + 5)));
 
@@ -71,7 +71,7 @@ describe("the fact that holds", () => {
     );
   });
 
-  test("is the same for every order of arrival, and when facts arrive more than once", () => {
+  test("is the same for every order of arrival, even if facts arrive more than once", () => {
     fc.assert(
       fc.property(inAnyOrder, fc.infiniteStream(fc.nat()), ({ facts, order }, numbers) => {
         const again = [...numbers.take(4)].flatMap((at) => facts[at % facts.length] ?? []);
@@ -85,13 +85,13 @@ describe("the fact that holds", () => {
     );
   });
 
-  test("is not weighed again when a standing fact arrives again", () => {
+  test("isn't weighed again when a standing fact arrives again", () => {
     const evidence = weighAll([fact("taken", 0, 10), fact("available", 5, 15)]);
     expect(weigh(evidence, fact("taken", 0, 10), caution)).toBe(evidence);
     expect(weigh(evidence, fact("available", 5, 15), caution)).toBe(evidence);
   });
 
-  test("is replaced by a fact requested after its answer, however cautious it is, but not by one requested at the moment of its answer", () => {
+  test("is replaced by even a less cautious fact requested after its answer, but not by one requested at that moment", () => {
     expect(weighAll([fact("taken", 0, 10), fact("available", 11, 20)]).held.value).toBe("available");
     const together = weighAll([fact("taken", 0, 10), fact("available", 10, 20)]);
     expect(together).toMatchObject({ held: { value: "taken" }, settled: false });
@@ -120,9 +120,9 @@ describe("a run of equal answers", () => {
     fc.assert(runs, { ...RUNS, numRuns: 3_000 });
   });
 
-  test("begins with the first answer since the last that differed, where they arrive one after the other", () => {
+  test("starts with the first answer after the last different one, if the answers don't overlap", () => {
     fc.assert(
-      fc.property(inTurn, (facts) => {
+      fc.property(sequential, (facts) => {
         const { held, unchangedSinceMs } = weighAll(facts);
         const lastDiffering = facts.findLastIndex(({ value }) => value !== held.value);
         expect(unchangedSinceMs).toBe(facts[lastDiffering + 1]?.answeredMs);
@@ -131,34 +131,34 @@ describe("a run of equal answers", () => {
     );
   });
 
-  test("isn't extended by an equal answer that arrives late, since another one may lie between them", () => {
+  test("isn't extended by an equal answer that arrives late, because a different one may lie between them", () => {
     const between = fact("taken", 20, 30);
     const { unchangedSinceMs } = weighAll([fact("available", 40, 50), between, fact("available", 0, 10)]);
     expect(unchangedSinceMs).toBe(50);
     expect(weighAll([fact("available", 40, 50), fact("available", 0, 10)]).unchangedSinceMs).toBe(50);
   });
 
-  test("is ended by a different answer that arrives late and falls into it", () => {
+  test("is ended by a different answer that arrives late and falls within it", () => {
     const run = [fact("available", 0, 10), fact("available", 40, 50)];
     expect(weighAll(run).unchangedSinceMs).toBe(10);
     expect(weighAll([...run, fact("taken", 20, 30)])).toMatchObject({ held: run[1], unchangedSinceMs: 50 });
-    // Its end alone falls into it.
+    // Only its end falls within the run.
     expect(weighAll([...run, fact("taken", 5, 11)]).unchangedSinceMs).toBe(50);
     expect(weighAll([...run, fact("taken", 5, 10)]).unchangedSinceMs).toBe(50);
     expect(weighAll([...run, fact("taken", 5, 9)]).unchangedSinceMs).toBe(10);
   });
 });
 
-describe("an answer that overtakes another", () => {
-  test("of a slow question doesn't bring back a name that was taken meanwhile, until it has been asked again", () => {
+describe("when answers overtake each other,", () => {
+  test("a slow one doesn't make a taken name available again before it is requested again", () => {
     const slow = fact("available", 0, 3_000);
-    const meanwhile = fact("taken", 1_000, 1_200);
+    const inBetween = fact("taken", 1_000, 1_200);
     for (const order of [
-      [slow, meanwhile],
-      [meanwhile, slow],
+      [slow, inBetween],
+      [inBetween, slow],
     ]) {
       const evidence = weighAll(order);
-      expect(evidence).toMatchObject({ held: meanwhile, settled: false, unchangedSinceMs: Infinity });
+      expect(evidence).toMatchObject({ held: inBetween, settled: false, unchangedSinceMs: Infinity });
       const again = fact("available", 3_001, 3_100);
       expect(weigh(evidence, again, caution)).toMatchObject({
         held: again,
@@ -168,14 +168,14 @@ describe("an answer that overtakes another", () => {
     }
   });
 
-  test("of two terms of one name in parallel: taken for one of them counts", () => {
+  test("a name is taken if it is taken for one of two terms", () => {
     const oneYear = fact("available", 0, 40);
     const twoYears = fact("taken", 10, 30);
     expect(weighAll([twoYears, oneYear]).held).toEqual(twoYears);
     expect(weighAll([oneYear, twoYears]).held).toEqual(twoYears);
   });
 
-  test("of a quote asked before a price change and answered after it: the higher price counts", () => {
+  test("the higher price counts if a quote was requested before a price change and answered after it", () => {
     const higher: Caution<string> = (a, b) => Number(a) - Number(b);
     const slow: Fact<string> = { value: "17.31", askedMs: 0, answeredMs: 3_000 };
     const changed: Fact<string> = { value: "22.50", askedMs: 2_000, answeredMs: 2_100 };

@@ -1,4 +1,4 @@
-/** Invalidation over a real Redis: marks reach every replica, also those that messages miss, and through the loss of Redis. */
+/** Invalidation over a real Redis: marks reach every replica, even if messages or Redis are lost in the meantime. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Channel, createInvalidation, type Invalidation } from "../../src/cache/invalidation.js";
 import { systemClock } from "../../src/clock.js";
@@ -9,13 +9,13 @@ import { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
 
-describeWithRedis("what one replica publishes", () => {
+describeWithRedis("a published mark", () => {
   let server: RedisServer;
   let links: RedisLink[];
   let clock: FakeClock;
-  /** The mark in force at each call of the subscriber. */
+  /** The current mark at each call of the subscriber. */
   let received: (string | null)[];
-  /** Whether a replica has published it, as the subscriber was told. */
+  /** The `wasPublished` of each call of the subscriber. */
   let published: boolean[];
   let opened: Invalidation[];
 
@@ -64,7 +64,7 @@ describeWithRedis("what one replica publishes", () => {
 
   const allLost = () => until(() => links.every((one) => !one.reachable()), "the loss");
 
-  test("reaches the others, and not itself", async () => {
+  test("reaches the other replicas, and not its own", async () => {
     const here = await publisher();
     const own: unknown[] = [];
     here.subscribe(() => own.push(here.mark()));
@@ -77,7 +77,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(own).toEqual([]);
   });
 
-  test("takes effect here immediately, with the given mark or one different from all before it", async () => {
+  test("takes effect here immediately, and is the given one or different from all before it", async () => {
     const here = await publisher();
     const marks = [here.mark()];
     for (let times = 0; times < 3; times += 1) {
@@ -89,7 +89,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(here.mark()).toBe("mine");
   });
 
-  test("is not received by a replica that has published the same mark itself", async () => {
+  test("isn't received by a replica that has published the same mark itself", async () => {
     const here = await publisher();
     const other = await subscriber();
     other.publish("same");
@@ -101,7 +101,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["next"]);
   });
 
-  test("starts with the offered mark if Redis has none, and with that of Redis if it has one", async () => {
+  test("follows the offered mark if Redis has none, or the mark in Redis if there is one", async () => {
     const first = open(await connect());
     const here = first.channel("words");
     here.offer("offered");
@@ -114,7 +114,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(other.mark()).toBe("offered");
   });
 
-  test("isn't received by its own replica, even if it publishes twice in a row", async () => {
+  test("isn't received by its own replica, even if that one publishes twice in a row", async () => {
     const here = await publisher();
     const own: unknown[] = [];
     here.subscribe(() => own.push(here.mark()));
@@ -131,7 +131,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(own).toEqual([]);
   });
 
-  test("at the same time as another one is followed by one mark that both receive", async () => {
+  test("that coincides with another one is followed by one mark that both replicas receive", async () => {
     const [here, other] = [await subscriber(), await subscriber()];
     here.publish("mine");
     other.publish("theirs");
@@ -140,24 +140,24 @@ describeWithRedis("what one replica publishes", () => {
       await Promise.all(opened.map((one) => one.published()));
       const stored = await server.command("GET", "af-storefront:mark:words");
       return [here, other].every((one) => stored.includes(` ${one.mark()}`));
-    }, "agreement");
+    }, "the agreement");
     expect(["mine", "theirs"]).not.toContain(here.mark());
     expect(received.filter((mark) => mark === here.mark())).toHaveLength(2);
   });
 
-  test("isn't undone by a Redis that comes back with an old mark, nor by a replica that missed it", async () => {
+  test("isn't undone by a Redis that comes back with an old mark, or by a replica that missed it", async () => {
     const [here, other] = [await publisher(), await subscriber()];
     const before = here.mark() ?? "";
-    here.publish("news");
-    await until(() => other.mark() === "news", "the message");
+    here.publish("newer");
+    await until(() => other.mark() === "newer", "the message");
     await server.command("SET", "af-storefront:mark:words", `0 ${before}`);
     await server.command("PUBLISH", "af-storefront:invalidation", `words 0 ${before}`);
     await clock.advance(5_000);
     await until(
-      async () => (await server.command("GET", "af-storefront:mark:words")).includes("news"),
+      async () => (await server.command("GET", "af-storefront:mark:words")).includes("newer"),
       "the mark",
     );
-    expect([here.mark(), other.mark(), received]).toEqual(["news", "news", ["news"]]);
+    expect([here.mark(), other.mark(), received]).toEqual(["newer", "newer", ["newer"]]);
   });
 
   test("reaches a replica that missed it, even if that one is the first to find an emptied Redis", async () => {
@@ -167,17 +167,17 @@ describeWithRedis("what one replica publishes", () => {
     await late.known(1_000);
     other.subscribe(() => received.push(other.mark()));
     await server.command("CLIENT", "KILL", "TYPE", "pubsub");
-    here.publish("news");
+    here.publish("newer");
     await opened[0]?.published();
     await server.command("SET", "af-storefront:mark:words", `0 ${other.mark()}`);
     await until(async () => {
       await clock.advance(5_000);
-      return other.mark() === "news";
+      return other.mark() === "newer";
     }, "the mark");
-    expect(here.mark()).toBe("news");
+    expect(here.mark()).toBe("newer");
   });
 
-  test("on one channel doesn't concern another", async () => {
+  test("doesn't affect another channel", async () => {
     const one = open(await connect());
     const [words, names] = [one.channel("words"), one.channel("names")];
     await one.known(1_000);
@@ -189,7 +189,7 @@ describeWithRedis("what one replica publishes", () => {
     expect([words.mark(), names.mark()]).toEqual(["words-1", "names-1"]);
   });
 
-  test("is published once Redis is back, and reaches every replica exactly once, even without a message", async () => {
+  test("is stored once Redis is back, and reaches every replica exactly once, even without a message", async () => {
     const here = await publisher();
     await subscriber();
     await server.kill();
@@ -203,10 +203,10 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["1234"]);
   });
 
-  test("without Redis is published later whatever Redis contains, and follows a mark unknown here", async () => {
+  test("without Redis is stored later, whatever Redis contains, and follows a mark that is unknown here", async () => {
     const here = await publisher();
     const other = await subscriber();
-    // It starts with this, before anybody has reached it again.
+    // Redis restarts with this mark, before any replica has reached it again.
     await server.command("SET", "af-storefront:mark:words", `0 ${"~".repeat(36)}`);
     await server.command("SAVE");
     await server.kill();
@@ -219,27 +219,27 @@ describeWithRedis("what one replica publishes", () => {
     expect(await server.command("GET", "af-storefront:mark:words")).toContain(here.mark());
   });
 
-  test("is told from the mark of a fleet that has published nothing, which another may have begun", async () => {
+  test("is distinguished from the initial mark of a fleet, which another replica may have set", async () => {
     const here = await subscriber();
-    // Later than every other first mark, which is as long.
-    const begun = "~".repeat(36);
-    await server.command("SET", "af-storefront:mark:words", `0 ${begun}`);
+    // Later than every other initial mark, because all of them are as long.
+    const initial = "~".repeat(36);
+    await server.command("SET", "af-storefront:mark:words", `0 ${initial}`);
     await until(async () => {
       await clock.advance(5_000);
-      return here.mark() === begun;
+      return here.mark() === initial;
     }, "the mark");
-    await server.command("SET", "af-storefront:mark:words", "1 news");
+    await server.command("SET", "af-storefront:mark:words", "1 newer");
     await until(async () => {
       await clock.advance(5_000);
-      return here.mark() === "news";
-    }, "the news");
+      return here.mark() === "newer";
+    }, "the newer mark");
     expect([received, published]).toEqual([
-      [begun, "news"],
+      [initial, "newer"],
       [false, true],
     ]);
   });
 
-  test("before a replica has reached Redis is the first that it receives", async () => {
+  test("is the first that a replica receives if it was published before that one reached Redis", async () => {
     const here = await publisher();
     here.publish("1234");
     await opened[0]?.published();
@@ -250,7 +250,7 @@ describeWithRedis("what one replica publishes", () => {
     expect(received).toEqual(["1234"]);
   });
 
-  test("isn't published again when Redis is emptied: the replicas restore its mark", async () => {
+  test("is restored, but not published again, when Redis is emptied", async () => {
     const here = await publisher();
     const other = await subscriber();
     const mark = here.mark();

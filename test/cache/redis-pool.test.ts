@@ -1,6 +1,6 @@
 /**
- * A pool's shared side in a real Redis: claims that live and die, facts that are found only by those they are for, and that hold whatever
- * the order in which replicas write them.
+ * The shared side of a pool in a real Redis: claims live as long as their replica, facts are found only under their own key and source, and
+ * which facts hold doesn't depend on the order in which replicas write them.
  */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
@@ -18,13 +18,13 @@ import { describeWithRedis, type RedisServer, startRedis } from "../support/redi
 import { recordingLog, until } from "../support/service.js";
 import { caller, factNow, Source } from "./support/loads.js";
 
-/** Long before, so that nothing is from the future. */
+/** Late enough that all facts of the tests are in the past. */
 const NOW_MS = 100_000;
 const FACT = { value: "1", askedMs: 1_000, answeredMs: 1_200 };
 
 const caution: Caution<string> = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 
-describeWithRedis("in a real Redis", () => {
+describeWithRedis("in a real Redis,", () => {
   let server: RedisServer;
   let link: RedisLink;
   let clock: FakeClock;
@@ -45,7 +45,7 @@ describeWithRedis("in a real Redis", () => {
     await server.close();
   });
 
-  /** One replica's side. */
+  /** The shared pool of one replica. */
   function replica(purges: Channel | null = null, time: FakeClock = clock): SharedPool<string> {
     const decode = (data: unknown) => (typeof data === "string" ? data : undefined);
     return redisPool({ link, name: "words", purges, source: () => source, decode, clock: time });
@@ -53,7 +53,7 @@ describeWithRedis("in a real Redis", () => {
 
   const keyOf = (key: string, shared: SharedPool<string>): SharedKey<string> => {
     const at = shared.at(key);
-    if (at === null) throw new Error("there is nobody to share with");
+    if (at === null) throw new Error("the key isn't shared");
     return at;
   };
 
@@ -73,7 +73,7 @@ describeWithRedis("in a real Redis", () => {
   const claimKey = async (): Promise<string> =>
     /af-storefront:words:\S+:asked/.exec(await server.command("KEYS", "*"))?.[0] ?? "";
   const lifeMs = async (key: string): Promise<number> => Number((await server.command("PTTL", key)).slice(1));
-  /** The time of a fact as Redis keeps it. */
+  /** The time of a fact as it is stored in Redis. */
   const wallMs = (monotonicMs: number): number => clock.now() - clock.monotonic() + monotonicMs;
 
   describe("a key", () => {
@@ -86,7 +86,7 @@ describeWithRedis("in a real Redis", () => {
 
     async function claimed(key: SharedKey<string>): Promise<Claim> {
       const claim = await key.claim();
-      if (claim === null) throw new Error("another one has the claim");
+      if (claim === null) throw new Error("another replica has the claim");
       return claim;
     }
 
@@ -112,7 +112,7 @@ describeWithRedis("in a real Redis", () => {
       expect(await server.command("DBSIZE")).toBe(":0\r\n");
     });
 
-    test("keeps one fact that is written several times", async () => {
+    test("stores a fact once per replica, however often it is written", async () => {
       const at = keyOf("word", replica());
       await at.write(FACT, 60_000);
       expect(await at.write(FACT, 60_000)).toEqual([FACT]);
@@ -156,7 +156,7 @@ describeWithRedis("in a real Redis", () => {
       expect(await at("a").read()).toContainEqual(FACT);
     });
 
-    test("gives a claim to one replica, keeps it alive while that one lives, and ends it when it is released", async () => {
+    test("gives a claim to one replica, renews it while that one lives, and ends it when it is released", async () => {
       const claim = await claimed(at("a"));
       expect(await at("a").claim()).toBeNull();
       const key = await claimKey();
@@ -194,7 +194,7 @@ describeWithRedis("in a real Redis", () => {
       invalidation.close();
     });
 
-    test("doesn't find facts after a purge that were written before it or on their way", async () => {
+    test("doesn't find facts after a purge that were written or in flight before it", async () => {
       const invalidation = createInvalidation(link, clock);
       const shared = replica(invalidation.channel("words"));
       await invalidation.known(1_000);
@@ -208,7 +208,7 @@ describeWithRedis("in a real Redis", () => {
   });
 
   describe("a fact of another replica", () => {
-    test("has its interval widened by the clock tolerance; one's own is exact", async () => {
+    test("has its interval widened by the clock tolerance; a replica's own fact is exact", async () => {
       const [here, there] = [replica(), replica()];
       await keyOf("a", here).write(FACT, 5_000);
       expect(await keyOf("a", here).read()).toEqual([FACT]);
@@ -231,7 +231,7 @@ describeWithRedis("in a real Redis", () => {
       ]);
     });
 
-    test("is one fact however often it is read, though the clocks never read quite alike", async () => {
+    test("stays one fact however often it is read, although clock readings differ slightly", async () => {
       await keyOf("a", replica()).write(FACT, 5_000);
       const pool = poolOf(replica());
       await pool.consult("a");
@@ -260,11 +260,11 @@ describeWithRedis("in a real Redis", () => {
     });
   });
 
-  describe("of two facts", () => {
+  describe("of two facts,", () => {
     const early = { value: "taken", askedMs: 10_000, answeredMs: 12_000 };
     const late = (afterMs: number) => ({ value: "available", askedMs: 12_000 + afterMs, answeredMs: 14_000 });
 
-    /** What each of two replicas and a third one, which learned nothing, hold after both facts have been learned. */
+    /** What two replicas, and a third one that has learned nothing, hold after both facts have been learned. */
     async function heldBy(by: "one" | "two", first: Fact<string>, then: Fact<string>) {
       const [one, two, three] = [poolOf(replica()), poolOf(replica()), poolOf(replica())];
       await one.learn("a", first);
@@ -280,7 +280,7 @@ describeWithRedis("in a real Redis", () => {
     });
 
     test.each(["early first", "late first"])(
-      "of two replicas the later one stays where it is later than clocks may differ: %s",
+      "the later one stays if they are from two replicas and further apart than clocks may differ: %s",
       async (order) => {
         const facts = [early, late(CLOCKS_DIFFER_MS + 1)] as const;
         const [first, then] = order === "early first" ? facts : ([facts[1], facts[0]] as const);
@@ -290,7 +290,7 @@ describeWithRedis("in a real Redis", () => {
     );
 
     test.each(["early first", "late first"])(
-      "of two replicas the cautious one holds within what clocks may differ: %s",
+      "the more cautious one holds if they are from two replicas and no further apart than that: %s",
       async (order) => {
         const facts = [early, late(CLOCKS_DIFFER_MS)] as const;
         const [first, then] = order === "early first" ? facts : ([facts[1], facts[0]] as const);
@@ -299,7 +299,7 @@ describeWithRedis("in a real Redis", () => {
       },
     );
 
-    test("the facts that stand in Redis are the same for every order in which replicas write them", async () => {
+    test("those that stand in Redis are the same for every order in which replicas write them", async () => {
       const writes = fc
         .array(
           fc.record({
@@ -345,7 +345,7 @@ describeWithRedis("in a real Redis", () => {
       );
     });
 
-    test("their intervals in Redis contain the original ones", async () => {
+    test("the intervals in Redis contain the original ones", async () => {
       await keyOf("a", replica()).write({ value: "1", askedMs: 1_000.7, answeredMs: 1_200.2 }, 5_000);
       expect(await server.command("GET", await factKey())).toContain(String(wallMs(1_000)));
       expect(await server.command("GET", await factKey())).toContain(String(wallMs(1_201)));
@@ -356,11 +356,11 @@ describeWithRedis("in a real Redis", () => {
     test("keeps the result of a load in flight out of every pool", async () => {
       const invalidation = [createInvalidation(link, clock), createInvalidation(link, clock)];
       const [one, two] = invalidation.map((each) => poolOf(replica(each.channel("words"))));
-      if (one === undefined || two === undefined) throw new Error("two replicas");
+      if (one === undefined || two === undefined) throw new Error("a replica is missing");
       await Promise.all(invalidation.map((each) => each.known(1_000)));
       const load = new Source(stamp);
       const waiting = one.get("a", caller(), load.load);
-      await until(() => load.asked === 1, "the question");
+      await until(() => load.loads === 1, "the load");
       const early = factNow("old", stamp);
       two.purge();
       const before = one.changes();

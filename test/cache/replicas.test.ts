@@ -1,4 +1,4 @@
-/** Pools that share their facts, with time in the test's hand: who asks, who waits for whom, and what holds of what others learned. */
+/** Pools that share their facts, on a simulated clock: which one loads, which ones wait for it, and which facts hold. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import {
@@ -22,8 +22,8 @@ const CLAIM_MS = 1_000;
 
 const caution: Caution<string> = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 
-/** Where replicas meet. It can break, and a replica that holds a claim can die. */
-class MeetingPoint {
+/** The store that replicas share. It can break, and a replica that holds a claim can die. */
+class SharedStore {
   readonly facts = new Map<string, Evidence<string>>();
   broken = false;
   commands = 0;
@@ -42,10 +42,10 @@ class MeetingPoint {
     this.facts.set(at, weigh(this.facts.get(at), fact, caution));
   }
 
-  /** `alive` ends when its replica dies: its claims are neither renewed nor released any more. */
+  /** `alive` returns false once the replica has died: its claims are neither renewed nor released any more. */
   pool(alive: () => boolean = () => true, latencyMs = 0): SharedPool<string> {
     let own: () => void = () => {};
-    // In the order in which they were given, each some time after.
+    // Commands are executed in order, each after the latency.
     const command = async <T>(act: () => T): Promise<T> => {
       await new Promise<void>((arrived) => {
         if (latencyMs === 0) arrived();
@@ -98,7 +98,7 @@ class MeetingPoint {
 
 let clock: FakeClock;
 let stamp: () => number;
-let point: MeetingPoint;
+let store: SharedStore;
 let source: Source;
 let one: Pool<string, Asker>;
 let two: Pool<string, Asker>;
@@ -123,16 +123,16 @@ function poolAt(
 beforeEach(() => {
   clock = new FakeClock(START);
   stamp = createStamps(clock);
-  point = new MeetingPoint(clock);
+  store = new SharedStore(clock);
   source = new Source(stamp);
-  one = poolAt(point.pool());
-  two = poolAt(point.pool());
+  one = poolAt(store.pool());
+  two = poolAt(store.pool());
 });
 
 const ask = (pool: Pool<string, Asker>, options: GetOptions = {}, who: Asker = caller()) =>
   pool.get("a", who, source.load, options);
 
-/** Insists that the question left in the last `ms`. */
+/** Accepts only facts requested within the last `ms`. */
 const within = (ms: number): GetOptions => ({ askedSinceMs: clock.monotonic() - ms });
 
 async function learn(pool: Pool<string, Asker>, value: string): Promise<void> {
@@ -140,26 +140,26 @@ async function learn(pool: Pool<string, Asker>, value: string): Promise<void> {
   await settle();
 }
 
-/** Another replica asked for "a" so many ms ago. */
+/** Adds a fact about "a" that another replica requested `agoMs` ago. */
 function addAsked(value: string, agoMs: number): void {
   const askedMs = stamp() - agoMs;
-  point.add("a", { value, askedMs, answeredMs: askedMs + 0.000_05 });
+  store.add("a", { value, askedMs, answeredMs: askedMs + 0.000_05 });
 }
 
 describe("a load that two replicas need at the same time", () => {
-  test("is made by one, and the other has its answer soon after", async () => {
+  test("is made by one, and the other gets its answer soon after", async () => {
     const first = Array.from({ length: 20 }, () => ask(one));
     await settle();
     const second = Array.from({ length: 20 }, () => ask(two));
     await clock.advance(500);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("1");
     await clock.advance(50);
     const sources = (await Promise.all([...first, ...second])).map((known) => known.source);
     expect(sources.filter((name) => name === "miss")).toHaveLength(1);
     expect(sources.filter((name) => name === "hit")).toHaveLength(1);
     expect(two.stats().counts).toEqual({ hit: 1, inflight: 19, miss: 0, stale: 0, failed: 0, shared: 1 });
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
   });
 
   test("is made by the other as soon as the first one has failed, and never by both at once", async () => {
@@ -170,22 +170,22 @@ describe("a load that two replicas need at the same time", () => {
     await source.fail(NO_QUOTA);
     await first;
     await clock.advance(50);
-    expect([source.asked, source.most]).toEqual([2, 1]);
+    expect([source.loads, source.maxOpen]).toEqual([2, 1]);
     await source.answer("1");
     await expect(second).resolves.toMatchObject({ value: "1", source: "miss" });
   });
 
   test("is made by the other a second after the first one has died", async () => {
     let alive = true;
-    const dying = poolAt(point.pool(() => alive));
+    const dying = poolAt(store.pool(() => alive));
     ask(dying).catch(() => undefined);
     await settle();
     const second = ask(two);
     await clock.advance(5_000);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     alive = false;
     await clock.advance(CLAIM_MS + 50);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(second).resolves.toMatchObject({ value: "1" });
   });
@@ -195,9 +195,9 @@ describe("a load that two replicas need at the same time", () => {
     await settle();
     const second = ask(two);
     await clock.advance(9_900);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await clock.advance(200);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(second).resolves.toMatchObject({ value: "1" });
   });
@@ -207,10 +207,10 @@ describe("a load that two replicas need at the same time", () => {
     await settle();
     const patient = ask(two);
     await clock.advance(200);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     const urgent = ask(two, { ...within(5_000), othersMs: 0 });
     await clock.advance(50);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(patient).resolves.toMatchObject({ value: "1" });
     await expect(urgent).resolves.toMatchObject({ value: "1" });
@@ -225,12 +225,12 @@ describe("a load that two replicas need at the same time", () => {
     leaving.leave();
     await gone;
     await settle();
-    const before = point.commands;
+    const before = store.commands;
     await clock.advance(250);
-    // The first one's own claim is kept without commands here.
-    expect(point.commands).toBe(before);
+    // The first one's claim is renewed without commands here.
+    expect(store.commands).toBe(before);
     expect(two.stats().inflight).toBe(0);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
   });
 
   test("is taken over without delay when the callers of the first replica leave", async () => {
@@ -257,25 +257,25 @@ describe("a load that two replicas need at the same time", () => {
     await expect(second).resolves.toMatchObject({ value: "1", source: "miss" });
   });
 
-  test("is never made twice at once, nor again after an answer, whoever joins, leaves or fails", async () => {
-    const happening = fc.record({
+  test("is never made twice at once, or again after an answer, whoever joins, leaves or fails", async () => {
+    const arrival = fc.record({
       atMs: fc.integer({ min: 0, max: 2_000 }),
       replica: fc.integer({ min: 0, max: 3 }),
       leavesAfterMs: fc.option(fc.integer({ min: 0, max: 1_500 })),
     });
     await fc.assert(
       fc.asyncProperty(
-        fc.array(happening, { minLength: 1, maxLength: 25 }),
+        fc.array(arrival, { minLength: 1, maxLength: 25 }),
         fc.array(fc.record({ tookMs: fc.integer({ min: 1, max: 900 }), fails: fc.boolean() }), {
           minLength: 1,
           maxLength: 30,
         }),
         fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 4, maxLength: 4 }),
-        async (happenings, endings, latencies) => {
+        async (arrivals, endings, latencies) => {
           clock = new FakeClock(START);
           stamp = createStamps(clock);
-          point = new MeetingPoint(clock);
-          const pools = latencies.map((latencyMs) => poolAt(point.pool(undefined, latencyMs)));
+          store = new SharedStore(clock);
+          const pools = latencies.map((latencyMs) => poolAt(store.pool(undefined, latencyMs)));
           let asked = 0;
           let open = 0;
           let answeredAtMs = Infinity;
@@ -309,7 +309,7 @@ describe("a load that two replicas need at the same time", () => {
             });
           };
           const stayed: Promise<unknown>[] = [];
-          for (const { atMs, replica, leavesAfterMs } of happenings) {
+          for (const { atMs, replica, leavesAfterMs } of arrivals) {
             clock.after(atMs, () => {
               const who = caller();
               const answer = pools[replica]?.get("a", who, load).then(
@@ -336,17 +336,17 @@ describe("a fact of another replica", () => {
     await learn(one, "1");
     await clock.advance(500);
     await expect(ask(two)).resolves.toMatchObject({ value: "1", asOfMs: START, source: "hit" });
-    const before = point.commands;
+    const before = store.commands;
     await expect(ask(two)).resolves.toMatchObject({ source: "hit" });
-    expect(point.commands).toBe(before);
-    expect(source.asked).toBe(0);
+    expect(store.commands).toBe(before);
+    expect(source.loads).toBe(0);
   });
 
   test("is as old as its request, and is loaded again when it is no longer fresh", async () => {
     addAsked("old", FRESH_MS + 1);
     const answer = ask(two);
     await settle();
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("new");
     await expect(answer).resolves.toMatchObject({ value: "new", source: "miss" });
   });
@@ -366,11 +366,11 @@ describe("a fact of another replica", () => {
   });
 
   test("isn't returned past its usable age, even within its freshness", async () => {
-    two = poolAt(point.pool(), { freshness: () => ({ freshMs: 600_000, usableMs: USABLE_MS }) });
+    two = poolAt(store.pool(), { freshness: () => ({ freshMs: 600_000, usableMs: USABLE_MS }) });
     addAsked("old", USABLE_MS + 1);
     const answer = ask(two);
     await settle();
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("new");
     await expect(answer).resolves.toMatchObject({ value: "new" });
   });
@@ -394,12 +394,12 @@ describe("a fact of another replica", () => {
   test("isn't used for a caller with `askedSinceMs`, unless it is recent enough", async () => {
     await learn(one, "1");
     await clock.advance(6_000);
-    const anew = ask(two, within(5_000));
+    const recent = ask(two, within(5_000));
     await settle();
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("2");
-    await expect(anew).resolves.toMatchObject({ value: "2", source: "miss" });
-    const again = poolAt(point.pool());
+    await expect(recent).resolves.toMatchObject({ value: "2", source: "miss" });
+    const again = poolAt(store.pool());
     await expect(ask(again, within(5_000))).resolves.toMatchObject({ value: "2", source: "hit" });
   });
 
@@ -408,12 +408,12 @@ describe("a fact of another replica", () => {
     await clock.advance(1_000);
     ask(one, within(0)).catch(() => undefined);
     await settle();
-    const anew = ask(two, within(10));
+    const recent = ask(two, within(10));
     await clock.advance(500);
     await source.answer("new");
     await clock.advance(50);
-    await expect(anew).resolves.toMatchObject({ value: "new", source: "hit" });
-    expect(source.asked).toBe(1);
+    await expect(recent).resolves.toMatchObject({ value: "new", source: "hit" });
+    expect(source.loads).toBe(1);
   });
 
   test("isn't used for a caller whose `askedSinceMs` is later than its request", async () => {
@@ -424,7 +424,7 @@ describe("a fact of another replica", () => {
     await clock.advance(500);
     await source.answer("old");
     await clock.advance(50);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("new");
     await expect(insisting).resolves.toMatchObject({ value: "new", source: "miss" });
   });
@@ -436,15 +436,15 @@ describe("a fact of another replica", () => {
     // Joins after the other's answer has been looked up, before it is handed out.
     for (let turns = 0; two.stats().counts.shared === 0 && turns < 20; turns += 1) await Promise.resolve();
     expect(two.stats().inflight).toBe(1);
-    const anew = ask(two, within(5_000));
+    const recent = ask(two, within(5_000));
     await expect(anyAge).resolves.toMatchObject({ value: "1" });
     await settle();
     await source.answer("2");
-    await expect(anew).resolves.toMatchObject({ value: "2" });
+    await expect(recent).resolves.toMatchObject({ value: "2" });
   });
 });
 
-describe("of answers that two replicas get at the same time", () => {
+describe("when two replicas get answers at the same time,", () => {
   const early = { value: "available", askedMs: 10, answeredMs: 20 };
   const late = { value: "taken", askedMs: 30, answeredMs: 40 };
   const across = { value: "available", askedMs: 35, answeredMs: 60 };
@@ -462,18 +462,21 @@ describe("of answers that two replicas get at the same time", () => {
   test.each([
     { first: across, second: late },
     { first: late, second: across },
-  ])("the cautious one holds on both while they overlap ($first.value first)", async ({ first, second }) => {
-    await one.learn("a", first);
-    await two.learn("a", second);
-    for (const pool of [one, two])
-      await expect(pool.consult("a")).resolves.toMatchObject({ value: "taken", settled: false });
-  });
+  ])(
+    "the more cautious one holds on both if they overlap ($first.value first)",
+    async ({ first, second }) => {
+      await one.learn("a", first);
+      await two.learn("a", second);
+      for (const pool of [one, two])
+        await expect(pool.consult("a")).resolves.toMatchObject({ value: "taken", settled: false });
+    },
+  );
 
   test("a replica whose load returned an outdated fact answers with that of another replica", async () => {
-    two = poolAt(point.pool(undefined, 5));
+    two = poolAt(store.pool(undefined, 5));
     const waiting = ask(two);
     await clock.advance(20);
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await one.learn("a", factNow("taken", stamp));
     await source.answer("available");
     await clock.advance(50);
@@ -487,18 +490,18 @@ describe("of answers that two replicas get at the same time", () => {
   });
 
   test("learning never fails because of the others", async () => {
-    point.broken = true;
+    store.broken = true;
     await one.learn("a", late);
     expect(one.peek("a")).toMatchObject({ value: "taken" });
   });
 });
 
-describe("without the shared store", () => {
+describe("without the shared store,", () => {
   test("each replica loads for itself immediately", async () => {
-    point.broken = true;
+    store.broken = true;
     const answers = [ask(one), ask(two)];
     await settle();
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     for (const answer of answers) await expect(answer).resolves.toMatchObject({ source: "miss" });
     await expect(one.consult("a")).resolves.toMatchObject({ value: "1" });
@@ -509,9 +512,9 @@ describe("without the shared store", () => {
     await settle();
     const second = ask(two);
     await clock.advance(200);
-    point.broken = true;
+    store.broken = true;
     await clock.advance(50);
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("1");
     await expect(second).resolves.toMatchObject({ value: "1" });
   });
@@ -525,7 +528,7 @@ describe("a purge", () => {
     expect(two.stats().entries).toBe(0);
     const answers = [ask(one), ask(two)];
     await settle();
-    expect(source.asked).toBe(1);
+    expect(source.loads).toBe(1);
     await source.answer("2");
     await clock.advance(50);
     for (const answer of answers) await expect(answer).resolves.toMatchObject({ value: "2" });
@@ -539,7 +542,7 @@ describe("a purge", () => {
     expect(two.peek("a")).toBeUndefined();
   });
 
-  test("rejects an answer that was on its way", async () => {
+  test("rejects an answer that was in flight", async () => {
     const early = ask(one);
     await settle();
     two.purge();
@@ -547,7 +550,7 @@ describe("a purge", () => {
     await expect(early).resolves.toMatchObject({ value: "old" });
     const later = ask(two);
     await settle();
-    expect(source.asked).toBe(2);
+    expect(source.loads).toBe(2);
     await source.answer("new");
     await expect(later).resolves.toMatchObject({ value: "new" });
     await expect(ask(one)).resolves.toMatchObject({ value: "new", source: "hit" });
@@ -563,13 +566,13 @@ describe("a purge", () => {
     await one.learn("a", early);
     await two.learn("a", early);
     for (const pool of [one, two]) await expect(pool.consult("a")).resolves.toBeUndefined();
-    expect(point.facts.size).toBe(0);
+    expect(store.facts.size).toBe(0);
     await one.learn("a", factNow("new", stamp));
     await expect(two.consult("a")).resolves.toMatchObject({ value: "new" });
   });
 });
 
-test("a caller that joined a load refused only by its starter's limit starts its own", async () => {
+test("a caller that joined a load that failed only for its starter starts its own", async () => {
   const refused = expect(one.get("a", caller(), () => Promise.reject(TOO_MANY))).rejects.toBe(TOO_MANY);
   const joined = ask(one);
   await refused;

@@ -1,4 +1,4 @@
-/** Facts in a file: what is loaded is what was saved, for the same upstream, or nothing. */
+/** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ const logged = (event: string): boolean =>
   log.join().includes(`"${event}"`) && log.join().includes('"words.json"');
 
 describe("a file of facts", () => {
-  test("loads what was saved last, and only its owner can read it", () => {
+  test("returns what was saved last, and can be read only by its owner", () => {
     expect(file.load()).toBeNull();
     file.save(["one"]);
     file.save(["one", "two"]);
@@ -52,7 +52,7 @@ describe("a file of facts", () => {
     },
   );
 
-  test("that was half written is never read", () => {
+  test("that was only half written is never read", () => {
     file.save(["one"]);
     writeFileSync(`${path}.new`, '{"source":"he');
     expect(file.load()).toEqual(["one"]);
@@ -60,7 +60,7 @@ describe("a file of facts", () => {
     expect(file.load()).toEqual(["two"]);
   });
 
-  test("that can't be written fails with a line in the log only", () => {
+  test("that can't be written only causes a log line", () => {
     mkdirSync(`${path}.new`, { recursive: true });
     file.save(["one"]);
     expect([file.load(), logged("saved.failed")]).toEqual([null, true]);
@@ -69,7 +69,7 @@ describe("a file of facts", () => {
 });
 
 describe("the times of a fact", () => {
-  test("are the same moments after the machine has restarted", async () => {
+  test("refer to the same moments after the machine has restarted", async () => {
     const before = new FakeClock(1_000_000);
     await before.advance(50_000);
     const saved = toSavedTimes(before, { askedMs: 40_000, answeredMs: 45_000 });
@@ -77,7 +77,7 @@ describe("the times of a fact", () => {
     expect(fromSavedTimes(after, saved)).toEqual({ askedMs: -20_000, answeredMs: -15_000 });
   });
 
-  test("are unknown if they are ahead of the clock", () => {
+  test("are ignored if they are ahead of the clock", () => {
     const clock = new FakeClock(1_000_000);
     const saved = toSavedTimes(clock, { askedMs: -1, answeredMs: 0 });
     expect(fromSavedTimes(clock, saved)).not.toBeNull();

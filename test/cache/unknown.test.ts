@@ -1,4 +1,4 @@
-/** What is unknown without asking anybody: no value, no question under way, no recent failure, and no other replica that may know. */
+/** A key is unknown if there is no value, no load in flight, no recent failure, and no other replica that can be asked. */
 import { expect, test } from "@jest/globals";
 import { createPool } from "../../src/cache/cache.js";
 import type { Fact } from "../../src/cache/facts.js";
@@ -15,7 +15,7 @@ const settings = {
   clock,
 };
 
-test("a key is unknown until it is asked for, and again when its value or its failure is forgotten", async () => {
+test("a key is unknown until it is requested, and again once its value or its failure is forgotten", async () => {
   const pool = createPool<string, typeof asker>(settings);
   expect(pool.isUnknown("key")).toBe(true);
   let answer = (_fact: Fact<string>): void => {};
@@ -34,7 +34,7 @@ test("a key is unknown until it is asked for, and again when its value or its fa
   expect(pool.isUnknown("key")).toBe(true);
 });
 
-test("nothing is unknown where another replica can be asked", () => {
+test("no key is unknown while another replica can be asked", () => {
   const key: SharedKey<string> = {
     read: async () => [],
     write: async () => [],

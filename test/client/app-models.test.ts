@@ -1,4 +1,4 @@
-/** The OpenAPI document as the generators of app developers read it. */
+/** App developers can generate models from the OpenAPI document. */
 import { expect, test } from "@jest/globals";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const { schemas } = z
   .object({ components: z.object({ schemas: z.record(z.string(), z.unknown()) }) })
   .parse(partOf(openApiDocument({ version: "0" }), ["visitors", "customers"])).components;
 
-/** The visitors' and customers' models in another language. */
+/** The visitors' and customers' models in this language. */
 async function modelsIn(lang: "kotlin" | "swift", rendererOptions: Record<string, boolean> = {}) {
   const schema = JSON.stringify({ definitions: schemas }).replaceAll(
     "#/components/schemas/",
@@ -28,7 +28,7 @@ async function modelsIn(lang: "kotlin" | "swift", rendererOptions: Record<string
   return lines.join("\n");
 }
 
-testWithTool("kotlinc")("the models compile in Kotlin", async () => {
+testWithTool("kotlinc")("the generated Kotlin models compile", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "Models.kt");
   writeFileSync(file, await modelsIn("kotlin", { "just-types": true }));
@@ -36,7 +36,7 @@ testWithTool("kotlinc")("the models compile in Kotlin", async () => {
   folder.remove();
 });
 
-test("every model has a type of its name in Swift", async () => {
+test("every model has a Swift type with its name", async () => {
   const swift = await modelsIn("swift");
   const types = [...swift.matchAll(/^struct (\w+): Codable \{$/gm)].map(([, name]) => name);
   expect(types).toEqual(expect.arrayContaining(Object.keys(schemas)));

@@ -1,4 +1,4 @@
-/** The client package against a server that answers as told: retries, streams that break, and every problem as one error. */
+/** The client package against a scripted server: retries, interrupted streams, and every problem as one kind of error. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
@@ -40,7 +40,7 @@ function refusal(retryAfter: string, status = 429): Answer {
   return json(body, status, { "Retry-After": retryAfter, "x-request-id": "r1" });
 }
 
-/** Pieces of a stream, each in its own chunk; without an end the connection is cut. */
+/** A stream of pieces, each in its own chunk. The connection is then ended, cut or left open. */
 function stream(pieces: readonly string[], ending: "end" | "cut" | "open" = "end"): Answer {
   return (response) => {
     response.writeHead(200, { "Content-Type": "text/event-stream; charset=utf-8" });
@@ -61,7 +61,7 @@ async function problemOf(promise: Promise<unknown>): Promise<StorefrontProblem> 
     (error: unknown) => error,
   );
   if (problem instanceof StorefrontProblem) return problem;
-  throw new Error("it is no problem", { cause: problem });
+  throw new Error("the call did not fail with a problem", { cause: problem });
 }
 
 async function all(events: AsyncIterable<SearchEvent>): Promise<string[]> {
@@ -71,8 +71,8 @@ async function all(events: AsyncIterable<SearchEvent>): Promise<string[]> {
   return seen;
 }
 
-describe("a question", () => {
-  test("carries what it asks in its address and asks for JSON", async () => {
+describe("a request", () => {
+  test("has its parameters in the URL and accepts JSON", async () => {
     await createClient({ baseUrl: `${baseUrl}/shop/` }).search({ q: "کابل & co", tlds: [".af", ".com.af"] });
     const url = new URL(asked[0]?.url ?? "", baseUrl);
     expect(url.pathname).toBe("/shop/v1/search");
@@ -80,7 +80,7 @@ describe("a question", () => {
     expect(asked[0]?.headers.accept).toBe("application/json");
   });
 
-  test("is asked again when the service says when, and tells how long it waits", async () => {
+  test("is repeated when the service says so, and reports how long it waits", async () => {
     answers = [refusal("0"), refusal("0", 503), json({ asOf: "now", prices: [] })];
     const seen: (number | string)[] = [];
     const list = await createClient({ baseUrl }).prices(
@@ -91,7 +91,7 @@ describe("a question", () => {
     expect(seen).toEqual([0, "again", 0, "again"]);
   });
 
-  test("is given up after its attempts, with all that the problem says", async () => {
+  test("fails after the maximum number of attempts, with everything that the problem contains", async () => {
     answers = [refusal("0"), refusal("0")];
     const problem = await problemOf(createClient({ baseUrl, attempts: 2 }).availability({ domain: "a.af" }));
     expect(problem).toMatchObject({
@@ -105,7 +105,7 @@ describe("a question", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("is not asked again when that is too far away, or when the service names no time", async () => {
+  test("isn't repeated if the retry time is too far away or missing", async () => {
     answers = [refusal("61"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
     const client = createClient({ baseUrl });
     expect(await problemOf(client.prices())).toMatchObject({ retryAfter: 61 });
@@ -116,7 +116,7 @@ describe("a question", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("ends with its signal, also while it waits", async () => {
+  test("is aborted by its signal, even while it waits", async () => {
     answers = [refusal("30")];
     const stop = new AbortController();
     const reason = new Error("typed on");
@@ -136,14 +136,14 @@ describe("a question", () => {
       "unreadable",
       502,
     ],
-    ["text in place of JSON", (response: ServerResponse) => response.end("OK"), "unreadable", 0],
+    ["text instead of JSON", (response: ServerResponse) => response.end("OK"), "unreadable", 0],
     ["a cut connection", (response: ServerResponse) => response.destroy(), "unreachable", 0],
-  ])("%s is a problem too", async (_what, answer, code, status) => {
+  ])("that gets %s fails with a problem, too", async (_what, answer, code, status) => {
     answers = [answer];
     expect(await problemOf(createClient({ baseUrl }).prices())).toMatchObject({ code, status });
   });
 
-  test("a cart is posted as JSON", async () => {
+  test("for a cart is posted as JSON", async () => {
     let body = "";
     answers = [
       (response, request) => {
@@ -157,10 +157,10 @@ describe("a question", () => {
   });
 });
 
-describe("the time of a call", () => {
+describe("the timeout of a call", () => {
   const silent: Answer = () => {};
 
-  test("ends, however little the service says", async () => {
+  test("ends the call, no matter how much of the answer has arrived", async () => {
     answers = [silent, silent, (response) => response.writeHead(200).write("{")];
     const client = createClient({ baseUrl, timeoutMs: 60 });
     const asking = [client.prices(), client.cart([]), client.quote({ tld: ".af", action: "renewal" })];
@@ -181,17 +181,17 @@ describe("the time of a call", () => {
     });
   });
 
-  test("is not spent on a wait that is longer", async () => {
+  test("makes a call fail immediately if the wait would be longer", async () => {
     answers = [refusal("30")];
     const client = createClient({ baseUrl, timeoutMs: 20_000 });
     expect(await problemOf(client.prices())).toMatchObject({ code: "rate_limited", retryAfter: 30 });
   });
 });
 
-describe("a known answer", () => {
+describe("a cached answer", () => {
   const prices = (asOf: string) => ({ asOf, prices: [] });
 
-  test("is used again for as long as the service allows", async () => {
+  test("is reused for as long as the service allows", async () => {
     answers = [json(prices("1"), 200, { ETag: '"1"', "Cache-Control": "public, max-age=300" })];
     const client = createClient({ baseUrl });
     expect([await client.prices(), await client.prices()]).toEqual([prices("1"), prices("1")]);
@@ -200,7 +200,7 @@ describe("a known answer", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("is asked for with its ETag afterwards, and not sent twice", async () => {
+  test("is revalidated with its ETag afterwards, and isn't transferred again if it is unchanged", async () => {
     const headers = { ETag: '"1"', "Cache-Control": "private, max-age=300", Age: "300" };
     answers = [
       json(prices("1"), 200, headers),
@@ -213,7 +213,7 @@ describe("a known answer", () => {
     expect(asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"1"', '"1"']);
   });
 
-  test("is forgotten where the service wants nothing kept, and when there are many", async () => {
+  test("is dropped if the service forbids storing it, and if there are too many", async () => {
     const client = createClient({ baseUrl });
     const kept = { ETag: '"1"' };
     answers = [
@@ -235,7 +235,7 @@ describe("a cart", () => {
   const item = { domain: "kabul.af", action: "registration" } as const;
   const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
 
-  test("ends in a promise, which runs out", async () => {
+  test("is confirmed with a promise, which expires", async () => {
     answers = [json({ items: [], total: [], promise: "a.b.c", validUntil: soon(150) })];
     const phases: string[] = [];
     const cart = createCart(createClient({ baseUrl }), ({ phase }) => phases.push(phase));
@@ -251,7 +251,7 @@ describe("a cart", () => {
     ["right", 0],
     ["an hour fast", 3_600_000],
     ["an hour slow", -3_600_000],
-  ])("knows how long its promise holds on a device whose clock is %s", (_how, aheadMs) => {
+  ])("knows how long its promise is valid on a device whose clock is %s", (_how, aheadMs) => {
     const issuedMs = 1000 * Math.floor(Date.now() / 1000);
     const claims = { iat: issuedMs / 1000, exp: issuedMs / 1000 + 900 };
     const promise = `a.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c`;
@@ -263,7 +263,7 @@ describe("a cart", () => {
     expect(untilMs).toBe(issuedMs + aheadMs + 899_000);
   });
 
-  test("forgets what was confirmed, or is just being confirmed, when it changes", async () => {
+  test("drops a confirmation, finished or in progress, when it changes", async () => {
     answers = [json({ promise: "a.b.c", validUntil: soon(60_000) }), () => {}];
     const cart = createCart(createClient({ baseUrl }));
     cart.add(item);
@@ -276,7 +276,7 @@ describe("a cart", () => {
     expect(cart.state).toMatchObject({ phase: "open", items: [], problem: null });
   });
 
-  test("says why it waits and why it fails, and holds twenty names", async () => {
+  test("reports why it waits and why it fails, and holds twenty names", async () => {
     answers = [refusal("0"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
     const seen: (string | undefined)[] = [];
     const cart = createCart(createClient({ baseUrl }), ({ problem }) => seen.push(problem?.code));
@@ -294,7 +294,7 @@ describe("a streamed search", () => {
     `${id && `id: ${id}\n`}event: result\ndata: {"domain":"${domain}"}\n\n`;
   const done = 'event: done\ndata: {"complete":true}\n\n';
 
-  test("yields each result and the end, however the stream is cut into chunks and lines", async () => {
+  test("yields each result and the end, however the stream is split into chunks and lines", async () => {
     const crlf = `\uFEFF: hello\r\n\r\n${result("کابل.af", "1").replaceAll("\n", "\r\n")}`;
     const bytes = Buffer.from(`${crlf}event:result\ndata:{"domain":\ndata:"b.af"}\n\n${done}`);
     answers = [
@@ -312,7 +312,7 @@ describe("a streamed search", () => {
     expect(asked[0]?.headers.accept).toMatch(/^text\/event-stream, application\/json/);
   });
 
-  test.each(["cut", "end"] as const)("goes on where it broke off: %s", async (ending) => {
+  test.each(["cut", "end"] as const)("continues where it was interrupted: %s", async (ending) => {
     const half = 'id: 2\nevent: result\ndata: {"domain":"half.af"}';
     answers = [stream(["retry: 0\n\n", result("a.af", "1"), half], ending), stream([result("b.af"), done])];
     expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
@@ -323,7 +323,7 @@ describe("a streamed search", () => {
     expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1"]);
   });
 
-  test("is taken for lost when it falls silent", async () => {
+  test("reconnects if it falls silent", async () => {
     answers = [stream(["retry: 0\n\n", result("a.af")], "open"), stream([done])];
     expect(await all(createClient({ baseUrl, silenceMs: 40 }).searchStream({ q: "a" }))).toEqual([
       "a.af",
@@ -331,7 +331,7 @@ describe("a streamed search", () => {
     ]);
   });
 
-  test("is given up when it breaks off again and again and brings nothing", async () => {
+  test("fails if it is interrupted repeatedly without a result", async () => {
     answers = Array.from({ length: 9 }, () => stream(["retry: 0\n\n"], "cut"));
     expect(await problemOf(all(createClient({ baseUrl }).searchStream({ q: "a" })))).toMatchObject({
       code: "unreachable",
@@ -339,7 +339,7 @@ describe("a streamed search", () => {
     expect(asked).toHaveLength(3);
   });
 
-  test("comes as JSON from a service that has no streams", async () => {
+  test("accepts JSON from a service that has no streams", async () => {
     answers = [json({ results: [{ domain: "a.af" }, { domain: "b.af" }], complete: false })];
     expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
       "a.af",
@@ -348,7 +348,7 @@ describe("a streamed search", () => {
     ]);
   });
 
-  test("closes its connection when it is left or ended by its signal", async () => {
+  test("closes its connection when the loop is left or the signal aborts it", async () => {
     let closed = 0;
     const open: Answer = (response, request) => {
       response.on("close", () => (closed += 1));

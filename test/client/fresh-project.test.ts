@@ -1,4 +1,4 @@
-/** Who installs the client package in a project of their own gets one that compiles strictly and works against the service. */
+/** The client package, installed in a new project, compiles strictly and works against the service. */
 import { expect, test } from "@jest/globals";
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ const typed = await new Promise<string[]>((done) => {
 });
 const quote: Money = (await client.quote({ tld: ".af", action: "renewal", years: 2 })).price;
 const cart = await client.cart([{ domain: "kabul.af", action: "registration", years: 1 }]);
-// @ts-expect-error an action that nobody sells does not compile
+// @ts-expect-error an unknown action does not compile
 const refused: unknown = await client.quote({ tld: ".af", action: "gift" }).catch((error: unknown) => error);
 console.log(JSON.stringify({
   searched: search.results.map(({ domain }) => domain),
@@ -46,7 +46,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-test("a fresh project compiles and runs a search, a stream, a quote and a cart", async () => {
+test("a new project compiles and runs a search, a stream, a quote and a cart", async () => {
   const folder = temporaryFolder();
   const service = await startService({ clock: new FakeClock() });
   try {

@@ -1,4 +1,4 @@
-/** The package as websites use it: its examples build against it, and it stays small. */
+/** The client package as websites use it: its examples build against it, and it stays small. */
 import { expect, test } from "@jest/globals";
 import { build } from "esbuild";
 import { execFile } from "node:child_process";
@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 const CLIENT = fileURLToPath(new URL("../../client/", import.meta.url));
 const COMPILER = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
 
-async function bundled(entry: string, platform: "browser" | "node" = "browser"): Promise<Uint8Array> {
+async function bundle(entry: string, platform: "browser" | "node" = "browser"): Promise<Uint8Array> {
   const { outputFiles, warnings } = await build({
     entryPoints: [join(CLIENT, entry)],
     alias: { "af-storefront-client": join(CLIENT, "src/index.ts") },
@@ -26,8 +26,8 @@ async function bundled(entry: string, platform: "browser" | "node" = "browser"):
   return outputFiles[0]?.contents ?? new Uint8Array();
 }
 
-test("all of it is at most 4 kB compressed", async () => {
-  expect(gzipSync(await bundled("src/index.ts"), { level: 9 }).length).toBeLessThanOrEqual(4 * 1024);
+test("the whole package is at most 4 kB compressed", async () => {
+  expect(gzipSync(await bundle("src/index.ts"), { level: 9 }).length).toBeLessThanOrEqual(4 * 1024);
 });
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   ["React", "examples/react/NameSearch.tsx", "browser"],
   ["a server", "examples/server/server.ts", "node"],
 ] as const)("the example for %s builds", async (_what, entry, platform) => {
-  expect((await bundled(entry, platform)).length).toBeGreaterThan(1000);
+  expect((await bundle(entry, platform)).length).toBeGreaterThan(1000);
 });
 
 test("the examples compile strictly", async () => {

@@ -1,4 +1,4 @@
-/** The types of the client package are those of today's document, and visitors' types are apart from those of staff. */
+/** The types of the client package match the current OpenAPI document, and visitors' types are separate from staff types. */
 import { expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ test.each([
   ["schema", ["visitors", "customers"]],
   ["staff-schema", ["staff"]],
 ])(
-  "%s is made from this document (if not: npm run build && cd client && npm ci && npm run generate)",
+  "%s is generated from the current document (if not: npm run build && cd client && npm ci && npm run generate)",
   (name, tags) => {
     const part = JSON.stringify(partOf(openApiDocument({ version: "0" }), tags));
     expect(/^\/\/ sha256: ([0-9a-f]{64})$/m.exec(typesIn(name))?.[1]).toBe(
@@ -21,6 +21,6 @@ test.each([
   },
 );
 
-test("what a website installs says nothing of staff", () => {
+test("the types that a website installs contain nothing about staff", () => {
   expect(typesIn("schema")).not.toMatch(/\/v1\/staff|wholesale|Overview|margin/);
 });

@@ -1,4 +1,4 @@
-/** Searching while somebody types: keystrokes cost nothing, a decision asks once, and a wait ends by itself or by hand. */
+/** Search as you type: keystrokes cost no calls, each search is sent once, and a wait ends by itself or by a manual retry. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Clock, install } from "@sinonjs/fake-timers";
 import { z } from "zod";
@@ -51,11 +51,11 @@ function refused(code: string, status: number, retryAfter?: number): () => Respo
   return () => Response.json({ code, detail: "No." }, { status, headers });
 }
 
-/** A word, key by key, with a rest after each key. */
-async function type(word: string, restMs: number): Promise<void> {
+/** Types a word key by key, with a pause after each key. */
+async function type(word: string, keyMs: number): Promise<void> {
   for (let length = 1; length <= word.length; length += 1) {
     box.type({ q: word.slice(0, length) });
-    await pass(restMs);
+    await pass(keyMs);
   }
 }
 
@@ -66,12 +66,12 @@ const last = (): SearchState => box.state;
 
 describe("typing", () => {
   test.each([40, 120, 250, 400, 990])(
-    "searches nothing at %i ms a key, and the whole word once after a pause",
-    async (restMs) => {
-      await type("saffronmarket", restMs);
+    "at %i ms a key searches nothing until a pause, and then the whole word once",
+    async (keyMs) => {
+      await type("saffronmarket", keyMs);
       expect(searches()).toEqual([]);
       expect(last().phase).toBe("typing");
-      await pass(1_000 - restMs);
+      await pass(1_000 - keyMs);
       expect(searches()).toEqual(["saffronmarket"]);
       await pass(60_000);
       expect(searches()).toEqual(["saffronmarket"]);
@@ -79,16 +79,16 @@ describe("typing", () => {
     },
   );
 
-  test("shows what is known meanwhile, with at most one question a second", async () => {
+  test("shows known results meanwhile, with at most one request a second", async () => {
     await type("saffronmarket", 250);
-    const looks = asked.filter(({ isKnownOnly }) => isKnownOnly).length;
-    expect(looks).toBeGreaterThan(0);
-    expect(looks).toBeLessThanOrEqual(4);
+    const requests = asked.filter(({ isKnownOnly }) => isKnownOnly).length;
+    expect(requests).toBeGreaterThan(0);
+    expect(requests).toBeLessThanOrEqual(4);
     expect(last()).toMatchObject({ phase: "typing", results: [{ status: "unknown" }] });
   });
 
   test.each(["ka", "a.af", "--", "-kabul", "kabul-.af", "kab ul", "😀😀😀", "@@@@"])(
-    "never searches %j by itself, only on request",
+    "never searches for %j by itself, only on request",
     async (q) => {
       box.type({ q });
       await pass(60_000);
@@ -99,7 +99,7 @@ describe("typing", () => {
     },
   );
 
-  test("of something else ends the search before and forgets what it found", async () => {
+  test("something else aborts the previous search and drops its results", async () => {
     answers = [() => new Promise(() => {})];
     box.search({ q: "herat" });
     await pass(0);
@@ -110,7 +110,7 @@ describe("typing", () => {
     expect(searches()).toEqual(["herat", "kabul"]);
   });
 
-  test("of white space around the same words, or emptying the box, searches nothing", async () => {
+  test("white space around the same words, or emptying the box, searches nothing", async () => {
     box.search({ q: "kabul" });
     await pass(0);
     box.type({ q: "kabul " });
@@ -124,7 +124,7 @@ describe("typing", () => {
 });
 
 describe("a search", () => {
-  test("starts at once, and only once while it runs", async () => {
+  test("starts immediately, and only once while it runs", async () => {
     answers = [() => new Promise(() => {})];
     box.type({ q: "kabul" });
     box.search({ q: "kabul" });
@@ -134,7 +134,7 @@ describe("a search", () => {
     expect(last().phase).toBe("searching");
   });
 
-  test("of another term is another search", async () => {
+  test("for another term is a new search", async () => {
     box.search({ q: "kabul" });
     box.search({ q: "kabul", years: 2 });
     await pass(0);
@@ -142,7 +142,7 @@ describe("a search", () => {
     expect(asked[0]?.signal?.aborted).toBe(true);
   });
 
-  test("asks again for what was unknown, when it is due, and for nothing else", async () => {
+  test("asks again for unknown names when they are due, and for nothing else", async () => {
     answers = [
       () => searched([named(".af"), named(".com.af", "unknown", 7), named(".net.af", "unknown", 20)]),
       () => searched([named(".com.af", "taken")]),
@@ -162,7 +162,7 @@ describe("a search", () => {
     });
   });
 
-  test("asks for every unknown name at its own second, however many there are, and whatever else is still open", async () => {
+  test("asks for every unknown name at its own time, however many there are and even if a request is pending", async () => {
     const tlds = [".af", ".com.af", ".net.af", ".org.af", ".edu.af", ".gov.af"];
     let answerSlowly = (): void => {};
     const slowly = new Promise<void>((answer) => {
@@ -183,7 +183,7 @@ describe("a search", () => {
     expect(last().results.map(({ status }) => status)).toEqual(tlds.map(() => "available"));
   });
 
-  test("that fails for one name ends for all", async () => {
+  test("that fails for one name ends for all names", async () => {
     answers = [
       () => searched([named(".af", "unknown", 5), named(".com.af", "unknown", 20)]),
       refused("upstream_failed", 502),
@@ -194,7 +194,7 @@ describe("a search", () => {
     expect(last()).toMatchObject({ phase: "failed", problem: { code: "upstream_failed" } });
   });
 
-  test("that is refused says why and until when, and goes on by itself", async () => {
+  test("that is refused says why and until when, and continues by itself", async () => {
     answers = [refused("quota_exhausted", 503, 30)];
     box.search({ q: "kabul" });
     await pass(29_999);
@@ -204,14 +204,14 @@ describe("a search", () => {
     expect(last().phase).toBe("done");
   });
 
-  test("says until when the service waits for the registry", async () => {
+  test("says how long the service can wait for the registry", async () => {
     answers = [() => new Promise(() => {})];
     box.search({ q: "kabul" });
     await pass(0);
     expect(last()).toMatchObject({ phase: "searching", untilMs: Date.now() + 30_000 });
   });
 
-  test("is tried at once when somebody does not want to wait", async () => {
+  test("can be retried immediately instead of waiting", async () => {
     answers = [refused("quota_exhausted", 503, 30), refused("quota_exhausted", 503, 20)];
     box.search({ q: "kabul" });
     await pass(10_000);
@@ -223,7 +223,7 @@ describe("a search", () => {
     expect(searches()).toHaveLength(3);
   });
 
-  test("that fails says so, and is tried again by hand for what is missing", async () => {
+  test("that fails says so, and can be retried manually for the missing names", async () => {
     answers = [
       refused("upstream_failed", 502),
       () => searched([named(".af"), named(".com.af", "unknown", 90)]),
@@ -248,14 +248,14 @@ describe("a search", () => {
     expect(last()).toMatchObject({ phase: "done", results: [{ status: "unknown" }] });
   });
 
-  test("leaves nothing behind when it is stopped", async () => {
+  test("leaves no timers, requests or events behind when it is stopped", async () => {
     answers = [refused("quota_exhausted", 503, 30)];
     box.search({ q: "kabul" });
     await pass(0);
     box.stop();
-    const told = states.length;
+    const before = states.length;
     await pass(120_000);
-    expect([searches().length, states.length, timers.countTimers()]).toEqual([1, told, 0]);
+    expect([searches().length, states.length, timers.countTimers()]).toEqual([1, before, 0]);
   });
 });
 

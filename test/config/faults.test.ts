@@ -64,7 +64,7 @@ test("faults in the environment and in both files are reported together", () => 
 
 test.each<[string, string, string]>([
   ["isn't YAML", "a: [", "CACHE_CONFIG: is not valid YAML"],
-  ["misses a group", "{}", "CACHE_CONFIG: availability: "],
+  ["lacks a group", "{}", "CACHE_CONFIG: availability: "],
   ["isn't an object", "7", "CACHE_CONFIG: Invalid input"],
 ])("a cache file that %s is reported", (_what, text, fault) => {
   const faults = faultsOf({ CACHE_CONFIG: yaml("broken.yaml", text) });
@@ -88,7 +88,7 @@ test("each fault of a cache file is reported with its path", () => {
   ]);
 });
 
-test("a file that doesn't exist is reported next to other faults", () => {
+test("a file that doesn't exist is reported together with other faults", () => {
   expect(faultsOf({ CACHE_CONFIG: join(folder, "absent.yaml"), PORT: "x" })).toEqual([
     "PORT: must be a whole number from 0 to 65535",
     "CACHE_CONFIG: names a file that doesn't exist",

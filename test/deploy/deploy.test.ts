@@ -1,4 +1,4 @@
-/** The files of `deploy/` are good for the service as it is. What a tool has to check is skipped where the tool isn't installed. */
+/** The files in `deploy/` work with the current service. Checks that need a tool are skipped where it isn't installed. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -25,12 +25,12 @@ afterAll(async () => {
   folder.remove();
 });
 
-describe("the metrics", () => {
+describe("the monitoring files", () => {
   const families = async (): Promise<Set<string>> => {
     const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
     return new Set([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name = ""]) => name));
   };
-  /** The metrics that queries name, without what Prometheus adds to histograms. */
+  /** The metrics used in queries, without the suffixes of histograms. */
   const namedIn = (queries: readonly string[]): string[] =>
     queries.flatMap((query) =>
       [...query.matchAll(/\b([a-z]+(?:_[a-z0-9]+)*)(?=\{|\[|\))/g)]
@@ -41,7 +41,7 @@ describe("the metrics", () => {
         .filter((name) => name.includes("_") || name === "promises"),
     );
 
-  test("of every query of the dashboard exist", async () => {
+  test("use only metrics that exist in the dashboard", async () => {
     const dashboard = z
       .object({ panels: z.array(z.object({ targets: z.array(z.object({ expr: z.string() })) })) })
       .parse(JSON.parse(textOf("grafana/dashboard.json")));
@@ -58,29 +58,29 @@ describe("the metrics", () => {
     .parse(parse(textOf("prometheus/alerts.yml")))
     .groups.flatMap(({ rules }) => rules);
 
-  test("of every alert exist", async () => {
+  test("use only metrics that exist in the alerts", async () => {
     const known = await families();
     expect(namedIn(rules.map(({ expr }) => expr)).filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test("each alert has a test", () => {
+  test("have a test for each alert", () => {
     const tested = new Set(
       [...textOf("prometheus/alerts.test.yml").matchAll(/alertname: (\w+)/g)].map(([, name]) => name),
     );
     expect(rules.map(({ alert }) => alert).filter((alert) => !tested.has(alert))).toEqual([]);
   });
 
-  testWithTool("promtool")("and the alerts fire and clear, says promtool", async () => {
+  testWithTool("promtool")("pass promtool's checks, and the alerts fire and clear", async () => {
     succeeds("promtool", "check", "rules", pathOf("prometheus/alerts.yml"));
     succeeds("promtool", "test", "rules", pathOf("prometheus/alerts.test.yml"));
     const { text } = await service.ask("/metrics", { headers: bearer("metrics") });
     const { stderr } = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" });
-    // The library's own metrics of Node have names that promtool doesn't like.
+    // The client library's Node.js metrics have names that promtool complains about.
     expect(stderr.split("\n").filter((line) => line !== "" && !line.startsWith("nodejs_"))).toEqual([]);
   });
 });
 
-testWithTool("systemd-analyze")("the systemd unit is sound and closed", () => {
+testWithTool("systemd-analyze")("the systemd unit is valid and sandboxed", () => {
   succeeds("systemd-analyze", "verify", pathOf("systemd/af-storefront.service"));
   succeeds(
     "systemd-analyze",
@@ -91,7 +91,7 @@ testWithTool("systemd-analyze")("the systemd unit is sound and closed", () => {
   );
 });
 
-test("the Kubernetes manifests probe what is served, and name secrets that are mounted", async () => {
+test("the Kubernetes manifests probe endpoints that exist, and use only secrets that they create", async () => {
   const documents = parseAllDocuments(textOf("kubernetes/af-storefront.yaml"));
   const kinds = documents.map((document) => z.object({ kind: z.string() }).parse(document.toJS()).kind);
   expect(kinds).toEqual(["Deployment", "Service", "PodDisruptionBudget"]);
@@ -103,7 +103,7 @@ test("the Kubernetes manifests probe what is served, and name secrets that are m
   expect(used.filter((name) => !created.has(name))).toEqual([]);
 });
 
-test("the compose file gives every secret that it names, and Redis a password and a network of its own", () => {
+test("the compose file uses every secret that it defines, and gives Redis a password and its own network", () => {
   const compose = z
     .object({
       services: z.record(
@@ -123,7 +123,7 @@ test("the compose file gives every secret that it names, and Redis a password an
 
 describe("nginx", () => {
   const isReady = isInstalled("nginx") && isInstalled("openssl");
-  (isReady ? test : test.skip)("serves answers and streams with TLS, and counts one hop", async () => {
+  (isReady ? test : test.skip)("proxies answers and streams over TLS as one hop", async () => {
     const at = (name: string): string => join(folder.path, name);
     execFileSync(
       "openssl",
@@ -171,7 +171,7 @@ describe("nginx", () => {
             ({ status }) => status === 200,
             () => false,
           ),
-        "nginx",
+        "the start of nginx",
       );
       const stream = await get("/v1/search?q=kabul", { Accept: "text/event-stream" });
       expect([stream.status, stream.type]).toEqual([200, expect.stringContaining("text/event-stream")]);

@@ -1,4 +1,4 @@
-/** The commands of the documentation do what it says. */
+/** The commands in the documentation do what it says. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
@@ -22,7 +22,7 @@ interface Curl {
   readonly question: Question;
 }
 
-/** The request of a `curl` command to localhost; fails on an option that it doesn't know. */
+/** The request of a `curl` command to localhost. Throws on an unknown option. */
 function curlOf(command: string, variables: Readonly<Record<string, string>> = {}): Curl {
   const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare]) =>
@@ -35,9 +35,9 @@ function curlOf(command: string, variables: Readonly<Record<string, string>> = {
       const [name = "", ...value] = (words.shift() ?? "").split(": ");
       headers[name] = value.join(": ");
     } else if (word.startsWith("localhost:3000/")) path = word.slice("localhost:3000".length);
-    else if (!["curl", "-N"].includes(word)) throw new Error(`${word} in ${command}`);
+    else if (!["curl", "-N"].includes(word)) throw new Error(`unknown word ${word} in ${command}`);
   }
-  if (path === undefined) throw new Error(`no address in ${command}`);
+  if (path === undefined) throw new Error(`no URL in ${command}`);
   return { path, question: { headers } };
 }
 
@@ -53,7 +53,7 @@ describe("the README", () => {
   });
   afterAll(() => service.close());
 
-  test("starts the service with what `npm start` runs, on the embedded sandbox", async () => {
+  test("starts the service with `npm start`, on the embedded sandbox", async () => {
     expect(blocks.map(({ code }) => code.trim())).toContain("npm ci && npm start");
     const { scripts } = z
       .object({ scripts: z.record(z.string(), z.string()) })
@@ -95,11 +95,11 @@ const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
 describe("docs/going-live.md", () => {
   const blocks = blocksOf(read("docs/going-live.md")).filter(({ language }) => language === "sh");
-  const [health = "", ...ofStaff] = blocks.flatMap(curlsOf);
+  const [health = "", ...staffCommands] = blocks.flatMap(curlsOf);
   const scripts = blocks.map(({ code }) => code).filter((code) => /secrets|> \.env/.test(code));
 
   (hasOpenssl ? test : test.skip)(
-    "goes from an empty folder to a service on a live upstream, step by step",
+    "leads from an empty folder to a service on a live upstream, step by step",
     async () => {
       const folder = temporaryFolder();
       const sandbox = await startSandbox({});
@@ -107,7 +107,7 @@ describe("docs/going-live.md", () => {
         const script = scripts.join("\n").replaceAll("http://127.0.0.1:4000", sandbox.url);
         const { stdout } = await run("sh", ["-euc", script], { cwd: folder.path });
         const TOKEN = stdout.trim();
-        // The steps leave it open what was spent before.
+        // Without this, the service would wait, because it can't know what was spent before.
         const env = { QUOTA_COLD_START: "assume-free", PORT: "0", HOST: "127.0.0.1" };
         const node = ["--env-file=.env"];
 
@@ -121,8 +121,8 @@ describe("docs/going-live.md", () => {
         const ask: Ask = service.ask;
         const healthy = await ask(curlOf(health).path);
         expect(healthy.text).toContain('"description":"Live upstream."');
-        expect(ofStaff.length).toBe(2);
-        for (const command of ofStaff) {
+        expect(staffCommands.length).toBe(2);
+        for (const command of staffCommands) {
           const { path, question } = curlOf(command, { TOKEN });
           expect((await ask(path, question)).status).toBe(200);
           expect((await ask(path)).status).toBe(401);

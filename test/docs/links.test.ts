@@ -1,4 +1,4 @@
-/** What the documentation points at exists: pages, headings, files and scripts. */
+/** Everything that the documentation refers to exists: pages, headings, files and scripts. */
 import { describe, expect, test } from "@jest/globals";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -21,24 +21,24 @@ function brokenLinksOf(page: string): string[] {
 }
 
 describe.each(PAGES)("%s", (page) => {
-  test("has no broken link", () => {
+  test("has no broken links", () => {
     expect(brokenLinksOf(page)).toEqual([]);
   });
 
-  test("names files and folders that exist", () => {
+  test("mentions only files and folders that exist", () => {
     const named = [...prose(read(page)).matchAll(/`((?:src|test|config|docs|client|\.ci)\/[\w./-]*)`/g)];
     const base = page.startsWith("client/") ? `${ROOT}client/` : ROOT;
     expect(named.map(([, path = ""]) => path).filter((path) => !existsSync(base + path))).toEqual([]);
   });
 
-  test("names scripts that package.json has", () => {
+  test("mentions only scripts that package.json has", () => {
     const named = [...read(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name = ""]) => name);
     const inClient = page.startsWith("client/") || page.endsWith("development.md");
     expect(named.filter((name) => !(name in scripts) && !(inClient && name === "generate"))).toEqual([]);
   });
 });
 
-test("the README leads to every page and fits into 190 lines", () => {
+test("the README links to every page and has at most 190 lines", () => {
   const readme = read("README.md");
   expect(PAGES.filter((page) => page !== "README.md" && !readme.includes(`(${page})`))).toEqual([]);
   expect(readme.split("\n").length - 1).toBeLessThanOrEqual(190);

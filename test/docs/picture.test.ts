@@ -1,4 +1,4 @@
-/** The README's picture of the storefront. `UPDATE_DOCS=1` takes it again. */
+/** The README's picture of the storefront. `UPDATE_DOCS=1` retakes it. */
 import { expect, test } from "@jest/globals";
 import { statSync } from "node:fs";
 import { describeWithBrowser, startBrowser, STARTING_MS } from "../e2e/support/browser.js";
@@ -7,16 +7,16 @@ import { startService } from "../support/service.js";
 import { ROOT, UPDATES } from "./support/markdown.js";
 
 const PICTURE = `${ROOT}docs/storefront.png`;
-/** Everyone who opens the README loads it. */
-const MOST_BYTES = 60_000;
+/** Everyone who opens the README downloads it. */
+const MAX_BYTES = 60_000;
 
-test("the picture is small", () => {
-  expect(statSync(PICTURE).size).toBeLessThanOrEqual(MOST_BYTES);
+test("the picture in the README is small", () => {
+  expect(statSync(PICTURE).size).toBeLessThanOrEqual(MAX_BYTES);
 });
 
 describeWithBrowser("the storefront", () => {
   test(
-    "shows what the picture shows: a search with a name in the cart",
+    "shows what is in the picture: a search with a name in the cart",
     async () => {
       const service = await startService({ clock: new FakeClock() });
       const browser = await startBrowser();

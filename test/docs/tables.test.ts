@@ -1,4 +1,4 @@
-/** The tables of the documentation say what the code says. */
+/** The tables in the documentation match the code. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readdirSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
@@ -13,8 +13,8 @@ import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService } from "../support/service.js";
 import { read, ROOT, tableOf, UPDATES, writeTable } from "./support/markdown.js";
 
-/** Holds a table that can be generated to its rows, or writes them. */
-function isTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
+/** Expects a table to have these rows, or writes them with `UPDATE_DOCS=1`. */
+function expectTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
   if (UPDATES) writeTable(page, columns, rows);
   expect(tableOf(read(page), ...columns)).toEqual(rows);
 }
@@ -27,44 +27,44 @@ describe("the settings", () => {
   const documented = rows.map(([name]) => plain(name));
   const example = read(".env.example");
 
-  /** Every name that the service asks the environment for. */
-  const asked = new Set<string>();
+  /** Every environment variable that the service reads. */
+  const variables = new Set<string>();
   readConfig(
     new Proxy<Record<string, undefined>>(
       {},
       {
         get: (_target, name) => {
-          if (typeof name === "string") asked.add(name);
+          if (typeof name === "string") variables.add(name);
         },
       },
     ),
     systemClock,
   );
-  const secrets = [...asked].filter((name) => asked.has(`${name}_FILE`));
+  const secrets = [...variables].filter((name) => variables.has(`${name}_FILE`));
   const secretFiles = new Set(secrets.map((name) => `${name}_FILE`));
-  const [, ofSandbox = ""] =
+  const [, sandboxSchema = ""] =
     /const environment = z\.object\(\{([\s\S]*?)\}\)/.exec(read("src/sandbox/main.ts")) ?? [];
   const used = new Set([
-    ...[...asked].filter((name) => !secretFiles.has(name)),
-    ...[...ofSandbox.matchAll(/^\s*([A-Z_]+):/gm)].map(([, name = ""]) => name),
+    ...[...variables].filter((name) => !secretFiles.has(name)),
+    ...[...sandboxSchema.matchAll(/^\s*([A-Z_]+):/gm)].map(([, name = ""]) => name),
     ...[...read("docker-compose.yml").matchAll(/\$\{([A-Z_]+):-/g)].map(([, name = ""]) => name),
   ]);
 
-  test("are those that are read, in the table and in .env.example", () => {
+  test("in the table and in .env.example are those that are read", () => {
     expect(documented.toSorted()).toEqual([...used].toSorted());
     const listed = [...example.matchAll(/^#?([A-Z][A-Z_]+)=/gm)].map(([, name = ""]) => name);
     expect(listed.toSorted()).toEqual([...used].toSorted());
   });
 
-  test("that hold secrets are marked", () => {
+  test("that contain secrets are marked", () => {
     const marked = rows.filter(([, , meaning]) => meaning?.startsWith("secret;"));
     expect(marked.map(([name]) => plain(name)).toSorted()).toEqual(secrets.toSorted());
   });
 
-  test("have the defaults of .env.example, which are those of the code", () => {
+  test("have the same defaults in the table, in .env.example and in the code", () => {
     const defaults = parseEnv(example);
-    const told = rows.map(([name, value]) => [plain(name), plain(value)] as const);
-    expect(Object.fromEntries(told.filter(([name]) => name in defaults))).toEqual(defaults);
+    const listed = rows.map(([name, value]) => [plain(name), plain(value)] as const);
+    expect(Object.fromEntries(listed.filter(([name]) => name in defaults))).toEqual(defaults);
     expect(readConfig(defaults, systemClock)).toEqual(readConfig({}, systemClock));
   });
 });
@@ -85,12 +85,12 @@ describe("the metrics", () => {
       .map(([, name = "", help = ""]) => [code(name), types.get(name) ?? "", help]);
   };
 
-  test("are those of a scrape", () => {
-    isTable("docs/operations.md", ["metric", "type", "meaning"], families());
+  test("in the table are those of a scrape", () => {
+    expectTable("docs/operations.md", ["metric", "type", "meaning"], families());
   });
 });
 
-test("the log events are those that the code writes, at their levels", () => {
+test("the table of log events lists those that the code writes, with their levels", () => {
   const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith("pages/"))
     .map((file) => readFileSync(`${ROOT}src/${file}`, "utf8"));
@@ -106,15 +106,15 @@ test("the log events are those that the code writes, at their levels", () => {
   );
 });
 
-test("the error codes are the closed list, with the explanations that the service gives", () => {
+test("the table of error codes is complete, with the explanations that the service gives", () => {
   const rows = Object.entries(PROBLEMS).map(([name, { status }]) => {
     const meaning = Object.entries(PROBLEM_MEANINGS).find(([known]) => known === name)?.[1] ?? "";
     return [code(name), String(status), meaning];
   });
-  isTable("docs/api.md", ["code", "status", "meaning"], rows);
+  expectTable("docs/api.md", ["code", "status", "meaning"], rows);
 });
 
-test("the endpoints of the README are those of the OpenAPI document, and the pages", () => {
+test("the README lists the endpoints of the OpenAPI document and the pages", () => {
   const rows = tableOf(read("README.md"), "request", "token", "answer");
   const listed = rows.flatMap(([requests = ""]) => plain(requests).split(", "));
   const inDocument = Object.entries(openApiDocument({ version: "1.2.3" }).paths).flatMap(([path, methods]) =>
@@ -125,7 +125,7 @@ test("the endpoints of the README are those of the OpenAPI document, and the pag
   expect(listed.toSorted()).toEqual([...inDocument, "GET /", "GET /staff", "GET /docs"].toSorted());
 });
 
-test("the benchmarks are those that can be run", () => {
+test("the table of benchmarks lists those that can be run", () => {
   const rows = tableOf(read("docs/development.md"), "name", "shows");
   const names = Object.keys({ ...BENCHES, ...BY_NAME_ALONE }).filter((name) => !(name in QUOTA));
   const listed = rows.map(([name]) => plain(name).replace(/ .*/, ""));

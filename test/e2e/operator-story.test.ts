@@ -1,4 +1,4 @@
-/** A night of an operator, by keyboard on a phone: which domain expired, another price tried, applied by file, seen in the shop and in the audit. */
+/** An operator's tasks by keyboard on a phone: find an expired domain, preview a price, apply it by file, and see it in the shop and the audit log. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,10 +12,10 @@ import { describeWithBrowser, PHONE, startBrowser, STARTING_MS, visit } from "./
 
 const ANNA = "anna-may-read-and-operate";
 const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
-/** One dollar more for the first rule. */
+/** The first rule adds one dollar more. */
 const DEARER = RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"');
 
-/** The shipped world, in which the demo reseller has one domain that expired yesterday. */
+/** The shipped sandbox configuration, except that one of the demo reseller's domains expired yesterday. */
 function world(): string {
   const shipped = z
     .looseObject({ resellers: z.array(z.looseObject({ id: z.string() })) })
@@ -31,7 +31,7 @@ function world(): string {
   });
 }
 
-describeWithBrowser("an operator at night", () => {
+describeWithBrowser("an operator", () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "retail.yaml");
   let browser: Browser;
@@ -54,7 +54,7 @@ describeWithBrowser("an operator at night", () => {
     folder.remove();
   });
 
-  /** Presses Tab until what is meant has the focus, as somebody without a mouse does. */
+  /** Presses Tab until the element with this name has the focus. */
   async function tabTo(page: Page, name: RegExp): Promise<void> {
     for (let presses = 0; presses < 60; presses += 1) {
       await page.keyboard.press("Tab");
@@ -63,12 +63,12 @@ describeWithBrowser("an operator at night", () => {
       );
       if (name.test(String(label))) return;
     }
-    throw new Error(`Tab never comes to ${String(name)}`);
+    throw new Error(`Tab never reaches ${String(name)}`);
   }
 
-  test("finds the domain, tries a price, applies it, and sees it everywhere", async () => {
-    const night = await visit(browser, service.url, { ...PHONE, acceptDownloads: true });
-    const { page, axe, picture } = night;
+  test("can find an expired domain, preview a price, apply it, and see it everywhere", async () => {
+    const visited = await visit(browser, service.url, { ...PHONE, acceptDownloads: true });
+    const { page, axe, picture } = visited;
     await page.goto("/staff");
     await page.getByLabel("Staff token").waitFor();
     await page.keyboard.type(ANNA);
@@ -102,9 +102,9 @@ describeWithBrowser("an operator at night", () => {
     expect(await axe()).toEqual([]);
 
     writeFileSync(file, DEARER);
-    const acts = page.getByRole("region", { name: "Staff actions" });
-    await acts.getByText("price file changed").waitFor({ timeout: 30_000 });
-    expect((await acts.locator("tbody tr").allInnerTexts()).slice(0, 2)).toEqual([
+    const actions = page.getByRole("region", { name: "Staff actions" });
+    await actions.getByText("price file changed").waitFor({ timeout: 30_000 });
+    expect((await actions.locator("tbody tr").allInnerTexts()).slice(0, 2)).toEqual([
       expect.stringMatching(/–\s+price file changed\s+[0-9a-f]{12}\s+applied/),
       expect.stringMatching(/anna\s+tried a price change\s+1 changes\s+done/),
     ]);
@@ -115,7 +115,7 @@ describeWithBrowser("an operator at night", () => {
     await page.goto("/?lang=en");
     await page.locator("tbody tr").first().waitFor();
     expect(await page.locator("tbody tr:first-child td").first().innerText()).toBe("$27.99");
-    await night.close();
-    expect(night.faults).toEqual([]);
+    await visited.close();
+    expect(visited.faults).toEqual([]);
   });
 });

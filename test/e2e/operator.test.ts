@@ -1,4 +1,4 @@
-/** The operator page in a real browser: staff sign in, watch and purge; the token stays in memory, and nothing comes from elsewhere. */
+/** The operator page in a real browser: staff sign in, watch and purge. The token stays in memory, and nothing is loaded from other hosts. */
 import { afterAll, afterEach, beforeAll, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { overviewShape, staffDomainsShape } from "../../src/wire/staff.js";
 import { type Service, STAFF, startService, until } from "../support/service.js";
 import {
   describeWithBrowser,
-  DESK,
+  DESKTOP,
   PHONE,
   startBrowser,
   STARTING_MS,
@@ -29,7 +29,7 @@ const TOKENS = [
 const DAY_MS = 86_400_000;
 const inDays = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 
-/** The shipped world, in which the demo reseller's domains expire at known distances from today. */
+/** The shipped sandbox configuration, except that the demo reseller's domains expire at known distances from today. */
 function world(): string {
   const shipped = z
     .looseObject({ resellers: z.array(z.looseObject({ id: z.string() })) })
@@ -73,19 +73,19 @@ describeWithBrowser("the operator page", () => {
     await browser.close();
     await service.close();
   });
-  /** Whatever was seen, nothing came from elsewhere, broke the policy or failed unnoticed. */
-  async function leave(): Promise<void> {
+  /** Closes all visits. Nothing may have been loaded from other hosts, violated the policy or failed unnoticed. */
+  async function closeVisits(): Promise<void> {
     for (const one of open.splice(0)) {
       await one.close();
       expect(one.faults).toEqual([]);
     }
   }
-  afterEach(leave);
+  afterEach(closeVisits);
 
-  async function come(options: BrowserContextOptions = DESK, origin = service.url): Promise<Visit> {
+  async function openPage(options: BrowserContextOptions = DESKTOP, origin = service.url): Promise<Visit> {
     const visited = await visit(browser, origin, options);
     open.push(visited);
-    // Time goes on as usual, and can be sent forward.
+    // Time passes as usual, but the test can advance it.
     await visited.page.clock.install();
     await visited.page.goto("/staff");
     return visited;
@@ -94,29 +94,30 @@ describeWithBrowser("the operator page", () => {
     await page.getByLabel("Staff token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
   }
-  async function signedIn(options: BrowserContextOptions = DESK, origin = service.url): Promise<Visit> {
-    const visited = await come(options, origin);
+  async function signedIn(options: BrowserContextOptions = DESKTOP, origin = service.url): Promise<Visit> {
+    const visited = await openPage(options, origin);
     await signIn(visited.page, ANNA);
     await visited.page.getByRole("heading", { name: "Right now" }).waitFor();
     return visited;
   }
-  /** Waits until it is so; the page's policy lets nobody wait in the page itself. */
-  const holds = (page: Page, script: string): Promise<void> =>
+  /** Polls from here, because the page's policy forbids waiting inside the page. */
+  const untilTrue = (page: Page, script: string): Promise<void> =>
     until(async () => (await page.evaluate(script)) === true, script);
-  const see = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+  const waitForText = (page: Page, text: string | RegExp): Promise<void> =>
+    page.getByText(text).first().waitFor();
 
-  test("asks for a token and tells in words which one will not do", async () => {
-    const { page } = await come();
+  test("asks for a token and explains why one isn't accepted", async () => {
+    const { page } = await openPage();
     await signIn(page, "not-a-token-that-anybody-has");
-    await see(page, "The service doesn't accept this token.");
+    await waitForText(page, "The service doesn't accept this token.");
     await signIn(page, STAFF.metrics);
-    await see(page, "This token can't read: it doesn't have the read scope.");
+    await waitForText(page, "This token can't read: it doesn't have the read scope.");
     await signIn(page, "two words");
-    await see(page, /This isn't a token/);
+    await waitForText(page, /This isn't a token/);
     expect(await page.getByRole("heading", { name: "Right now" }).isVisible()).toBe(false);
   });
 
-  test("keeps the token in memory alone, and forgets it with a sign-out or a reload", async () => {
+  test("keeps the token only in memory, and forgets it on sign-out or reload", async () => {
     const { page } = await signedIn();
     const kept =
       "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, document.documentElement.outerHTML, document.getElementById('token').value])";
@@ -126,40 +127,40 @@ describeWithBrowser("the operator page", () => {
     await page.getByLabel("Staff token").waitFor();
     expect(await page.getByText("Silver").count()).toBe(0);
     await signIn(page, ANNA);
-    await see(page, "Silver");
+    await waitForText(page, "Silver");
     await page.reload();
     await page.getByLabel("Staff token").waitFor();
   });
 
-  test("estimates what the next tier would have saved, at prices that staff type", async () => {
+  test("estimates what the next tier would have saved, at prices that staff enter", async () => {
     const { page, axe } = await signedIn(PHONE);
     await page.getByText("What would Gold save?").click();
-    await see(page, "Enter Gold's wholesale prices to see the difference.");
+    await waitForText(page, "Enter Gold's wholesale prices to see the difference.");
     const row = page.getByRole("row", { name: "1 × .af renewal" });
     const now = parseFloat((await row.getByRole("cell").first().textContent()) ?? "");
     const field = page.getByLabel(".af renewal at Gold");
     await field.pressSequentially((now - 1.5).toFixed(2));
-    await see(page, "In the last 30 days, Gold would have saved 1.50 USD.");
+    await waitForText(page, "In the last 30 days, Gold would have saved 1.50 USD.");
     await field.press("ControlOrMeta+a");
     await field.pressSequentially("much");
-    await see(page, "Enter Gold's wholesale prices to see the difference.");
+    await waitForText(page, "Enter Gold's wholesale prices to see the difference.");
     expect(await field.getAttribute("aria-invalid")).toBe("true");
     expect(await axe()).toEqual([]);
     await page.locator("#savings").screenshot({ path: "test-output/operator-savings.png" });
   });
 
-  test("draws its charts, which grow with every look", async () => {
+  test("draws charts that grow with every refresh", async () => {
     const { page } = await signedIn();
     const quota = page.getByLabel(/^Quota in use/);
     await quota.waitFor();
     const first = await quota.getAttribute("aria-label");
-    // Charts show what is new: one question that costs a call, and one that does not.
+    // The charts show changes: one request that costs a call, and one that doesn't.
     for (let times = 0; times < 2; times += 1) await service.ask("/v1/availability?domain=chart.af");
     await page.clock.fastForward(5_000);
-    await until(async () => (await quota.getAttribute("aria-label")) !== first, "the second look");
-    await see(page, /^\d+ of 997$/);
-    await see(page, /^since startup; now \d+%$/);
-    // Each chart has its line's own colour somewhere on its canvas, which axes and labels have not; of lines at one height, the last's.
+    await until(async () => (await quota.getAttribute("aria-label")) !== first, "the second refresh");
+    await waitForText(page, /^\d+ of 997$/);
+    await waitForText(page, /^since startup; now \d+%$/);
+    // Each chart has the colour of its line, which axes and labels don't use. Of lines that overlap, the last one is visible.
     const lines = await page.evaluate(`
       ["--line-1", "--line-6", "--line-2", "--line-3", "--line-5"].map((name, index) => {
         const canvas = document.querySelectorAll("#charts canvas")[index];
@@ -175,12 +176,12 @@ describeWithBrowser("the operator page", () => {
 
   test("shows tier, balance and what it covers, credentials and prices", async () => {
     const { page } = await signedIn();
-    await see(page, "Silver");
-    await see(page, "18 more domains to Gold");
-    await see(page, "1,843.50 USD");
-    await see(page, "covers 91 typical orders, 115 with the credit limit");
-    await see(page, "A typical order is a .af registration for 1 year at 20.21 USD wholesale.");
-    await see(page, "accepted");
+    await waitForText(page, "Silver");
+    await waitForText(page, "18 more domains to Gold");
+    await waitForText(page, "1,843.50 USD");
+    await waitForText(page, "covers 91 typical orders, 115 with the credit limit");
+    await waitForText(page, "A typical order is a .af registration for 1 year at 20.21 USD wholesale.");
+    await waitForText(page, "accepted");
     const row = page
       .getByRole("row")
       .filter({ hasText: "registration" })
@@ -197,13 +198,13 @@ describeWithBrowser("the operator page", () => {
       "",
     ]);
     await page.getByLabel("Show").selectOption(".net.af");
-    await holds(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
+    await untilTrue(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
   });
 
-  test("names the domains that have expired or will soon, first of all, by keyboard too", async () => {
+  test("lists first the domains that have expired or soon will, and can filter them by keyboard", async () => {
     const { page } = await signedIn();
     const names = () => page.locator("#domains .scroll tbody th").allInnerTexts();
-    await see(page, "within 90 days");
+    await waitForText(page, "within 90 days");
     expect(await page.locator(".tile").allInnerTexts()).toEqual([
       "1\nexpired",
       ...[
@@ -222,13 +223,13 @@ describeWithBrowser("the operator page", () => {
     await day.focus();
     await page.keyboard.press("Enter");
     expect(await names()).toEqual(["soon.af", "soon-too.af"]);
-    // The button that was pressed has the focus still.
+    // The button that was pressed still has the focus.
     expect(await page.locator(":focus").getAttribute("aria-label")).toMatch(/: 2 domains expire$/);
     expect(await day.getAttribute("aria-pressed")).toBe("true");
   });
 
-  test("months in which nothing expires take a line, not a calendar", async () => {
-    const { page } = await come();
+  test("shows months without expiries as a line instead of a calendar", async () => {
+    const { page } = await openPage();
     await page.route("**/v1/staff/domains", async (route) => {
       const answer = await route.fetch();
       const all = staffDomainsShape.parse(await answer.json());
@@ -236,7 +237,7 @@ describeWithBrowser("the operator page", () => {
       await route.fulfill({ json: { ...all, domains } });
     });
     await signIn(page, ANNA);
-    await see(page, /^No domain expires in /);
+    await waitForText(page, /^No domain expires in /);
     expect(await page.locator(".month").count()).toBe(1);
   });
 
@@ -246,7 +247,7 @@ describeWithBrowser("the operator page", () => {
     await page.getByLabel("Search all domains").fill("AR");
     expect(await names()).toEqual(["far.af"]);
     await page.getByLabel("Search all domains").fill("nowhere");
-    await see(page, "None.");
+    await waitForText(page, "None.");
     await page.getByRole("button", { name: "all domains" }).click();
     expect((await names()).at(-1)).toBe("far.af");
     const byName = page.getByRole("button", { name: "Domain", exact: true });
@@ -258,12 +259,12 @@ describeWithBrowser("the operator page", () => {
     expect(await page.locator('th[aria-sort="descending"]').innerText()).toContain("Domain");
   });
 
-  test("shows alarms by name with what to do, in view wherever one scrolls, and in the tab's title", async () => {
+  test("shows each alarm with what to do, and their number in the tab title and wherever one scrolls", async () => {
     const { page } = await signedIn();
-    await see(page, "A domain has expired: lapsed.af (2 days ago).");
-    await see(page, /^Renew it in the reseller portal/);
-    await see(page, "A domain expires within 7 days without auto-renewal: soon.af (in 3 days).");
-    await holds(page, `/^\\(\\d+\\) Operator/.test(document.title)`);
+    await waitForText(page, "A domain has expired: lapsed.af (2 days ago).");
+    await waitForText(page, /^Renew it in the reseller portal/);
+    await waitForText(page, "A domain expires within 7 days without auto-renewal: soon.af (in 3 days).");
+    await untilTrue(page, `/^\\(\\d+\\) Operator/.test(document.title)`);
     await page.getByRole("heading", { name: "Audit" }).scrollIntoViewIfNeeded();
     const count = page.getByRole("link", { name: /^1 alarm/ });
     expect((await count.boundingBox())?.y).toBeGreaterThanOrEqual(0);
@@ -272,7 +273,7 @@ describeWithBrowser("the operator page", () => {
     expect(await page.title()).toBe("Operator · .af names");
   });
 
-  test("alarms tell of refused visitors, of the registry's failures and of a price file with faults", async () => {
+  test("has alarms for refused visitors, registry failures and a price file with faults", async () => {
     const { page } = await signedIn();
     await page.route("**/v1/staff/overview", async (route) => {
       const answer = await route.fetch();
@@ -307,11 +308,11 @@ describeWithBrowser("the operator page", () => {
     }
   });
 
-  test("a purge says what it costs and asks first, and says so when the token may not", async () => {
+  test("shows the cost of a purge and asks for confirmation, and says if the token lacks the scope", async () => {
     const { page, axe } = await signedIn();
     const calls = service.calls();
     await page.getByRole("button", { name: "Everything" }).press("Enter");
-    await see(
+    await waitForText(
       page,
       /^This costs up to \d+ calls; the budget is 997 in 60 s\. Prices are refreshed immediately/,
     );
@@ -320,17 +321,17 @@ describeWithBrowser("the operator page", () => {
     expect(service.calls()).toBe(calls);
     await page.getByRole("button", { name: "Availability", exact: true }).click();
     await page.getByRole("button", { name: "Purge", exact: true }).click();
-    await see(page, /^\d+ checked names? will be refreshed\.$/);
+    await waitForText(page, /^\d+ checked names? will be refreshed\.$/);
     await page.getByRole("button", { name: "Sign out" }).click();
     await signIn(page, STAFF.read);
-    await see(page, "Silver");
+    await waitForText(page, "Silver");
     await page.getByRole("button", { name: "Everything" }).click();
     await page.getByRole("button", { name: "Purge", exact: true }).click();
-    await see(page, "This token can't purge: it doesn't have the operate scope.");
+    await waitForText(page, "This token can't purge: it doesn't have the operate scope.");
   });
 
-  test("the charts begin before the page was opened, and show up to a day", async () => {
-    const { page } = await come();
+  test("has charts that start before the page was opened, and show up to a day", async () => {
+    const { page } = await openPage();
     const past = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
     await page.route("**/v1/staff/history", (route) => {
       const minutes = Array.from({ length: 1440 }, (_, at) => 1440 - at);
@@ -358,7 +359,7 @@ describeWithBrowser("the operator page", () => {
     await signIn(page, ANNA);
     await page.getByRole("button", { name: "1 day" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last day/).waitFor();
-    // What is drawn reaches the left edge of the plot.
+    // The line reaches the left part of the plot.
     const drawn = `(() => {
       const canvas = document.querySelector("#charts canvas");
       const colour = getComputedStyle(canvas).getPropertyValue("--line-1").trim();
@@ -369,12 +370,12 @@ describeWithBrowser("the operator page", () => {
         if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
       return false;
     })()`;
-    await holds(page, drawn);
+    await untilTrue(page, drawn);
     await page.getByRole("button", { name: "10 minutes" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last ten minutes/).waitFor();
   });
 
-  test("says what keeps it waiting, comes back by itself, and ends when the token is no longer accepted", async () => {
+  test("says why it has to wait, recovers by itself, and signs out when the token is no longer accepted", async () => {
     const { page } = await signedIn();
     const problem = (status: number, headers: Record<string, string> = {}) => ({
       status,
@@ -383,20 +384,20 @@ describeWithBrowser("the operator page", () => {
     });
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(429, { "Retry-After": "7" })));
     await page.clock.fastForward(5_000);
-    await see(page, "Too many requests from this address.");
-    await see(page, /^Retrying in [67] s\.$/);
+    await waitForText(page, "Too many requests from this address.");
+    await waitForText(page, /^Retrying in [67] s\.$/);
     await page.unroute("**/v1/staff/overview");
     await page.clock.fastForward(7_000);
-    await holds(page, `document.getElementById("notice").hidden`);
+    await untilTrue(page, `document.getElementById("notice").hidden`);
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(401)));
     await page.clock.fastForward(5_000);
-    await see(page, "The service doesn't accept this token. Sign in again.");
+    await waitForText(page, "The service doesn't accept this token. Sign in again.");
     expect(await page.getByText("Silver").count()).toBe(0);
   });
 
-  test("asks nothing while it is hidden", async () => {
+  test("sends no requests while it is hidden", async () => {
     const { page } = await signedIn();
-    await see(page, "Silver");
+    await waitForText(page, "Silver");
     const hide = (hidden: boolean) =>
       page.evaluate(
         `Object.defineProperty(document, "hidden", { configurable: true, value: ${hidden} }); document.dispatchEvent(new Event("visibilitychange"))`,
@@ -413,7 +414,7 @@ describeWithBrowser("the operator page", () => {
     await next;
   });
 
-  test("raises an alarm when the registry's list is cut at a hundred", async () => {
+  test("raises an alarm when the registry's list is cut off at a hundred domains", async () => {
     const big = await startService({
       clock: systemClock,
       reseller: "big",
@@ -421,36 +422,36 @@ describeWithBrowser("the operator page", () => {
       env: { STAFF_TOKENS: TOKENS },
     });
     try {
-      const { page, picture } = await signedIn(DESK, big.url);
-      await see(page, /The registry lists only 100 domains, but the account has 130\./);
+      const { page, picture } = await signedIn(DESKTOP, big.url);
+      await waitForText(page, /The registry lists only 100 domains, but the account has 130\./);
       await picture("operator-truncated");
-      await leave();
+      await closeVisits();
     } finally {
       await big.close();
     }
   });
 
   test.each([
-    ["desk-light", { ...DESK, colorScheme: "light" as const }],
-    ["desk-dark", { ...DESK, colorScheme: "dark" as const }],
+    ["desktop-light", { ...DESKTOP, colorScheme: "light" as const }],
+    ["desktop-dark", { ...DESKTOP, colorScheme: "dark" as const }],
     ["phone-light", { ...PHONE, colorScheme: "light" as const }],
     ["phone-dark", { ...PHONE, colorScheme: "dark" as const }],
-  ])("can be used by everybody: %s", async (name, options) => {
-    const visited = await come(options);
+  ])("has no axe violations and fits the screen: %s", async (name, options) => {
+    const visited = await openPage(options);
     const { page } = visited;
     const fits = () => page.evaluate("document.documentElement.scrollWidth <= innerWidth");
     expect(await visited.axe()).toEqual([]);
     expect(await fits()).toBe(true);
     await visited.picture(`operator-sign-in-${name}`);
     await signIn(page, ANNA);
-    for (const text of ["Silver", "within 30 days", "20.21 USD", "accepted"]) await see(page, text);
-    // Some minutes of a day, so that there is something to see.
+    for (const text of ["Silver", "within 30 days", "20.21 USD", "accepted"]) await waitForText(page, text);
+    // A few minutes of traffic, so that the picture shows something.
     for (let minute = 0; minute < 8; minute += 1) {
       for (let asked = 0; asked <= minute % 3; asked += 1)
         await service.ask(`/v1/availability?domain=${name}-${minute}-${asked}.af`);
-      const look = page.waitForResponse("**/v1/staff/overview");
+      const refreshed = page.waitForResponse("**/v1/staff/overview");
       await page.clock.fastForward(60_000);
-      await look;
+      await refreshed;
     }
     expect(await visited.axe()).toEqual([]);
     expect(await fits()).toBe(true);

@@ -1,9 +1,9 @@
-/** The cart in a real browser: by keyboard alone, its terms, its problems, undo, the time that a price holds, and what survives. */
+/** The cart in a real browser: keyboard use, terms, problems, undo, the time for which a price is held, and what survives a reload. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { fillCart, quotesWithProblems, refusal } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, look, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 describeWithBrowser("the cart", () => {
   const shop = openShop();
@@ -13,7 +13,7 @@ describeWithBrowser("the cart", () => {
   const focused = (page: Page): Promise<unknown> =>
     page.evaluate("document.activeElement.id || document.activeElement.className");
 
-  test("is kept by keyboard alone: a term, the confirmed total, and a name that is removed and put back", async () => {
+  test("can be used by keyboard alone: a term, the confirmed total, and a name that is removed and restored", async () => {
     const { page, axe, picture } = await shop.visitor();
     await page.keyboard.press("Tab");
     expect(await focused(page)).toBe("skip");
@@ -49,7 +49,7 @@ describeWithBrowser("the cart", () => {
     expect(await page.locator("#cart-undo").isVisible()).toBe(false);
   });
 
-  test("says at each line what is wrong and what to do, while the others stand", async () => {
+  test("says at each failed line what is wrong and what to do, and keeps the other lines", async () => {
     const { page, axe, picture } = await shop.visitor({
       before: (page) =>
         page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now() + 600_000))),
@@ -86,7 +86,7 @@ describeWithBrowser("the cart", () => {
     expect(await states()).toEqual(["available", "taken"]);
   });
 
-  test("holds twenty names, and says so before the twenty-first", async () => {
+  test("holds twenty names, and says that it is full before a twenty-first is added", async () => {
     const { page, axe, picture } = await shop.visitor();
     await fillCart(page);
     await page.getByText("Your cart holds 20 names and is full.").waitFor();
@@ -101,14 +101,14 @@ describeWithBrowser("the cart", () => {
     expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
   });
 
-  test("counts down while a price holds, and takes one click to have it again", async () => {
+  test("counts down while a price is held, and renews an expired price with one click", async () => {
     const { page, axe, picture } = await shop.visitor({ stopped: true });
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();
     await page.locator("#cart-confirm").click();
     await confirmed(page);
     expect(await status(page).textContent()).toMatch(/^Price held for you until .* \(14:59\sleft\)\.$/);
-    await look(page, 60_000, async () => {
+    await inspect(page, 60_000, async () => {
       await picture("storefront-held");
       expect(await axe()).toEqual([]);
     });
@@ -128,7 +128,7 @@ describeWithBrowser("the cart", () => {
     ["fast", 3_600_000],
     ["slow", -3_600_000],
   ])(
-    "holds its price as long on a device whose clock is an hour %s, and at the checkout",
+    "holds its price for the same time on a device whose clock is an hour %s, and at the checkout",
     async (_how, aheadMs) => {
       const { page } = await shop.visitor({
         before: (page) => page.clock.setSystemTime(shop.clock.now() + aheadMs),
@@ -146,11 +146,11 @@ describeWithBrowser("the cart", () => {
     },
   );
 
-  test("says why it must wait, and goes on by itself", async () => {
+  test("says why it has to wait, and continues by itself", async () => {
     const answers = [refusal("quota_exhausted", 503, 12)];
-    let goOn = (): void => {};
+    let answerRetry = (): void => {};
     const retry = new Promise<void>((answered) => {
-      goOn = answered;
+      answerRetry = answered;
     });
     const { page, picture } = await shop.visitor({
       stopped: true,
@@ -169,17 +169,17 @@ describeWithBrowser("the cart", () => {
     expect(await status(page).textContent()).toBe(
       "Many people are using the shop right now. We will try again in 12 seconds.",
     );
-    await look(page, 5_000, () => picture("storefront-cart-waits"));
+    await inspect(page, 5_000, () => picture("storefront-cart-waits"));
     await page.clock.runFor(8_000);
-    // The retry may have to wait in turn: nobody is told that it comes, or made to cancel it.
+    // The retry may take a while. Meanwhile the page shows that it is being made, and the button is disabled.
     await page.locator('#cart-status[data-kind="asking"]').waitFor();
     expect(await status(page).textContent()).toBe("Checking with the registry…");
     expect(await page.locator("#cart-confirm").getAttribute("aria-disabled")).toBe("true");
-    goOn();
+    answerRetry();
     await confirmed(page);
   });
 
-  test("survives a reload, Back and a closed tab, with the search, the term and the language, and not in the address", async () => {
+  test("survives a reload, Back and a closed tab together with search, term and language, without using the URL", async () => {
     const { page } = await shop.visitor({ language: "fa" });
     expect(new URL(page.url()).search).toBe("");
     await page.locator("#terms label").nth(1).click();
@@ -188,7 +188,7 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await confirmed(page);
     const held = await total(page).textContent();
-    const isAsBefore = async (view: Page): Promise<void> => {
+    const expectUnchanged = async (view: Page): Promise<void> => {
       await done(view);
       expect(await view.locator("html").getAttribute("lang")).toBe("fa-AF");
       expect(await view.locator("#query").inputValue()).toBe("kabul");
@@ -199,15 +199,15 @@ describeWithBrowser("the cart", () => {
       expect(new URL(view.url()).search).toBe("");
     };
     await page.reload();
-    await isAsBefore(page);
+    await expectUnchanged(page);
     await page.goto("/livez");
     await page.goBack();
-    await isAsBefore(page);
+    await expectUnchanged(page);
     const other = await page.context().newPage();
     await other.clock.setSystemTime(shop.clock.now());
     await page.close();
     await other.goto("/");
-    await isAsBefore(other);
+    await expectUnchanged(other);
   });
 
   test("is the same in two tabs", async () => {
@@ -222,7 +222,7 @@ describeWithBrowser("the cart", () => {
     expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
   });
 
-  test("a link to a search searches once and leaves the address clean", async () => {
+  test("leaves a link to a search working, which searches once and ends with a clean URL", async () => {
     const asked: string[] = [];
     const { page } = await shop.visitor({
       path: "/?q=kabul",

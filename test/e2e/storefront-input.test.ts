@@ -1,4 +1,4 @@
-/** What people type into the search box, in a real browser: words, lists, other endings, and what cannot be a name. */
+/** What people type into the search box, in a real browser: words, lists, other TLDs, and text that can't be a name. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { CHECK } from "../support/service.js";
@@ -10,7 +10,7 @@ describeWithBrowser("the search box", () => {
   const status = (page: Page) => page.locator("#search-status");
   const message = (page: Page) => page.locator("#search-status");
 
-  test("takes several words for one name, and offers them with hyphens", async () => {
+  test("treats several words as one name, and offers them with hyphens", async () => {
     const { page, axe, picture } = await shop.visitor();
     await searchFor(page, "my shop");
     expect(await texts(page, ".name.exact .domain")).toEqual(["myshop.af"]);
@@ -22,7 +22,7 @@ describeWithBrowser("the search box", () => {
     expect(await page.locator("#query").inputValue()).toBe("my-shop");
   });
 
-  test("offers the same name under our ending for one with another", async () => {
+  test("offers the same name under a TLD sold if another TLD was typed", async () => {
     const { page, axe, picture } = await shop.visitor();
     const before = shop.service.calls(CHECK);
     await enter(page, "www.kabul.com");
@@ -52,7 +52,7 @@ describeWithBrowser("the search box", () => {
     ["https://kabul", /^This name needs an ending\. Our endings are \.af/],
   ];
   test.each(["en", "fa", "ps"])(
-    "says at the field what is wrong with a name, in the words of the service: %s",
+    "says at the field what is wrong with a name, in the language %s",
     async (language) => {
       const { page } = await shop.visitor({ language });
       const before = shop.service.calls(CHECK);
@@ -62,7 +62,7 @@ describeWithBrowser("the search box", () => {
         await page.locator('#search-status[data-kind="refused"]').waitFor();
         const words = (await message(page).textContent()) ?? "";
         if (language === "en") expect(words).toMatch(english);
-        // The service's own English is what is shown where there is no translation.
+        // A missing translation would show the service's English text.
         else expect(words.replace(/[.]?[a-z]+\.af|\.af/g, "")).not.toMatch(/[a-z]{3}/i);
         expect(await page.locator(".name.exact").count()).toBe(0);
         said.add(words);
@@ -72,7 +72,7 @@ describeWithBrowser("the search box", () => {
     },
   );
 
-  test("takes a pasted list of up to twenty names, checks it on request, one call each, and shows how far it is", async () => {
+  test("accepts a pasted list of up to twenty names, checks it on Enter with one call each, and shows the progress", async () => {
     const { page, axe, picture } = await shop.visitor({ permissions: ["clipboard-read", "clipboard-write"] });
     const names = Array.from({ length: 22 }, (_, at) => (at % 2 === 0 ? `list-${at}` : `list-${at}.com.af`));
     const before = shop.service.calls(CHECK);
@@ -98,7 +98,7 @@ describeWithBrowser("the search box", () => {
     expect(await axe()).toEqual([]);
   });
 
-  test("checks a list with commas, says which names cannot be, and goes on after a wait", async () => {
+  test("checks a list with commas, says which names are invalid, and continues after a wait", async () => {
     let refused = false;
     const { page } = await shop.visitor({
       before: (page) =>

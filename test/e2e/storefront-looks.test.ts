@@ -1,12 +1,12 @@
-/** How the storefront looks: in three languages, on a phone and a desk, light and dark, without moving, cutting or breaking a rule of axe. */
+/** The storefront's layout in three languages, on phone and desktop, light and dark: no layout shifts, no cut text, no axe violations. */
 import { expect, test } from "@jest/globals";
 import type { Route } from "playwright-core";
 import { refusal } from "./support/answers.js";
-import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { describeWithBrowser, DESKTOP, PHONE } from "./support/browser.js";
 import { CUT } from "./support/looks.js";
 import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 
-/** What a finger has to meet, with its size, where that is less than 44 px. */
+/** Touch targets that are smaller than 44 px, with their sizes. */
 const SMALL = `[...document.querySelectorAll("main :is(button, a, select, input, label), .languages a, .cart-bar")]
   .filter((one) => one.checkVisibility() && !one.closest("label:has(input)")?.contains(one.closest("input")))
   .map((one) => [one.getBoundingClientRect(), one])
@@ -20,7 +20,7 @@ describeWithBrowser("the storefront", () => {
     ["fa", "fa-AF", "قیمت یک نام", /^۳ از ۴ نام قابل ثبت است/],
     ["ps", "ps", "د یوه نوم بیه", /^له ۴ نومونو څخه ۳/],
   ])(
-    "speaks %s from right to left, in its own digits, and remembers it",
+    "is shown in %s from right to left with its own digits, and remembers the language",
     async (language, tag, heading, found) => {
       const { page, picture, axe } = await shop.visitor(PHONE);
       await page.locator(`[data-language="${language}"]`).click();
@@ -43,12 +43,12 @@ describeWithBrowser("the storefront", () => {
   test.each([
     ["phone", "en", PHONE, "kabul"],
     ["phone", "fa", PHONE, "google"],
-    ["desk", "en", DESK, "google"],
-    ["desk", "ps", DESK, "kabul"],
+    ["desktop", "en", DESKTOP, "google"],
+    ["desktop", "ps", DESKTOP, "kabul"],
   ] as const)(
-    "moves nothing and is never wider than the screen: %s, %s",
+    "has no layout shifts and is never wider than the screen: %s, %s",
     async (name, language, size, word) => {
-      // Longer than the half second for which a browser blames the input.
+      // Longer than the half second during which browsers attribute layout shifts to an input.
       const late = async (route: Route): Promise<void> => {
         await new Promise((later) => setTimeout(later, 550));
         await route.continue();
@@ -83,19 +83,19 @@ describeWithBrowser("the storefront", () => {
   );
 
   test.each([
-    ["light", "en", "desk"],
+    ["light", "en", "desktop"],
     ["dark", "en", "phone"],
     ["light", "fa", "phone"],
     ["dark", "ps", "phone"],
-    ["dark", "fa", "desk"],
-    ["light", "ps", "desk"],
+    ["dark", "fa", "desktop"],
+    ["light", "ps", "desktop"],
   ] as const)(
-    "breaks no rule of axe before a search and after it, and cuts no text: %s, %s, %s",
+    "has no axe violations before and after a search, and no cut text: %s, %s, %s",
     async (colorScheme, language, size) => {
       const { page, axe, picture } = await shop.visitor({
         colorScheme,
         language,
-        ...(size === "desk" ? DESK : PHONE),
+        ...(size === "desktop" ? DESKTOP : PHONE),
       });
       expect(await axe()).toEqual([]);
       await searchFor(page, "gold");
@@ -107,7 +107,7 @@ describeWithBrowser("the storefront", () => {
   );
 
   test.each(["en", "fa", "ps"])("fits a phone: %s", async (language) => {
-    // As much as a keyboard leaves of the screen.
+    // The part of the screen that an on-screen keyboard leaves.
     const viewport = { width: 360, height: 400 };
     const { page, picture } = await shop.visitor({ ...PHONE, viewport, language });
     await page.locator("#query").tap();

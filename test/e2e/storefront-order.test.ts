@@ -1,4 +1,4 @@
-/** The whole way in a real browser: from a word to the demo checkout, by mouse, by touch and by keyboard alone. */
+/** A complete order in a real browser, from a search to the demo checkout: by mouse, by touch and by keyboard alone. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { describeWithBrowser } from "./support/browser.js";
@@ -8,11 +8,11 @@ import { done, openShop, row, searchFor, texts } from "./support/storefront.js";
 const HEADINGS = { en: "Checkout", fa: "پرداخت", ps: "تادیه" };
 const TOTALS = { en: /38\.98/, fa: /۳۸٫۹۸/, ps: /۳۸٫۹۸/ };
 
-describeWithBrowser("from a word to the checkout", () => {
+describeWithBrowser("an order", () => {
   const shop = openShop();
   const confirmed = (page: Page) => page.locator('#cart-status[data-kind="confirmed"]').waitFor();
 
-  test.each(LOOKS)("in %s, %s, on a %s", async (...seen) => {
+  test.each(LOOKS)("can be made from search to checkout in %s, %s, on a %s", async (...seen) => {
     const [language, colorScheme, name] = seen;
     const size = screenOf(seen);
     const { page, axe, picture } = await shop.visitor({ ...size, language, colorScheme });
@@ -39,12 +39,12 @@ describeWithBrowser("from a word to the checkout", () => {
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
   });
 
-  test("by keyboard alone", async () => {
+  test("can be made by keyboard alone", async () => {
     const { page } = await shop.visitor();
     const focused = (): Promise<unknown> => page.evaluate("document.activeElement.textContent.trim()");
     const tabTo = async (text: string): Promise<void> => {
       for (let tabs = 0; (await focused()) !== text; tabs += 1) {
-        if (tabs > 40) throw new Error(`no key leads to ${text}`);
+        if (tabs > 40) throw new Error(`Tab never reaches ${text}`);
         await page.keyboard.press("Tab");
       }
     };
@@ -58,7 +58,7 @@ describeWithBrowser("from a word to the checkout", () => {
     await tabTo("Confirm the price");
     await page.keyboard.press("Enter");
     await confirmed(page);
-    // The next step is where the last one was.
+    // The button for the next step replaces the last one and has the focus.
     expect(await focused()).toBe("Go to checkout");
     await page.keyboard.press("Enter");
     await page.locator("#lines tr").first().waitFor();
@@ -67,7 +67,7 @@ describeWithBrowser("from a word to the checkout", () => {
     await done(page);
   });
 
-  test("a promise that no longer holds is refused in plain words", async () => {
+  test("with an expired promise is refused with an explanation", async () => {
     const { page, axe, picture } = await shop.visitor();
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();

@@ -1,4 +1,4 @@
-/** What visitors see of a search in a real browser: each name in its place, its price, and why and how long they wait. */
+/** What visitors see of a search in a real browser: each name in its place, and its price. */
 import { expect, test } from "@jest/globals";
 import { CHECK } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
@@ -8,7 +8,7 @@ import { done, enter, openShop, row, searchFor, texts } from "./support/storefro
 describeWithBrowser("a search at the storefront", () => {
   const shop = openShop();
 
-  test("finds a name under every ending sold, the exact one first, with prices, and tells it to a screen reader", async () => {
+  test("shows a name under every TLD sold, the exact one first, with prices, and announces it to screen readers", async () => {
     const { page, picture, weight } = await shop.visitor();
     await picture("storefront-start");
     expect(await texts(page, "tbody th")).toEqual([".af", ".com.af", ".net.af", ".org.af"]);
@@ -43,12 +43,12 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await row(page, "google.af").locator("button").count()).toBe(0);
   });
 
-  test("shows the price of the chosen term and its price a year, without another call", async () => {
+  test("shows the price of the chosen term and the price per year, without another call", async () => {
     const { page } = await shop.visitor();
     await page.getByText("3 years").click();
     await searchFor(page, "kabul");
     const before = shop.service.calls(CHECK);
-    // Two endings are sold for two years at most.
+    // Two TLDs are sold for at most two years.
     expect(await texts(page, ".names .price")).toEqual([
       "$70.993 years · $23.67 a year",
       "$32.993 years · $11.00 a year",
@@ -60,7 +60,7 @@ describeWithBrowser("a search at the storefront", () => {
     expect(shop.service.calls(CHECK)).toBe(before);
   });
 
-  test("tells a premium price for its own term, and a name without a price", async () => {
+  test("shows a premium price for its own term, and a name without a price", async () => {
     const { page } = await shop.visitor({
       before: (page) => onSearch(page, (route) => route.fulfill(mixedSearch)),
     });
@@ -75,7 +75,7 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await row(page, "gold.org.af").locator(".renewal").textContent()).toBe("Renews at $12.34 a year");
   });
 
-  test("hides the taken names but the one that was searched, and remembers it", async () => {
+  test("can hide taken names except the one searched for, and remembers the choice", async () => {
     const { page } = await shop.visitor();
     await searchFor(page, "google");
     expect(await texts(page, ".names .domain")).toHaveLength(4);
@@ -86,7 +86,7 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await texts(page, ".names .domain")).toHaveLength(3);
   });
 
-  test("of a list is the same after a reload and by a link, before the prices are there", async () => {
+  test("for a list is the same after a reload and through a link, even before the prices are loaded", async () => {
     const { page } = await shop.visitor();
     const list = ["kabul.af", "kabul.com.af", "google.af"];
     await enter(page, list.join(", "));
@@ -102,7 +102,7 @@ describeWithBrowser("a search at the storefront", () => {
     expect(await texts(linked.page, ".names .domain")).toEqual(list);
   });
 
-  test("shows streamed results in their places as they come, and similar names that are available below them", async () => {
+  test("shows streamed results in their places, and similar available names below them", async () => {
     const { page, picture, axe } = await shop.visitor({
       before: (page) =>
         onSearch(page, async (route) => {

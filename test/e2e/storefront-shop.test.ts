@@ -1,7 +1,7 @@
-/** Who runs the shop and what happens there, in three languages; and the pages for an address that doesn't exist and for no JavaScript. */
+/** The shop's name and description in three languages, the page for an unknown address, and the page without JavaScript. */
 import { expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
-import { describeWithBrowser, DESK, PHONE } from "./support/browser.js";
+import { describeWithBrowser, DESKTOP, PHONE } from "./support/browser.js";
 import { openShop } from "./support/storefront.js";
 
 const shop = `shop:
@@ -17,33 +17,30 @@ describeWithBrowser("a shop with a name", () => {
   const opened = openShop({ retail: shipped.replace(/^shop:.*$/m, shop) });
 
   test.each([
-    ["en", "Hindukush Names", "How it works", DESK, "light"],
+    ["en", "Hindukush Names", "How it works", DESKTOP, "light"],
     ["fa", "نام‌های هندوکش", "چگونه کار می‌کند", PHONE, "dark"],
     ["ps", "د هندوکش نومونه", "څنګه کار کوي", PHONE, "light"],
-  ] as const)(
-    "says who runs it and what happens there: %s",
-    async (language, name, heading, size, colorScheme) => {
-      const { page, axe, picture } = await opened.visitor({ language, colorScheme, ...size });
-      expect(await page.locator("#brand").textContent()).toBe(name);
-      expect(await page.title()).toContain(name);
-      expect(await page.locator("#about-heading").textContent()).toBe(heading);
-      expect(await page.locator("#runs").textContent()).toContain(name);
-      const address = (id: string) => page.locator(`#${id}-link`).getAttribute("href");
-      expect([await address("email"), await address("phone"), await address("terms")]).toEqual([
-        "mailto:help@hindukush.example",
-        "tel:+93200000000",
-        "/terms",
-      ]);
-      const description = `document.querySelector('meta[name="description"]').content`;
-      expect(String(await page.evaluate(description)).length).toBeGreaterThan(40);
-      await picture(`storefront-shop-${language}`);
-      expect(await axe()).toEqual([]);
-      expect(await page.evaluate(CUT)).toEqual([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
-    },
-  );
+  ] as const)("says who runs it and how it works: %s", async (language, name, heading, size, colorScheme) => {
+    const { page, axe, picture } = await opened.visitor({ language, colorScheme, ...size });
+    expect(await page.locator("#brand").textContent()).toBe(name);
+    expect(await page.title()).toContain(name);
+    expect(await page.locator("#about-heading").textContent()).toBe(heading);
+    expect(await page.locator("#runs").textContent()).toContain(name);
+    const address = (id: string) => page.locator(`#${id}-link`).getAttribute("href");
+    expect([await address("email"), await address("phone"), await address("terms")]).toEqual([
+      "mailto:help@hindukush.example",
+      "tel:+93200000000",
+      "/terms",
+    ]);
+    const description = `document.querySelector('meta[name="description"]').content`;
+    expect(String(await page.evaluate(description)).length).toBeGreaterThan(40);
+    await picture(`storefront-shop-${language}`);
+    expect(await axe()).toEqual([]);
+    expect(await page.evaluate(CUT)).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
+  });
 
-  test("an address that doesn't exist leads back to the shop", async () => {
+  test("has a page for unknown addresses that leads back to it", async () => {
     const { page, axe, picture } = await opened.visitor(PHONE);
     await page.goto("/terms");
     await page.getByText("There is no page at this address.").waitFor();
@@ -53,7 +50,7 @@ describeWithBrowser("a shop with a name", () => {
     await page.locator("tbody tr").first().waitFor();
   });
 
-  test("without JavaScript there is a sentence in each language and nothing that does not work", async () => {
+  test("shows a sentence in each language and hides what doesn't work without JavaScript", async () => {
     const { page } = await opened.visitor(PHONE);
     const browser = page.context().browser();
     const context = await browser?.newContext({ ...PHONE, javaScriptEnabled: false });

@@ -1,6 +1,6 @@
 /**
- * Every state of the storefront, each with a picture under test-output/states/. By default each is looked at in one of the twelve ways in
- * which visitors may see it (language, screen, light or dark), in turn; with `PICTURES=all`, in all of them.
+ * Every state of the storefront, each with a picture under test-output/states/. By default each is tested in one of the twelve combinations
+ * of language, screen and colour scheme, in rotation; with `PICTURES=all`, in all of them.
  */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
@@ -11,27 +11,27 @@ import { done, enter, openShop, row, searchFor, type VisitorOptions } from "./su
 
 interface State {
   readonly before?: VisitorOptions["before"];
-  /** Time passes only when the state says so. */
+  /** The page's clock advances only when `reach` advances it. */
   readonly stopped?: boolean;
   readonly reach: (page: Page) => Promise<void>;
 }
 
-async function beRefused(page: Page, text: string): Promise<void> {
+async function searchAndBeRefused(page: Page, text: string): Promise<void> {
   await enter(page, text);
   await page.locator('#search-status[data-kind="refused"]').waitFor();
 }
-const cart = (page: Page, kind: string) => page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
-async function searchInVain(page: Page): Promise<void> {
+const waitForCart = (page: Page, kind: string) => page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
+async function searchAndFail(page: Page): Promise<void> {
   await enter(page, "kabul");
   await page.locator('#search-status:is([data-kind="waiting"], [data-kind="failed"])').waitFor();
 }
 const refused = (answer: ReturnType<typeof refusal>): State => ({
   before: (page) => onSearch(page, (route) => route.fulfill(answer)),
-  reach: searchInVain,
+  reach: searchAndFail,
 });
 async function confirmCart(page: Page, becomes = "confirmed"): Promise<void> {
   await page.locator("#cart-confirm").click();
-  await cart(page, becomes);
+  await waitForCart(page, becomes);
 }
 async function putInCart(page: Page, ...domains: readonly string[]): Promise<void> {
   await searchFor(page, "kabul");
@@ -52,8 +52,8 @@ const STATES: Readonly<Record<string, State>> = {
     reach: (page) => searchFor(page, "gold"),
   },
   "several words": { reach: (page) => searchFor(page, "my shop") },
-  "another ending": { reach: (page) => beRefused(page, "www.kabul.com") },
-  "no name": { reach: (page) => beRefused(page, "shop😀") },
+  "another ending": { reach: (page) => searchAndBeRefused(page, "www.kabul.com") },
+  "no name": { reach: (page) => searchAndBeRefused(page, "shop😀") },
   "a list": {
     reach: async (page) => {
       await enter(
@@ -77,7 +77,7 @@ const STATES: Readonly<Record<string, State>> = {
   offline: {
     reach: async (page) => {
       await page.context().setOffline(true);
-      await searchInVain(page);
+      await searchAndFail(page);
     },
   },
   "cart, not confirmed": { reach: (page) => putInCart(page, "kabul.af", "kabul.com.af") },
@@ -107,7 +107,7 @@ const STATES: Readonly<Record<string, State>> = {
     reach: async (page) => {
       await putInCart(page, "kabul.af");
       await page.locator("#cart-confirm").click();
-      await cart(page, "waiting");
+      await waitForCart(page, "waiting");
     },
   },
   "cart, with problems": {
@@ -137,7 +137,7 @@ const STATES: Readonly<Record<string, State>> = {
   },
 };
 
-async function isGoodToSee({ page, axe, picture }: Visit, name: string, seen: Look): Promise<void> {
+async function expectNoFlaws({ page, axe, picture }: Visit, name: string, seen: Look): Promise<void> {
   await picture(`states/${name}`);
   expect(await axe()).toEqual([]);
   expect(await page.evaluate(CUT)).toEqual([]);
@@ -151,9 +151,9 @@ describeWithBrowser("every state of the storefront", () => {
   const cases = Object.keys(STATES).flatMap((state, n) =>
     LOOKS.filter((_, at) => isAll || at === n % LOOKS.length).map((seen) => [state, ...seen] as const),
   );
-  test.each(cases)("is good to see: %s, in %s, %s, on a %s", async (name, ...seen) => {
+  test.each(cases)("fits the screen and passes axe: %s, in %s, %s, on a %s", async (name, ...seen) => {
     const state = STATES[name];
-    if (state === undefined) throw new Error(`there is no state ${name}`);
+    if (state === undefined) throw new Error(`unknown state ${name}`);
     const [language, colorScheme, size] = seen;
     const visit = await shop.visitor({
       ...screenOf(seen),
@@ -163,9 +163,13 @@ describeWithBrowser("every state of the storefront", () => {
       ...(state.before !== undefined && { before: state.before }),
     });
     await state.reach(visit.page);
-    // A look needs the page's time to pass.
+    // The inspection needs a running clock.
     if (state.stopped === true) await visit.page.clock.resume();
-    await isGoodToSee(visit, `${name.replaceAll(/[^a-z]+/g, "-")}-${language}-${size}-${colorScheme}`, seen);
+    await expectNoFlaws(
+      visit,
+      `${name.replaceAll(/[^a-z]+/g, "-")}-${language}-${size}-${colorScheme}`,
+      seen,
+    );
     await visit.page.context().setOffline(false);
   });
 });

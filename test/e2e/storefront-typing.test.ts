@@ -1,20 +1,20 @@
-/** Typing costs nothing and a search costs one call for each ending sold: counted at the sandbox, typed with real keys in a real browser. */
+/** Typing costs no calls, and a search costs one call for each TLD sold. Calls are counted by the sandbox, and keys are pressed in a real browser. */
 import { describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { CHECK, callsOf, type Service, until } from "../support/service.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, openShop, row, texts, typeSlowly, type Visitor } from "./support/storefront.js";
 
-/** Without suggestions, which are asked in spare quota for nobody in particular. */
+/** Without suggestions, which use spare quota whether or not anybody needs them. */
 const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8").replace(
   /^suggestions:[^]*/m,
   "",
 );
-const ENDINGS = 4;
+const TLDS_SOLD = 4;
 
-/** Typed with nothing replaced but the clock of the page, so that a busy machine does not make a pause. */
+/** Typed with only the page's clock replaced, so that a busy machine doesn't cause a pause. */
 const NAMES = ["saffronmarket", "kabul", "my-shop24", "zaranj.af", "www.bamyan-tours.com.af", "افغانستان"];
-/** 100 labels of the file that `TYPING_NAMES_FILE` names, one a line, typed in real time. */
+/** 100 labels from the file named by `TYPING_NAMES_FILE`, one a line, typed in real time. */
 const CORPUS = (process.env["TYPING_NAMES_FILE"] ?? "") === "" ? [] : corpus();
 
 function corpus(): string[] {
@@ -31,13 +31,13 @@ describeWithBrowser("typing", () => {
   const shop = openShop({ retail: RETAIL });
   const checks = (service: Service = shop.service): number => callsOf(service.sandbox, CHECK);
 
-  async function forget(): Promise<void> {
-    // Past every freshness: each word is new to the service.
+  async function expireCaches(): Promise<void> {
+    // No fact stays fresh for this long, so each word is new to the service.
     await shop.clock.advance(1_000_000);
     await until(() => shop.service.log.some((line) => line.includes("prices.refreshed")));
   }
 
-  test("until the search the page shows what is known and what the list says", async () => {
+  test("shows what is known and the list prices until a search starts", async () => {
     const { page } = await shop.visitor({ stopped: true });
     await shop.service.ask("/v1/availability?domain=kabul.af");
     const before = checks();
@@ -57,9 +57,9 @@ describeWithBrowser("typing", () => {
   test.each(
     [120, 250, 400].flatMap((keyMs) => NAMES.map((name, at) => [keyMs, name, at % 2 === 0] as const)),
   )(
-    "at %i ms a key: %s costs no call until it is searched, and then one for each ending",
+    "at %i ms a key costs no call for %s before the search, which costs one for each TLD",
     async (keyMs, name, enters) => {
-      await forget();
+      await expireCaches();
       const { page } = await shop.visitor({ stopped: true });
       const before = checks();
       await typeSlowly(page, name, keyMs);
@@ -72,14 +72,14 @@ describeWithBrowser("typing", () => {
         await page.clock.runFor(50);
       }
       await done(page);
-      expect(checks() - before).toBe(ENDINGS);
-      expect(await page.locator(".name").count()).toBe(ENDINGS);
+      expect(checks() - before).toBe(TLDS_SOLD);
+      expect(await page.locator(".name").count()).toBe(TLDS_SOLD);
       await page.clock.runFor(30_000);
-      expect(checks() - before).toBe(ENDINGS);
+      expect(checks() - before).toBe(TLDS_SOLD);
     },
   );
 
-  test("what cannot be meant as a name is searched on Enter alone", async () => {
+  test("starts no search by itself if the text can't be a name", async () => {
     const { page } = await shop.visitor({ stopped: true });
     const before = checks();
     for (const text of ["ka", "a.af", "--", "kabul.", "@"]) {
@@ -91,7 +91,7 @@ describeWithBrowser("typing", () => {
     expect(checks() - before).toBe(0);
   });
 
-  test("a key ends the search before it, also one that waits", async () => {
+  test("cancels the previous search, even one that waits", async () => {
     const asked: string[] = [];
     const { page } = await shop.visitor({
       stopped: true,
@@ -125,7 +125,7 @@ describeWithBrowser("typing", () => {
 describeWithBrowser("twelve people", () => {
   const shop = openShop();
 
-  test("who search one word each within the same three seconds, with an idle budget, all see every ending answered", async () => {
+  test("who each search one word within three seconds, with an unused budget, all get every TLD answered", async () => {
     const { clock } = shop;
     const service = await shop.start({
       env: { UPSTREAM_RATE_LIMIT: "60", CLIENT_COLD_PER_MINUTE: "20", CLIENT_RATE_PER_MINUTE: "120" },
@@ -141,11 +141,11 @@ describeWithBrowser("twelve people", () => {
       "saffron carpet almond lapis pamir tajik qandil wakhan zafaran kunduz badakhshan nuristan".split(" ");
     const open = new Set(people);
     for (let passedMs = 0; open.size > 0 && passedMs < 90_000; passedMs += STEP_MS) {
-      const comer = people[passedMs / EVERY_MS];
-      if (comer !== undefined) {
-        await comer.page.locator("#query").focus();
-        await comer.page.keyboard.type(words[people.indexOf(comer)] ?? "");
-        await comer.page.keyboard.press("Enter");
+      const next = people[passedMs / EVERY_MS];
+      if (next !== undefined) {
+        await next.page.locator("#query").focus();
+        await next.page.keyboard.type(words[people.indexOf(next)] ?? "");
+        await next.page.keyboard.press("Enter");
       }
       await clock.advance(STEP_MS);
       for (const { page } of people) await page.clock.runFor(STEP_MS);
@@ -155,9 +155,9 @@ describeWithBrowser("twelve people", () => {
     expect(open.size).toBe(0);
     for (const { page } of people) {
       const answered = page.locator('.name:is([data-state="available"], [data-state="taken"])');
-      expect(await answered.count()).toBe(ENDINGS);
+      expect(await answered.count()).toBe(TLDS_SOLD);
     }
-    expect(callsOf(service.sandbox, CHECK) - before).toBeGreaterThanOrEqual(12 * ENDINGS);
+    expect(callsOf(service.sandbox, CHECK) - before).toBeGreaterThanOrEqual(12 * TLDS_SOLD);
     expect(service.sandbox.stats().credentials[0]?.rejected429).toBe(0);
   }, 180_000);
 });
@@ -168,7 +168,7 @@ describeWithBrowser("twelve people", () => {
     const shop = openShop({ retail: RETAIL });
 
     test.each([120, 250, 400])(
-      "at %i ms a key",
+      "at %i ms a key costs no call before the search, which costs one for each TLD",
       async (keyMs) => {
         const checks = (): number => callsOf(shop.service.sandbox, CHECK);
         const wasted: string[] = [];
@@ -188,7 +188,7 @@ describeWithBrowser("twelve people", () => {
           cost[calls] = (cost[calls] ?? 0) + 1;
         }
         expect(wasted).toEqual([]);
-        expect(cost).toEqual({ [ENDINGS]: CORPUS.length });
+        expect(cost).toEqual({ [TLDS_SOLD]: CORPUS.length });
       },
       1_200_000,
     );

@@ -1,24 +1,24 @@
-/** What people who wait are told in a real browser: why, how long, that it goes on by itself, and that they may try at once. */
+/** What visitors who have to wait see in a real browser: why, for how long, that it continues by itself, and that they can try now. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { onSearch, refusal, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, look, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
 
-describeWithBrowser("waiting at the storefront", () => {
+describeWithBrowser("a search that has to wait", () => {
   const shop = openShop();
   const status = (page: Page) => page.locator("#search-status");
 
-  /** What opening the page costs of a client's limit. */
+  /** The number of requests by which opening the page reduces a client's limit. */
   async function requestsOfThePage(): Promise<number> {
     const at = await shop.start({});
     await shop.visitor({ at });
     return at.log.filter((line) => line.includes('"http.request"')).length;
   }
 
-  test("says in words that it must wait, counts down, and goes on by itself", async () => {
+  test("explains the wait, counts down, and continues by itself", async () => {
     const why = "You have searched a lot in a short time. Please wait a moment.";
-    // A look into memory is allowed, and the search after it is one too many.
+    // The limit allows the request for known results, but not the search after it.
     const env = { CLIENT_RATE_PER_MINUTE: String(1 + (await requestsOfThePage())) };
     const at = await shop.start({ env });
     const { page, axe, picture } = await shop.visitor({ at, stopped: true, colorScheme: "dark" });
@@ -31,12 +31,12 @@ describeWithBrowser("waiting at the storefront", () => {
     await page.locator('#search-status[data-kind="waiting"]').waitFor();
     expect(await status(page).textContent()).toBe(`${why} We will try again in 30 seconds.`);
     expect(await page.locator("#live").textContent()).toBe(`${why} We will try again in 30 seconds.`);
-    await look(page, 10_000, async () => {
+    await inspect(page, 10_000, async () => {
       await picture("storefront-wait-dark");
       expect(await axe()).toEqual([]);
     });
     expect(await status(page).textContent()).toBe(`${why} We will try again in 20 seconds.`);
-    // Spoken once: a screen reader is not told every second.
+    // The live region isn't updated every second, so that screen readers announce the wait only once.
     expect(await page.locator("#live").textContent()).toMatch(/30 seconds\.$/);
     await shop.clock.advance(30_000);
     await page.clock.runFor(21_000);
@@ -44,7 +44,7 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(await texts(page, ".names .domain")).toContain("balkh.af");
   });
 
-  test("lets people try by hand while it waits and after it has failed", async () => {
+  test("has a button to try again, both while it waits and after it has failed", async () => {
     let answers = [refusal("quota_exhausted", 503, 30), refusal("upstream_failed", 502)];
     let asked = 0;
     const { page, axe, picture } = await shop.visitor({
@@ -71,7 +71,7 @@ describeWithBrowser("waiting at the storefront", () => {
       "The registry is not answering properly. Try again in a few minutes.",
     );
     expect(await again.textContent()).toBe("Try again");
-    await look(page, 60_000, async () => {
+    await inspect(page, 60_000, async () => {
       await picture("storefront-refused");
       expect(await axe()).toEqual([]);
     });
@@ -82,7 +82,7 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(await again.isVisible()).toBe(false);
   });
 
-  test("offers nothing to press to who has searched a lot", async () => {
+  test("has no button to try again for a visitor who has searched a lot", async () => {
     const { page } = await shop.visitor({
       stopped: true,
       before: (page) => onSearch(page, (route) => route.fulfill(refusal("rate_limited", 429, 30))),
@@ -95,7 +95,7 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(await row(page, "kabul.af").locator(".state").textContent()).toBe("Not checked yet");
   });
 
-  test("asks again for what could not be known in time, and for that alone", async () => {
+  test("asks again for the names that weren't known in time, and only for those", async () => {
     const asked: (string | null)[] = [];
     const { page } = await shop.visitor({
       stopped: true,
@@ -117,7 +117,7 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(asked).toEqual([null, ".com.af"]);
   });
 
-  test("says how much longer it may take when the registry is slow", async () => {
+  test("shows how much longer it can take when the registry is slow", async () => {
     const { page, picture } = await shop.visitor({
       stopped: true,
       before: (page) => onSearch(page, () => Promise.resolve()),
@@ -131,12 +131,12 @@ describeWithBrowser("waiting at the storefront", () => {
     expect(await status(page).textContent()).toBe(
       "This is taking longer than usual. We will keep asking the registry for up to 25 seconds.",
     );
-    await look(page, 6_000, () => picture("storefront-slow"));
+    await inspect(page, 6_000, () => picture("storefront-slow"));
     await page.locator("#query").focus();
     await page.keyboard.press("Backspace");
   });
 
-  test("goes on by itself when the connection is back, and says that it was lost", async () => {
+  test("says that the connection was lost, and continues by itself when it is back", async () => {
     const { page, picture } = await shop.visitor();
     await page.context().setOffline(true);
     await page.locator("#query").focus();

@@ -1,4 +1,4 @@
-/** Whom the quota counts as one client. */
+/** Which addresses the quota counts as one client. */
 import { expect, test } from "@jest/globals";
 import { askerOf } from "../../src/http/edge/client.js";
 

@@ -15,7 +15,7 @@ async function burst(queue: BurstQueue, turns: number): Promise<void> {
 }
 
 describe("work", () => {
-  test("is done at once while connections come now and then", async () => {
+  test("is done immediately while connections arrive now and then", async () => {
     const queue = createBurstQueue();
     const done: number[] = [];
     for (let n = 0; n < 20; n += 1) {
@@ -27,7 +27,7 @@ describe("work", () => {
     expect(done).toEqual(Array.from({ length: 20 }, (_, n) => n));
   });
 
-  test("waits during a burst of connections, and is then done in order, a piece per turn", async () => {
+  test("waits during a burst of connections, and is then done in order, one item per turn", async () => {
     const queue = createBurstQueue();
     const done: number[] = [];
     await burst(queue, 20);
@@ -40,7 +40,7 @@ describe("work", () => {
     expect(done).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("that comes while other work waits goes behind it", async () => {
+  test("that arrives while other work waits is done after it", async () => {
     const queue = createBurstQueue();
     const done: string[] = [];
     await burst(queue, 20);

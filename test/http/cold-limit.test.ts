@@ -1,4 +1,4 @@
-/** What a client may spend while others want quota too: nothing is refused where nobody is served instead. */
+/** The limit on new names applies to a client only while others want quota too: nothing is refused unless somebody else is served instead. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -20,8 +20,8 @@ function spend(times: number): number {
   return times;
 }
 
-describe("the limit of new names", () => {
-  test("gives a minute's worth at once and then one after the other", async () => {
+describe("the limit on new names", () => {
+  test("admits the allowance of a minute at once, and then one name at a time", async () => {
     expect(spend(100)).toBe(20);
     await clock.advance(2999);
     expect(spend(1)).toBe(0);
@@ -29,7 +29,7 @@ describe("the limit of new names", () => {
     expect(spend(2)).toBe(1);
   });
 
-  test("binds nobody while nobody else wants quota, and nothing of it is held against them for long", async () => {
+  test("doesn't apply while nobody else wants quota, and those names hardly count against a client later", async () => {
     isContested = false;
     expect(spend(500)).toBe(500);
     isContested = true;
@@ -38,17 +38,17 @@ describe("the limit of new names", () => {
     expect(spend(2)).toBe(1);
   });
 
-  test("tells those behind one address different times, each true and within a minute", async () => {
+  test("gives clients behind one address different retry times, each accurate and within a minute", async () => {
     spend(20);
-    const told = Array.from({ length: 40 }, () => limit.refusal("a", "a")?.retryAfterMs ?? 0);
-    expect(told.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, n) => 3000 * (n + 1)));
-    expect(told.slice(20)).toEqual(told.slice(0, 20));
+    const retryTimesMs = Array.from({ length: 40 }, () => limit.refusal("a", "a")?.retryAfterMs ?? 0);
+    expect(retryTimesMs.slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, n) => 3000 * (n + 1)));
+    expect(retryTimesMs.slice(20)).toEqual(retryTimesMs.slice(0, 20));
     expect(limit.refused()).toBe(40);
-    await clock.advance(told[0] ?? 0);
+    await clock.advance(retryTimesMs[0] ?? 0);
     expect(limit.refusal("a", "a")).toBeNull();
   });
 
-  test("is each client's own", () => {
+  test("is separate for each client", () => {
     spend(20);
     expect(limit.refusal("b", "b")).toBeNull();
     expect(limit.refusal("a", "a")?.code).toBe("rate_limited");

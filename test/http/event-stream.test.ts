@@ -1,4 +1,4 @@
-/** Event streams are few, end in time, and say nothing to those who have gone. */
+/** Event streams are limited in number and duration, and send nothing to clients that have gone. */
 import { createServer, get, type Server } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import express, { type Request, type Response } from "express";
@@ -16,7 +16,7 @@ const LONGEST_MS = 35_000;
 let clock: FakeClock;
 let server: Server;
 let port: number;
-/** As the service sees them. */
+/** The service's side of the streams. */
 let opened: EventStream[];
 let handle: (request: Request, response: Response) => void;
 let streams: ReturnType<typeof createEventStreams>;
@@ -51,13 +51,13 @@ afterEach(async () => {
   await closed;
 });
 
-/** A client of this number. */
+/** Opens a stream as the client with this number. */
 function open(client = 0): Promise<OpenStream> {
   return openStream({ port }, "/", { "X-Forwarded-For": `198.51.${client >> 8}.${client & 255}` });
 }
 
 describe("an event stream", () => {
-  test("begins at once with a comment, and has one more every 15 seconds", async () => {
+  test("starts immediately with a comment, and has another one every 15 seconds", async () => {
     const stream = await open();
     await until(() => stream.comments() === 1);
     await clock.advance(14_999);
@@ -79,7 +79,7 @@ describe("an event stream", () => {
     ]);
   });
 
-  test("is over after its longest time", async () => {
+  test("ends after its maximum duration", async () => {
     const stream = await open();
     await clock.advance(LONGEST_MS - 1);
     expect(opened[0]?.signal.aborted).toBe(false);
@@ -88,13 +88,13 @@ describe("an event stream", () => {
     await stream.whole();
   });
 
-  test("is over when all are ended", async () => {
+  test("ends when all streams are ended", async () => {
     const both = [await open(1), await open(2)];
     streams.endAll();
     for (const stream of both) await stream.whole();
   });
 
-  test("whose client has gone is over, keeps no timer and says nothing more", async () => {
+  test("whose client has gone ends, keeps no timer and sends nothing more", async () => {
     const stream = await open();
     expect(clock.pending).toBe(2);
     stream.hangUp();
@@ -104,25 +104,25 @@ describe("an event stream", () => {
     await opened[0]?.end();
   });
 
-  test("is not opened for a client that has gone", async () => {
-    const tried = new Promise<unknown>((told) => {
+  test("isn't opened for a client that has gone", async () => {
+    const attempt = new Promise<unknown>((done) => {
       handle = (request, response) => {
         response.once("close", () => {
           try {
-            told(streams.open(request, response));
+            done(streams.open(request, response));
           } catch (error) {
-            told(error);
+            done(error);
           }
         });
         gone.destroy();
       };
     });
     const gone = get({ port, path: "/" }).on("error", () => undefined);
-    expect(await tried).toMatchObject({ code: "internal" });
+    expect(await attempt).toMatchObject({ code: "internal" });
     expect(clock.pending).toBe(0);
   });
 
-  test("is one of at most ten of its client, which learns when there is room again", async () => {
+  test("is refused to a client that has ten, with the time after which one can be opened", async () => {
     const ten = await Promise.all(Array.from({ length: 10 }, () => open()));
     await clock.advance(5_000);
     const refused = await open();
@@ -134,7 +134,7 @@ describe("an event stream", () => {
     expect((await open()).status).toBe(429);
   });
 
-  test("is one of five hundred of all clients", async () => {
+  test("is refused if all clients together have five hundred", async () => {
     const all = await Promise.all(Array.from({ length: 500 }, (_, client) => open(client)));
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]));
     const refused = await open(500);

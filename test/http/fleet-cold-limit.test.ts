@@ -1,4 +1,4 @@
-/** The limit of new names over four replicas and one real Redis: together they admit what one would. */
+/** The limit on new names with four replicas and a real Redis: together they admit as much as a single replica would. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { type ColdLimit, createColdLimit } from "../../src/http/edge/cold-limit.js";
@@ -12,12 +12,12 @@ import { recordingLog, until } from "../support/service.js";
 const PER_MINUTE = 20;
 const REPLICAS = 4;
 
-/** A client's minute doesn't refill while a busy machine takes its time. */
+/** A client's allowance doesn't refill, so that a slow machine doesn't change the result. */
 const stillClock = { ...systemClock, monotonic: () => 0 };
 
 const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-describeWithRedis("the limit of new names over four replicas", () => {
+describeWithRedis("the limit on new names across four replicas", () => {
   let server: RedisServer;
   let links: RedisLink[];
   let limits: ColdLimit[];
@@ -42,10 +42,10 @@ describeWithRedis("the limit of new names over four replicas", () => {
           }),
       }),
     );
-    await until(() => links.every((link) => link.reachable()), "the connections");
+    await until(() => links.every((link) => link.reachable()), "the connection of all replicas");
     await until(
       async () => (await server.command("PUBSUB", "NUMSUB", "af-storefront:counts:cold")).includes(":4"),
-      "the subscriptions",
+      "the subscription of all replicas",
     );
   });
   afterEach(async () => {
@@ -55,7 +55,7 @@ describeWithRedis("the limit of new names over four replicas", () => {
 
   function isAdmitted(at: number, client: string): boolean {
     const limit = limits[at % REPLICAS];
-    if (limit === undefined) throw new Error("there is no such replica");
+    if (limit === undefined) throw new Error(`no replica for request ${at}`);
     if (limit.refusal(client, client) !== null) return false;
     limit.count(client);
     return true;
@@ -70,13 +70,13 @@ describeWithRedis("the limit of new names over four replicas", () => {
     return count;
   }
 
-  test("admits a minute's worth of a client that asks one after another, and no more", async () => {
+  test("admits the allowance of a minute from a client that sends requests one by one, and no more", async () => {
     const count = await admitted(20);
     expect(count).toBeGreaterThanOrEqual(0.9 * PER_MINUTE);
     expect(count).toBeLessThanOrEqual(1.1 * PER_MINUTE);
   });
 
-  test("admits no more of one that asks all of them at one moment, again and again", async () => {
+  test("admits no more from a client that repeatedly sends requests to all replicas at the same moment", async () => {
     const first = await admitted(0);
     expect(first).toBeLessThanOrEqual(PER_MINUTE);
     await pass(300);
@@ -84,9 +84,9 @@ describeWithRedis("the limit of new names over four replicas", () => {
     expect(more).toBeLessThanOrEqual(1.1 * PER_MINUTE);
   });
 
-  test("admits the share of each while Redis is gone", async () => {
+  test("admits each replica's share while Redis is unreachable", async () => {
     await server.kill();
-    await until(() => links.every((link) => !link.reachable()), "the loss");
+    await until(() => links.every((link) => !link.reachable()), "the loss of the connections");
     const count = await admitted(20);
     expect(count).toBeLessThanOrEqual(1.1 * PER_MINUTE);
     expect(count).toBeGreaterThan(0.7 * PER_MINUTE);

@@ -1,4 +1,4 @@
-/** Whatever the upstream asks for and whatever is promoted, no list that visitors read has a price under wholesale × rate + minMargin. */
+/** Whatever the wholesale prices and promotions are, no price published to visitors is below wholesale × rate + minMargin. */
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
@@ -18,7 +18,7 @@ function shipped(): RetailConfig {
   return result.config;
 }
 
-/** An amount in millionths, exactly: rates here have at most four digits, amounts two. */
+/** An exact amount in millionths. Rates here have at most four decimals, and amounts have two. */
 function millionths(text: string): bigint {
   const [whole = "0", rest = ""] = text.split(".");
   return BigInt(whole + rest.padEnd(6, "0"));
@@ -30,7 +30,7 @@ describe("a published price", () => {
   const base = shipped();
   const combinations = createRetailPolicy(base).combinations();
 
-  test("is never under its wholesale price with the least margin, for every combination sold (4,200 prices)", () => {
+  test("is never below its wholesale price plus the minimum margin, for every combination sold (4,200 prices)", () => {
     const setting = fc.record({
       wholesale: fc.array(fc.integer({ min: 1, max: 5_000_00 }), {
         minLength: combinations.length,
@@ -50,7 +50,7 @@ describe("a published price", () => {
           rates: { EUR: rateText },
           rules: base.rules.map((rule, index) => ({
             ...rule,
-            // One rule as it is shipped, the others as hard as they can be.
+            // The first rule is as shipped; the others vary over their whole range.
             ...(index > 0 && { markupPercent: String(markupPercent), minMargin: cents(minMargin) }),
           })),
           promotions: [

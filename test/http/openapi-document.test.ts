@@ -1,4 +1,4 @@
-/** The document is sound in itself, its page needs nobody else, and an answer that differs from it is caught. */
+/** The OpenAPI document is consistent, its page loads nothing from other hosts, and answers that differ from the document are detected. */
 import { describe, expect, it } from "@jest/globals";
 import express from "express";
 import request from "supertest";
@@ -38,7 +38,7 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
 );
 
 describe("the document", () => {
-  it("has the paths of the contract and no others", () => {
+  it("has exactly the paths of the API", () => {
     const visitors = "availability get, search get, prices get, quotes get, quotes post";
     const customers = "domains get, domains/{domain} get";
     const staff =
@@ -53,7 +53,7 @@ describe("the document", () => {
     ]);
   });
 
-  it("is JSON, tells its version, and every reference in it resolves", () => {
+  it("is JSON, contains its version, and has only references that resolve", () => {
     expect(JSON.parse(JSON.stringify(document))).toEqual(document);
     expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
     const refs = [...nodes(document)].flatMap(({ value }) =>
@@ -63,7 +63,7 @@ describe("the document", () => {
     for (const ref of refs) expect(resolveRef(document, ref)).toBeDefined();
   });
 
-  it("names every operation once, with a summary and a tag that is described", () => {
+  it("has a unique name for every operation, a summary and a known tag", () => {
     const ids = operations.map(({ operation }) => operation["operationId"]);
     expect(new Set(ids).size).toBe(operations.length);
     for (const { operation } of operations) {
@@ -75,7 +75,7 @@ describe("the document", () => {
     }
   });
 
-  it("declares every parameter of a path", () => {
+  it("declares every path parameter", () => {
     for (const { path, operation } of operations) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       const declared = [operation["parameters"] ?? []]
@@ -87,7 +87,7 @@ describe("the document", () => {
     }
   });
 
-  it.each(operations)("$name lists the problems that it can give", ({ path, operation }) => {
+  it.each(operations)("lists the problems that $name can return", ({ path, operation }) => {
     const statuses = Object.keys(objectAt(operation, "responses"));
     expect(statuses).toContain("500");
     if (path !== "/livez") expect(statuses).toContain("503");
@@ -103,7 +103,7 @@ describe("the document", () => {
     if (operation["requestBody"]) expect(statuses).toEqual(expect.arrayContaining(["413", "415"]));
   });
 
-  it("shows every code of the service as an example, under its status and with its meaning", () => {
+  it("has an example of every error code, with its status and meaning", () => {
     const shown = [...nodes(objectAt(document.components, "responses"))].flatMap(({ value }) =>
       typeof value["code"] === "string" ? [value] : [],
     );
@@ -115,7 +115,7 @@ describe("the document", () => {
     expect(Object.keys(PROBLEM_MEANINGS)).toEqual(Object.keys(PROBLEMS));
   });
 
-  it("has an example for every body of JSON but its own, and each fits its schema", () => {
+  it("has an example for every JSON body except the document itself, and each matches its schema", () => {
     let checked = 0;
     for (const { at, value } of nodes({ paths: document.paths, components: document.components })) {
       const { schema } = value;
@@ -137,7 +137,7 @@ describe("the document", () => {
     expect(checked).toBeGreaterThan(60);
   });
 
-  it("closes every request, opens every answer to new fields, and shows wholesale to staff alone", () => {
+  it("forbids unknown fields in requests, allows them in answers, and shows wholesale prices only to staff", () => {
     const schemas = objectAt(document.components, "schemas");
     const open = (name: string): Set<unknown> =>
       new Set(
@@ -155,12 +155,12 @@ describe("the document", () => {
     expect(withWholesale).toEqual(["StaffPrice", "StaffPromiseLine", "PreviewedPrice"]);
   });
 
-  it("promises a request id and a cache rule on every answer, and a client's limit on every success under /v1", () => {
+  it("requires a request id and a cache rule in every answer, and rate limits in every success under /v1", () => {
     for (const { path, operation } of operations) {
       for (const [status, response] of Object.entries(objectAt(operation, "responses"))) {
         const ref = isObject(response) ? response["$ref"] : undefined;
         const headers = objectAt(typeof ref === "string" ? resolveRef(document, ref) : response, "headers");
-        // A shared cache may keep the price list, so it says nothing of the client that asked.
+        // Shared caches may store the price list, so it contains nothing about the client.
         const isShared = path === "/v1/prices" && Number(status) < 400;
         const promised = isShared ? ["Cache-Control"] : ["x-request-id", "Cache-Control"];
         if (Number(status) < 400 && path.startsWith("/v1/") && !isShared)
@@ -174,7 +174,7 @@ describe("the document", () => {
   });
 });
 
-describe("holding an answer against the document", () => {
+describe("the check of an answer against the document", () => {
   const limited = {
     "x-request-id": "r1",
     ratelimit: '"client"; r=1; t=2',
@@ -196,7 +196,7 @@ describe("holding an answer against the document", () => {
     ...quoted,
     headers: { ...quoted.headers, [name]: value },
   });
-  it("accepts what the document says, as an object or as text, for GET and HEAD", () => {
+  it("accepts documented answers, as an object or as text, for GET and HEAD", () => {
     expect(() => matchesDocument(document, "get", "/v1/quotes?tld=.af", quoted)).not.toThrow();
     const text = { ...quoted, headers: new Headers(quoted.headers), body: JSON.stringify(quoted.body) };
     expect(() => matchesDocument(document, "GET", "/v1/quotes", text)).not.toThrow();
@@ -205,7 +205,10 @@ describe("holding an answer against the document", () => {
     ).not.toThrow();
   });
 
-  const member = (name: string, value: unknown) => ({ ...quoted, body: { ...quoted.body, [name]: value } });
+  const withField = (name: string, value: unknown) => ({
+    ...quoted,
+    body: { ...quoted.body, [name]: value },
+  });
 
   it.each([
     ["a status that is not listed", { ...quoted, status: 418 }, /status is not one of 200, 304, 400/],
@@ -213,25 +216,25 @@ describe("holding an answer against the document", () => {
     ["no request id", field("x-request-id"), /x-request-id is missing/],
     ["no entity tag", field("etag"), /ETag is missing/],
     ["another cache rule", field("cache-control", "public"), /Cache-Control/],
-    ["a body without a member", good, /must have required property 'asOf'/],
-    ["a member too many", member("wholesale", 1), /"wholesale"/],
-    ["a time that is none", member("asOf", "yesterday"), /\/asOf must match format/],
-  ])("refuses %s", (_what, answer, message) => {
+    ["a body without a required field", good, /must have required property 'asOf'/],
+    ["an unknown field", withField("wholesale", 1), /"wholesale"/],
+    ["an invalid time", withField("asOf", "yesterday"), /\/asOf must match format/],
+  ])("rejects %s", (_what, answer, message) => {
     expect(() => matchesDocument(document, "GET", "/v1/quotes", answer)).toThrow(message);
   });
 
-  it("knows path templates, and what must be answered where there is no operation", () => {
-    const holding = (method: string, path: string, status = 200) => {
+  it("knows path templates, and the answers that are required where there is no operation", () => {
+    const checking = (method: string, path: string, status = 200) => {
       return () => matchesDocument(document, method, path, { ...quoted, status });
     };
-    expect(holding("GET", "/v1/staff/domains/kabul.af")).toThrow(/nameservers/);
-    expect(holding("DELETE", "/v1/quotes")).toThrow(/must be 405/);
-    expect(holding("DELETE", "/v1/quotes", 405)).toThrow(/Allow is missing/);
-    expect(holding("GET", "/v1/nothing")).toThrow(/must be 404/);
+    expect(checking("GET", "/v1/staff/domains/kabul.af")).toThrow(/nameservers/);
+    expect(checking("DELETE", "/v1/quotes")).toThrow(/must be 405/);
+    expect(checking("DELETE", "/v1/quotes", 405)).toThrow(/Allow is missing/);
+    expect(checking("GET", "/v1/nothing")).toThrow(/must be 404/);
   });
 });
 
-describe("the page", () => {
+describe("the documentation page", () => {
   const log = createLog("error");
   const app = express().use(
     requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
@@ -239,7 +242,7 @@ describe("the page", () => {
     problemHandler(log, () => undefined),
   );
 
-  it("the document is served as it is", async () => {
+  it("is served with the unchanged document", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);
     expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(document)));
     expect(headers).toMatchObject({
@@ -248,7 +251,7 @@ describe("the page", () => {
     });
   });
 
-  it("the page and all that it loads come from here, under a policy that allows nothing else", async () => {
+  it("loads everything from this service, under a policy that allows nothing else", async () => {
     const { text, headers } = await request(app)
       .get("/docs")
       .expect(200)
@@ -271,13 +274,13 @@ describe("the page", () => {
     ["swagger-ui-bundle.js", /javascript/],
     ["init.js", /javascript/],
     ["favicon-32x32.png", /^image\/png/],
-  ])("%s may be kept", async (file, type) => {
+  ])("has assets that may be cached: %s", async (file, type) => {
     const answer = await request(app).get(`/docs/assets/${file}`).expect(200).expect("content-type", type);
     expect(answer.headers["cache-control"]).toMatch(/^public, max-age=\d+$/);
   });
 
   it.each(["swagger-initializer.js", "index.html", "package.json", "..%2fpackage.json", "swagger-ui.js", ""])(
-    "nothing else of the package can be had: %s",
+    "exposes nothing else of the package: %s isn't found",
     async (file) => {
       await request(app).get(`/docs/assets/${file}`).expect(404);
     },

@@ -1,4 +1,4 @@
-/** The pages and what they load come from here alone, under a policy that allows nothing else; without the demo nothing of it is there. */
+/** The pages load everything from this service, under a policy that allows nothing else. Without the demo, nothing of the storefront is served. */
 import { describe, expect, it } from "@jest/globals";
 import express from "express";
 import request from "supertest";
@@ -24,7 +24,7 @@ const withPages = (storefront: boolean) => {
 describe("the pages", () => {
   const app = withPages(true);
 
-  it.each(["/", "/staff"])("%s loads only what is here, and has nothing inline", async (path) => {
+  it.each(["/", "/staff"])("load only from this service and have nothing inline: %s", async (path) => {
     const { text, headers } = await request(app)
       .get(path)
       .expect(200)
@@ -47,7 +47,7 @@ describe("the pages", () => {
     }
   });
 
-  it("are sent compressed to those who take it, and plain to others", async () => {
+  it("are sent compressed to clients that accept it, and uncompressed to others", async () => {
     const plain = await request(app).get("/").set("Accept-Encoding", "identity").expect(200);
     const small = await request(app).get("/").set("Accept-Encoding", "gzip").expect(200);
     expect(plain.headers).not.toHaveProperty("content-encoding");
@@ -55,7 +55,7 @@ describe("the pages", () => {
     expect(small.text).toBe(plain.text);
   });
 
-  it("are served with an asset of another release too, which nobody may keep", async () => {
+  it("have assets that are also served without a hash or with another release's, but aren't cached then", async () => {
     const plain = await request(app).get("/assets/storefront/storefront.css").expect(200);
     const other = await request(app).get("/assets/storefront/storefront.0123456789ab.css").expect(200);
     for (const { headers } of [plain, other]) expect(headers["cache-control"]).toBe("no-store");
@@ -71,32 +71,32 @@ describe("the pages", () => {
     "tsconfig.json",
     "..%2f..%2fpackage.json",
     "../main.js",
-  ])("nothing else can be had: /assets/%s", async (path) => {
+  ])("include nothing else: /assets/%s isn't found", async (path) => {
     await request(app).get(`/assets/${path}`).expect(404);
   });
 
-  it("answer HEAD, and refuse what they do not have", async () => {
+  it("answer HEAD and reject POST", async () => {
     await request(app).head("/").expect(200);
     await request(app).post("/").expect(405).expect("allow", "GET, HEAD, OPTIONS");
   });
 });
 
-describe("without the demo", () => {
+describe("a service without the demo", () => {
   const app = withPages(false);
 
   it.each(["/", "/assets/storefront/index.html", "/assets/storefront/storefront.js"])(
-    "%s is not there",
+    "doesn't serve %s",
     async (path) => {
       await request(app).get(path).expect(404);
     },
   );
 
-  it("the operator page stays", async () => {
+  it("still serves the operator page", async () => {
     await request(app).get("/staff").expect(200);
   });
 });
 
-describe("the setting of the demo", () => {
+describe("the demo setting", () => {
   const live = {
     UPSTREAM_BASE_URL: "https://upstream.example",
     UPSTREAM_SERVICE_KEY: "key",
@@ -106,13 +106,13 @@ describe("the setting of the demo", () => {
   it.each([
     ["on in sandbox mode", {}, true],
     ["off with a live upstream", live, false],
-    ["on where it is wanted", { ...live, DEMO_STOREFRONT: "on" }, true],
-    ["off where it is not", { DEMO_STOREFRONT: "off" }, false],
+    ["on if it is turned on", { ...live, DEMO_STOREFRONT: "on" }, true],
+    ["off if it is turned off", { DEMO_STOREFRONT: "off" }, false],
   ])("is %s", (_when, env, shown) => {
     expect(readConfig(env, systemClock)).toMatchObject({ ok: true, config: { demoStorefront: shown } });
   });
 
-  it("is on or off", () => {
+  it("must be on or off", () => {
     const faults = ["DEMO_STOREFRONT: must be one of on, off"];
     expect(readConfig({ DEMO_STOREFRONT: "maybe" }, systemClock)).toEqual({ ok: false, faults });
   });

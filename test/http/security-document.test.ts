@@ -1,4 +1,4 @@
-/** docs/security.md names tests that exist, and figures that are those of the code. */
+/** docs/security.md refers to tests that exist, and its figures match the code. */
 import { expect, test } from "@jest/globals";
 import { existsSync, readFileSync } from "node:fs";
 import { ROOT } from "../../src/root.js";
@@ -6,7 +6,7 @@ import { ROOT } from "../../src/root.js";
 const read = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");
 const text = read("docs/security.md");
 
-test("every requirement is held by tests that exist", () => {
+test("every requirement refers to tests that exist", () => {
   const rows = text.split("\n").filter((line) => /^\| \d+\.\d+\.\d+/.test(line));
   expect(rows.length).toBeGreaterThan(40);
   for (const row of rows) {
@@ -23,6 +23,6 @@ test.each([
   ["src/http/edge/server.ts", /headersTimeout: (\d+)_000/, /Header fields must arrive within (\d+) s/],
   ["src/http/edge/server.ts", /requestTimeout: (\d+)_000/, /a whole request within (\d+) s/],
   ["src/logger.ts", /MAX_BUFFERED_BYTES = (\d+) /, /at most (\d+) MB of log lines/],
-])("a figure is the one of %s: %s", (path, inCode, inText) => {
+])("a figure matches the one in %s: %s", (path, inCode, inText) => {
   expect(inText.exec(text)?.[1]).toBe(inCode.exec(read(path))?.[1]);
 });

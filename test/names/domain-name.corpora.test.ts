@@ -1,4 +1,4 @@
-/** Domain names against vectors and strings that nobody here chose, and properties over random ones. */
+/** Domain names tested with public vectors and strings, and with properties of random strings. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
@@ -9,10 +9,10 @@ import { idnaVectors } from "./idna-vectors.js";
 
 const SOLD = [".af", ".com.af"];
 const CANONICAL = /^(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.com)?\.af$/;
-// Between these and the host our parsing of addresses stands, and white space around a name is taken away.
+// Vectors with these are affected by our URL parsing, and those with surrounding white space by trimming.
 const HAS_URL_PARTS = /[/?#@:]/;
 
-/** The name, or null when it was refused in the one allowed way. */
+/** The name, or null if it was refused with `invalid_request`. */
 function tryParse(text: string, sold: readonly string[] = SOLD): DomainName | null {
   try {
     return parseDomainName(text, sold, "domain");
@@ -22,7 +22,7 @@ function tryParse(text: string, sold: readonly string[] = SOLD): DomainName | nu
   }
 }
 
-/** Null when the name is canonical: a bare comparison, because `expect` would take most of the time here. */
+/** Null if the name is canonical. It compares directly, because `expect` would take most of the time here. */
 function fault(name: DomainName): string | null {
   if (!CANONICAL.test(name.ascii) || name.ascii !== name.label + name.tld) return `form: ${name.ascii}`;
   const again = [tryParse(name.ascii), tryParse(name.unicode)];
@@ -42,19 +42,19 @@ const plain = vectors.filter(({ source }) => !HAS_URL_PARTS.test(source) && sour
 const hasSymbol = (label: string): boolean => /[^\p{L}\p{M}\p{Nd}\p{Join_Control}\u05F3-]/u.test(label);
 
 describe("the UTS 46 vectors", () => {
-  test("are all there, and few need our address parsing or trimming", () => {
+  test("are all present, and few depend on our URL parsing or trimming", () => {
     expect(vectors.length).toBeGreaterThan(6300);
     expect(vectors.length - plain.length).toBeLessThan(150);
   });
 
-  test("as one label under .af: accepted as the table says, refused where it has an error", () => {
+  test("as a label under .af are accepted if the table says so, and refused if it lists an error", () => {
     const wrong: unknown[] = [];
     let accepted = 0;
     for (const { source, ascii, unicode, errors } of plain) {
       if (errors.length === 0 && ascii.includes(".")) continue;
       const name = tryParse(`${source}.af`);
       if (name !== null) accepted += 1;
-      // A label with an error stays one under .af; IDNA 2008 forbids symbols, which UTS 46 lets pass.
+      // A label with an error still has it under .af. IDNA 2008 forbids symbols, which UTS 46 permits.
       const isExpected = errors.length === 0 && !hasSymbol(unicode);
       const expected = isExpected ? `${ascii}.af` : undefined;
       if (name?.ascii !== expected) wrong.push({ source, expected, got: name?.ascii });
@@ -65,7 +65,7 @@ describe("the UTS 46 vectors", () => {
     expect(accepted).toBeGreaterThan(50);
   });
 
-  test("as they are, with their own last label as the TLD sold", () => {
+  test("are parsed correctly as they are, with their last label as the TLD sold", () => {
     const wrong: unknown[] = [];
     let accepted = 0;
     for (const { source, ascii, errors } of vectors) {
@@ -73,7 +73,7 @@ describe("the UTS 46 vectors", () => {
       const name = tryParse(source, [tld]);
       if (name === null) continue;
       accepted += 1;
-      // The root's dot is an error to the vectors alone.
+      // Only the vectors treat the dot of the root as an error.
       const isRooted = ascii.endsWith(".");
       const expected = ascii.replace(/\.$/, "").replace(/^www\.(?=.+\.)/, "");
       const isRight = name.ascii === expected && (errors.length === 0 || isRooted);
@@ -83,7 +83,7 @@ describe("the UTS 46 vectors", () => {
     expect(accepted).toBeGreaterThan(200);
   });
 
-  test("as host names: valid ones keep their form, others are none", () => {
+  test("as host names keep their form if they are valid, and are rejected otherwise", () => {
     const wrong: unknown[] = [];
     for (const { source, ascii, errors } of plain) {
       const isHost = ascii.includes(".") && !/\.\d+$/.test(ascii);
@@ -103,7 +103,7 @@ describe("any other string", () => {
     .array(z.string())
     .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
 
-  test("of the naughty ones is refused or becomes a canonical name, alone and under a TLD", () => {
+  test("in the Big List of Naughty Strings is refused or becomes a canonical name, alone and under a TLD", () => {
     for (const text of naughty) {
       for (const input of [text, `${text}.af`, `https://${text}.af/`, `https://kabul.af/${text}`]) {
         const name = tryParse(input);
@@ -112,7 +112,7 @@ describe("any other string", () => {
     }
   });
 
-  test("that was typed into a search is refused or becomes a canonical label", () => {
+  test("that is typed into a search is refused or becomes a canonical label", () => {
     for (const text of naughty) {
       try {
         expect(parseSearchTerm(text, SOLD, "q").label).toMatch(/^[a-z0-9-]{1,63}$/);
@@ -122,7 +122,7 @@ describe("any other string", () => {
     }
   });
 
-  test("parses to itself once it is parsed, in A-labels and in Unicode", () => {
+  test("that is accepted becomes a name that parses to itself, in A-labels and in Unicode", () => {
     const part = fc.oneof(
       fc.stringMatching(/^[A-Za-z0-9-]{1,12}$/),
       fc.string({
@@ -152,7 +152,7 @@ describe("any other string", () => {
     expect(accepted).toBeGreaterThan(300);
   });
 
-  test("made of a plain label gives that label, whatever surrounds it", () => {
+  test("with a plain label gives that label, whatever surrounds it", () => {
     const label = fc.stringMatching(/^[a-z0-9](?:[a-z0-9]{0,20}[a-z0-9])?$/);
     const before = fc.constantFrom("", " ", "www.", "https://", "https://WWW.", "http://u:p@www.");
     const after = fc.constantFrom("", ".", "/", "/a/b?c=d#e", ":443", " ", "。", "?q", ".:8080/x");
@@ -160,7 +160,7 @@ describe("any other string", () => {
       fc.property(label, fc.constantFrom(...SOLD), before, after, fc.boolean(), (label, tld, a, b, upper) => {
         const core = upper ? (label + tld).toUpperCase() : label + tld;
         const name = tryParse(a + core + b);
-        // "com" under .af is a public suffix, no name.
+        // "com" under .af is a public suffix, not a name.
         expect(name?.ascii).toBe(
           ["com", "edu", "gov", "net", "org"].includes(label) && tld === ".af" ? undefined : label + tld,
         );

@@ -1,4 +1,4 @@
-/** What counts as a domain name, how it is written canonically, and how a refusal reads. */
+/** What counts as a domain name, its canonical form, and the reasons for refusals. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { toASCII } from "tr46";
@@ -57,7 +57,7 @@ describe("a name that a person writes or pastes", () => {
     ["kabul．af｡"],
     ["ｋａｂｕｌ．ａｆ"],
     ["ka\u00ADbul.af"],
-  ])("%j is kabul.af", (text) => {
+  ])("such as %j is kabul.af", (text) => {
     expect(parse(text)).toMatchObject({
       ascii: "kabul.af",
       unicode: "kabul.af",
@@ -66,30 +66,30 @@ describe("a name that a person writes or pastes", () => {
     });
   });
 
-  test("the longest TLD sold wins", () => {
+  test("has the longest TLD sold that matches", () => {
     expect(parse("kabul.com.af")).toMatchObject({ label: "kabul", tld: ".com.af", ascii: "kabul.com.af" });
     expect(parse("www.kabul.com.af")).toMatchObject({ label: "kabul", tld: ".com.af" });
   });
 
-  test("Unicode becomes A-labels and is kept readable", () => {
+  test("in Unicode becomes A-labels and keeps its readable form", () => {
     expect(parse("کابل.af")).toMatchObject({ ascii: "xn--mgbc8fxs.af", unicode: "کابل.af" });
     expect(parse("Bücher.af")).toMatchObject({ ascii: "xn--bcher-kva.af", unicode: "bücher.af" });
     expect(parse("straße.af").ascii).toBe("xn--strae-oqa.af");
     expect(parse("XN--BCHER-KVA.AF").unicode).toBe("bücher.af");
   });
 
-  test("www is a name like any other when nothing stands between it and the TLD", () => {
+  test("can be www itself, directly before the TLD", () => {
     expect(parse("www.af")).toMatchObject({ label: "www", tld: ".af" });
     expect(parse("www.www.af")).toMatchObject({ label: "www", tld: ".af" });
     expect(parse("www.com.af")).toMatchObject({ label: "www", tld: ".com.af" });
   });
 
-  test("a name cannot be changed after it was made", () => {
+  test("can't be modified after it has been parsed", () => {
     expect(Object.isFrozen(parse("kabul.af"))).toBe(true);
   });
 });
 
-describe("a name that is refused", () => {
+describe("an invalid name", () => {
   test.each([
     ["", /is empty/],
     [" \t ", /is empty/],
@@ -126,11 +126,11 @@ describe("a name that is refused", () => {
     ["..", /two dots/],
     ["../x.af", /two dots|empty/],
     ["https://[::1]/", /isn't a valid domain name/],
-  ])("%j is refused with a reason", (text, reason) => {
+  ])("such as %j is refused with a reason", (text, reason) => {
     expect(refusal(text)).toMatch(reason);
   });
 
-  test("what is too long is refused as that, before any work on it", () => {
+  test("that is too long is refused for that reason, before it is parsed", () => {
     const [label, spaces] = ["k".repeat(64), " ".repeat(3000)];
     for (const text of [
       `${label}.af`,
@@ -144,34 +144,34 @@ describe("a name that is refused", () => {
     expect(parse(`${label.slice(1)}.af`).label).toHaveLength(63);
   });
 
-  test("a TLD that is not sold is no subdomain of the one that is", () => {
+  test("under a TLD that isn't sold isn't taken for a subdomain under one that is", () => {
     expect(refusal("kabul.com.af", [".af"])).toMatch(/isn't sold here/);
     expect(refusal("www.com.af", [".af"])).toMatch(/isn't sold here/);
     expect(refusal("kabul.af", [".com.af"])).toMatch(/isn't sold here/);
   });
 
-  test("a host in disguise before or after the @ does not pass", () => {
+  test("with a disguised host before or after an @ is refused", () => {
     expect(refusal("https://kabul.af@evil.example/")).toMatch(/isn't sold/);
     expect(refusal("https://evil.example\\@kabul.af/")).toMatch(/isn't a valid/);
     expect(refusal("https://kabul.af\\@evil.example/")).toMatch(/isn't a valid/);
     expect(refusal("https://a@b@kabul.af/")).toMatch(/isn't a valid/);
   });
 
-  test("a reason never repeats what was sent", () => {
+  test("is refused with a reason that never repeats what was sent", () => {
     expect(refusal("<script>alert(1)</script>.af")).not.toMatch(/script|alert/);
     expect(refusal("evil-text.example")).not.toContain("evil-text");
   });
 });
 
-describe("letters that case folding would smuggle in", () => {
-  test("KELVIN SIGN is a k by the UTS 46 table, and in no other way", () => {
+describe("case folding", () => {
+  test("turns KELVIN SIGN into k by the UTS 46 table, and in no other way", () => {
     expect(parse("\u212Aabul.af").ascii).toBe("kabul.af");
-    // The A-label that encodes KELVIN SIGN itself is not what UTS 46 makes of it, so it names nothing.
+    // The A-label that encodes KELVIN SIGN itself isn't its UTS 46 form, so it is invalid.
     expect(refusal("xn--abul-ue8a.af")).toMatch(/isn't a valid/);
     expect(refusal("\u212Aabul://kabul.af")).not.toBe("accepted");
   });
 
-  test("a dotted capital I keeps its dot, as a mapping before UTS 46 would not", () => {
+  test("keeps the dot of a dotted capital I, which a mapping before UTS 46 would lose", () => {
     expect(parse("\u0130x.af").ascii).toBe(parse("i\u0307x.af").ascii);
     expect(parse("\u0130x.af").ascii).not.toBe("ix.af");
   });
@@ -180,14 +180,14 @@ describe("letters that case folding would smuggle in", () => {
 const search = (text: string) => parseSearchTerm(text, SOLD, "q");
 
 describe("a search term", () => {
-  test("a bare label is taken in any case and script", () => {
+  test("can be a bare label in any case and script", () => {
     expect(search(" Kabul ")).toEqual({ label: "kabul", exact: null });
     expect(search("کابل")).toEqual({ label: "xn--mgbc8fxs", exact: null });
     expect(search("com")).toEqual({ label: "com", exact: null });
     expect(search("kabul.")).toEqual({ label: "kabul", exact: null });
   });
 
-  test("a whole name is the exact hit, and its label the term", () => {
+  test("that is a whole name gives the exact name and its label", () => {
     const term = search("https://www.kabul.com.af/x");
     expect(term.label).toBe("kabul");
     expect(term.exact).toMatchObject({ ascii: "kabul.com.af" });
@@ -202,18 +202,18 @@ describe("a search term", () => {
     "https://kabul",
     "kabul/x",
     "k".repeat(64),
-  ])("%j is refused", (text) => {
+  ])("such as %j is refused", (text) => {
     expect(() => search(text)).toThrow(ServiceError);
   });
 });
 
 describe("a label under a TLD", () => {
-  test("makes the same name as parsing it", () => {
+  test("gives the same name as parsing both together", () => {
     expect(domainNameUnder("kabul", ".com.af")).toEqual(parse("kabul.com.af"));
     expect(domainNameUnder("xn--mgbc8fxs", ".af")).toEqual(parse("کابل.af"));
   });
 
-  test("is nothing when the two make no name", () => {
+  test("gives null if both together aren't a valid name", () => {
     const longTld = `.${"t".repeat(63)}`.repeat(3);
     expect(domainNameUnder("k".repeat(61), longTld)?.ascii).toHaveLength(253);
     expect(domainNameUnder("k".repeat(62), longTld)).toBeNull();
@@ -232,19 +232,19 @@ describe("a host name that the upstream sends", () => {
     ["ns1.bücher.af", "ns1.xn--bcher-kva.af"],
     ["r3---sn.example.net", "r3---sn.example.net"],
     [" ns1.kabul.af ", "ns1.kabul.af"],
-  ])("%j is %j", (text, host) => {
+  ])("such as %j becomes %j", (text, host) => {
     expect(canonicalHost(text)).toBe(host);
   });
 
   test.each(["", ".", "kabul", "192.0.2.1", "-a.af", "a-.af", "a..af", "a b.af", "a/b.af"])(
-    "%j is none",
+    "such as %j is rejected",
     (text) => {
       expect(canonicalHost(text)).toBeNull();
     },
   );
 });
 
-describe("a plain name is read without tables, and", () => {
+describe("parsing plain names without tables", () => {
   const strict = {
     checkHyphens: true,
     checkBidi: true,
@@ -256,7 +256,7 @@ describe("a plain name is read without tables, and", () => {
   };
   const letters = fc.array(fc.constantFrom(...Array.from("abxnAZ09--..é")), { minLength: 1, maxLength: 70 });
 
-  test("a label is what UTS 46 says that it is", () => {
+  test("gives the same labels as UTS 46", () => {
     fc.assert(
       fc.property(letters, (characters) => {
         const text = characters.join("").replaceAll(".", "");
@@ -269,12 +269,12 @@ describe("a plain name is read without tables, and", () => {
     );
   });
 
-  test("a host is what UTS 46 says that it is", () => {
+  test("gives the same hosts as UTS 46", () => {
     fc.assert(
       fc.property(letters, (characters) => {
         const text = characters.join("");
         const ascii = toASCII(text.replace(/\.$/, ""), strict);
-        // Hosts may have hyphens where names may not: what is strict is a host too.
+        // Hosts may have hyphens where names may not, so every strict name is also a host.
         if (ascii !== null && ascii.includes(".") && !/\.\d+$/.test(ascii))
           expect(canonicalHost(text)).toBe(ascii);
         else if (canonicalHost(text) !== null) expect(text).toMatch(/--/);

@@ -1,4 +1,4 @@
-/** The operator page's arithmetic: amounts to the last digit, days in UTC, and what two looks at the overview say. */
+/** The operator page's arithmetic: exact amounts, UTC days, and the figures between two readings of the overview. */
 import { describe, expect, test } from "@jest/globals";
 import { coverage, saved, shareOf, signed, typed, written } from "../../src/pages/operator/amounts.js";
 import { expiring, monthsAhead } from "../../src/pages/operator/expiry.js";
@@ -11,14 +11,14 @@ const usd = (amount: string) => ({ amount, currency: "USD" });
 const NOW = Date.parse("2026-11-21T23:30:00Z");
 
 describe("amounts", () => {
-  test("are written with every digit, however long", () => {
+  test("are written with all their digits, however many there are", () => {
     expect(written(usd("1843.50"))).toBe("1,843.50 USD");
     expect(written(usd("123456789012345.67"))).toBe("123,456,789,012,345.67 USD");
     expect(written({ amount: "705", currency: "JPY" })).toBe("705 JPY");
     expect([signed(usd("-1.29")), signed(usd("0.05"))]).toEqual(["−1.29 USD", "+0.05 USD"]);
   });
 
-  test("cover as many orders as they fully pay", () => {
+  test("cover as many orders as they can pay in full", () => {
     expect(coverage([usd("1843.50")], usd("20.21"))).toBe(91);
     expect(coverage([usd("1843.50"), usd("500.00")], usd("20.21"))).toBe(115);
     expect(coverage([usd("20.20")], usd("20.21"))).toBe(0);
@@ -27,7 +27,7 @@ describe("amounts", () => {
     expect(coverage([usd("100.00")], { amount: "20.21", currency: "EUR" })).toBeNull();
   });
 
-  test("are shares of each other only within a currency", () => {
+  test("are shown as shares of each other only in the same currency", () => {
     expect(shareOf(usd("6.78"), usd("26.99"))).toBe("25.1%");
     expect(shareOf(usd("-1.00"), usd("10.00"))).toBe("-10.0%");
     expect(shareOf(usd("1.00"), { amount: "10.00", currency: "EUR" })).toBeNull();
@@ -37,7 +37,7 @@ describe("amounts", () => {
 describe("the next tier", () => {
   const yen = (amount: string) => ({ amount, currency: "JPY" });
 
-  test("saves the difference of each order, in each currency, to the last digit", () => {
+  test("saves the exact sum of the differences of all orders, in each currency", () => {
     expect(
       saved([
         { count: 3, price: usd("20.21"), nextPrice: usd("19.9") },
@@ -49,13 +49,13 @@ describe("the next tier", () => {
     expect(saved([])).toEqual([]);
   });
 
-  test("has the prices that somebody typed, if they are amounts", () => {
+  test("has the prices that staff enter, if they are amounts", () => {
     expect([typed("8", "USD"), typed("8,50", "USD")]).toEqual([usd("8"), usd("8.50")]);
     for (const text of ["", "-1", "1.", "1e3", "8 USD", "1,000.00", "9".repeat(10)])
       expect(typed(text, "USD")).toBeNull();
   });
 
-  test("is estimated from domains that were registered, or whose year began again, in the last 30 days", () => {
+  test("is estimated from domains that were registered or renewed in the last 30 days", () => {
     const at = (domain: string, registeredAt: string | null, expiresAt: string | null) => ({
       domain,
       registeredAt,
@@ -76,7 +76,7 @@ describe("the next tier", () => {
       { tld: ".af", action: "renewal", domains: 2 },
       { tld: ".com.af", action: "registration", domains: 1 },
     ]);
-    // In January the year of a domain may have begun in December.
+    // In January, the last renewal may have been in December.
     expect(
       orderedLately(
         [at("winter.af", "2020-12-20T00:00:00Z", "2027-12-20T00:00:00Z")],
@@ -90,7 +90,7 @@ describe("the next tier", () => {
 describe("expiry", () => {
   const record = (expiresAt: string | null) => ({ expiresAt });
 
-  test("is counted in UTC days, the next first, without those that have no date", () => {
+  test("is counted in UTC days, soonest first, without domains that have no date", () => {
     const list = ["2026-11-22T00:00:00Z", "2026-11-21T00:00:00Z", null, "2026-11-20T23:59:59Z", "soon"];
     expect(
       expiring(
@@ -104,7 +104,7 @@ describe("expiry", () => {
     ]);
   });
 
-  test("is shown in months from Monday on, over the turn of a year", () => {
+  test("is shown in months whose weeks start on Monday, across the end of a year", () => {
     const months = monthsAhead(NOW, 90);
     expect(months.map(({ first }) => first)).toEqual([
       "2026-11-01",
@@ -199,14 +199,14 @@ describe("figures", () => {
     };
   }
 
-  test("tell the wait and the hits between two looks, not since the start", () => {
+  test("show the wait and the hit rate between two readings, not since startup", () => {
     const before = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
     const now = overview({ served: 12, waited: 9300, hit: 93, miss: 11 });
     const { waitMs, hitRate } = figuresOf(countsOf(now, before));
     expect([waitMs.exact, waitMs.search, hitRate]).toEqual([150, 0, 0.75]);
   });
 
-  test("say nothing about a time without lookups, or before a restart", () => {
+  test("have no hit rate for a period without lookups or across a restart", () => {
     const full = overview({ served: 10, waited: 9000, hit: 90, miss: 10 });
     expect(figuresOf(countsOf(full, full)).hitRate).toBeNull();
     const { waitMs, hitRate } = figuresOf(countsOf(overview({ served: 1, waited: 20, hit: 1 }), full));

@@ -1,4 +1,4 @@
-/** What the storefront page decides without a browser: what people mean by what they type, and exact amounts. */
+/** The storefront's logic that needs no browser: interpreting what people type, and exact amounts. */
 import { describe, expect, test } from "@jest/globals";
 import { StorefrontProblem } from "../../client/src/client.js";
 import { parseSearchTerm } from "../../src/domain-name.js";
@@ -46,11 +46,11 @@ describe("what people type", () => {
         5,
       ),
     ],
-  ])("%j", (text, meaning) => {
+  ])("is interpreted correctly: %j", (text, meaning) => {
     expect(meaningOf(text, SOLD)).toEqual(meaning);
   });
 
-  test("offers nothing before it is known what is sold", () => {
+  test("leads to no offers before the TLDs sold are known", () => {
     expect(meaningOf("kabul.com", [])).toEqual(name("kabul.com"));
   });
 
@@ -58,12 +58,12 @@ describe("what people type", () => {
     ["kabul", "kabul", SOLD],
     ["https://www.kabul.org.af/x", "kabul", [".org.af", ".af", ".com.af", ".net.af"]],
     ["KABUL.af", "kabul", SOLD],
-  ])("%j stands in the rows of its endings, the exact one first", (q, label, tlds) => {
+  ])("gets a row for each TLD, the exact one first: %j", (q, label, tlds) => {
     expect(rowsFor(q, SOLD)).toEqual({ label, tlds });
   });
 });
 
-describe("a name that the service refuses", () => {
+describe("the refusal of a name", () => {
   const REFUSED = [
     "https://",
     "a".repeat(64),
@@ -84,22 +84,22 @@ describe("a name that the service refuses", () => {
     } catch (error) {
       if (error instanceof ServiceError) return error;
     }
-    throw new Error(`${text} is not refused`);
+    throw new Error(`${text} was not refused`);
   }
 
-  test.each(REFUSED)("%s is refused in words of each language", (text) => {
+  test.each(REFUSED)("has a reason in each language: %s", (text) => {
     const { code, detail, errors } = refusal(text);
     expect(REASONS.filter((reason) => errors[0]?.message.startsWith(reason))).toHaveLength(1);
     const problem = new StorefrontProblem(code, detail, { errors });
-    const said = [en, fa, ps].map((texts) => wordsFor(texts, problem));
-    expect(new Set(said).size).toBe(3);
-    expect(said[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
+    const reasons = [en, fa, ps].map((texts) => wordsFor(texts, problem));
+    expect(new Set(reasons).size).toBe(3);
+    expect(reasons[0]).not.toBe(en.reasons.other(errors[0]?.message ?? ""));
   });
 
-  test("and no reason has words that the service never says", () => {
+  test("uses every translated reason except two", () => {
     const others = ["is missing", "no name of this label"];
-    const said = REFUSED.map((text) => refusal(text).errors[0]?.message ?? "");
-    const unused = REASONS.filter((reason) => !said.some((message) => message.startsWith(reason)));
+    const messages = REFUSED.map((text) => refusal(text).errors[0]?.message ?? "");
+    const unused = REASONS.filter((reason) => !messages.some((message) => message.startsWith(reason)));
     expect(unused).toEqual(others);
   });
 });
@@ -114,11 +114,11 @@ describe("amounts", () => {
     ["0.00", 2, "0.00"],
     ["90071992547409.93", 1, "90071992547409.93"],
     ["100", 3, "34"],
-  ])("%s for %i years is %s a year", (amount, years, each) => {
+  ])("are divided by years and rounded up: %s for %i years is %s a year", (amount, years, each) => {
     expect(perYear(usd(amount), years)).toEqual(usd(each));
   });
 
-  test("are added up exactly, each currency for itself", () => {
+  test("are added up exactly and separately for each currency", () => {
     const afn = { amount: "1500", currency: "AFN" };
     expect(sumOf([usd("0.10"), usd("0.20"), afn, usd("26.99"), afn])).toEqual([
       usd("27.29"),

@@ -1,4 +1,4 @@
-/** The probe against the sandbox under every preset and every single setting: right about what it saw, and telling nothing of whose it is. */
+/** The probe against the sandbox with every preset and every single setting: it reports correctly what it saw, and reveals nothing private. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
@@ -38,8 +38,8 @@ function config(env: Readonly<Record<string, string>> = {}): Config {
 
 const SHIPPED = config();
 
-/** A first contact with a credential that nobody has used. */
-async function contactOf(
+/** Probes with a credential that hasn't been used before. */
+async function probeAs(
   reseller = "demo",
   settings: { readonly config?: Config; readonly prepare?: (credential: Credential) => void } = {},
 ): Promise<{ result: Result; routes: Readonly<Record<string, number>>; credential: Credential }> {
@@ -61,7 +61,7 @@ async function contactOf(
 
 type Fits = Readonly<Record<Switch, readonly (string | number)[] | null>>;
 
-/** What six calls for the demo reseller can show of these settings, and no more; null: nothing. */
+/** What six calls for the demo reseller can show about these settings at most; null: nothing. */
 function visible(set: ShapeSettings): Fits {
   const isWhole = set.listItems === "records" || set.listItems === "wrapped";
   const isRefused = isWhole && [404, 403, "refusal-in-200"].includes(set.notManaged);
@@ -100,13 +100,13 @@ function visible(set: ShapeSettings): Fits {
     quoteYears: null,
     listWrapper: [set.listWrapper],
     listItems: [set.listItems],
-    // Only whole records tell when a name was registered.
+    // Only complete records contain the registration date.
     listOrder: isWhole || set.listOrder === "name" ? [set.listOrder] : ["given", "newest"],
     listPaging: [set.listPaging],
     notManaged: isWhole ? [set.notManaged] : null,
     errorFields: isRefused ? [set.errorFields] : null,
     errorFlag: isJson ? [set.errorFlag] : null,
-    // The one word "forbidden" is spelt alike.
+    // The single word "forbidden" is the same in both spellings.
     errorCodes: !isJson
       ? null
       : set.notManaged === 403 && ["snake", "kebab"].includes(set.errorCodes)
@@ -121,7 +121,7 @@ function visible(set: ShapeSettings): Fits {
   };
 }
 
-/** What the service cannot handle. */
+/** The points that the service can't handle. */
 function failing(set: ShapeSettings): Switch[] {
   const isDoubtful = ["unit", "per-year"].includes(set.quoteFields) || set.quoteAmount === "minor-units";
   const quote: Switch[] = isDoubtful ? ["quoteFields", "quoteAmount", "quoteEcho"] : [];
@@ -134,7 +134,7 @@ function fitsOf({ points }: Result): unknown {
 
 function pointOf({ points }: Result, name: Switch): Result["points"][number] {
   const found = points.find(({ point }) => point === name);
-  if (found === undefined) throw new Error(`the probe says nothing of ${name}`);
+  if (found === undefined) throw new Error(`the probe result doesn't contain ${name}`);
   return found;
 }
 
@@ -152,7 +152,7 @@ const world = z.object({
 const { resellers, tiers } = world.parse(
   parse(readFileSync(new URL("../../config/sandbox.yaml", import.meta.url), "utf8")),
 );
-/** What an answer to the demo reseller holds, and what the probe itself asked about. */
+/** What the answers to the demo reseller contain, and what the probe itself asked about. */
 const PRIVATE = [
   ...resellers.flatMap(({ accountNumber, balance, creditLimit, domains }) => [
     accountNumber,
@@ -171,14 +171,14 @@ const PRIVATE = [
   "USD",
 ];
 
-function expectNothingTold(text: string, credential: Credential): void {
+function expectNothingRevealed(text: string, credential: Credential): void {
   for (const word of [credential.key, credential.secret, ...PRIVATE])
     expect([word, text.includes(word)]).toEqual([word, false]);
 }
 
-async function expectRight(choice: ShapeChoice): Promise<void> {
+async function expectCorrect(choice: ShapeChoice): Promise<void> {
   const set = sandbox.control.setShapes(choice);
-  const { result, routes, credential } = await contactOf();
+  const { result, routes, credential } = await probeAs();
   expect(fitsOf(result)).toEqual(visible(set));
   expect(result.points.filter(({ copes }) => copes === false).map(({ point }) => point)).toEqual(
     openPoints()
@@ -190,27 +190,33 @@ async function expectRight(choice: ShapeChoice): Promise<void> {
   }
   expect(result.verdict).toBe(failing(set).length === 0 ? "copes" : "fails");
   expect(routes).toEqual(Object.fromEntries(ENDPOINTS.map((route) => [route, 1])));
-  expectNothingTold(JSON.stringify(result) + tableOf(result), credential);
+  expectNothingRevealed(JSON.stringify(result) + tableOf(result), credential);
 
   sandbox.control.setShapes(shapeSettings(result.shapes));
-  const again = await contactOf();
+  const again = await probeAs();
   expect(again.result).toEqual(result);
 }
 
-describe("the probe names every open point, is right about what it saw, and its result plays the same again", () => {
-  test.each(PRESET_NAMES)("under the preset %s", async (preset) => {
-    await expectRight({ preset });
-  });
+describe("the probe's result", () => {
+  test.each(PRESET_NAMES)(
+    "is complete, correct and replayable by the sandbox with the preset %s",
+    async (preset) => {
+      await expectCorrect({ preset });
+    },
+  );
 
   const alone = openPoints().flatMap(({ name: point, point: { settings } }) =>
     settings.slice(1).map((setting) => ({ point, setting })),
   );
-  test.each(alone)("with $point: $setting, and all else as documented", async ({ point, setting }) => {
-    await expectRight(shapeSettings({ [point]: setting }));
-  });
+  test.each(alone)(
+    "is complete, correct and replayable by the sandbox with $point: $setting",
+    async ({ point, setting }) => {
+      await expectCorrect(shapeSettings({ [point]: setting }));
+    },
+  );
 });
 
-describe("what a first contact shows when it goes otherwise", () => {
+describe("the probe", () => {
   const shortWindow = (): Config => config({ UPSTREAM_RATE_WINDOW_MS: "200" });
 
   const limits = (["limitStatus", "retryAfter", "limitFields"] as const).flatMap((point) =>
@@ -218,60 +224,60 @@ describe("what a first contact shows when it goes otherwise", () => {
       .filter(({ name }) => name === point)
       .flatMap(({ point: { settings } }) => settings.map((setting) => ({ point, setting }))),
   );
-  test.each(limits)("a limit is seen with $point: $setting, and its call is not repeated", async (one) => {
-    const set = sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
-    sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
-    try {
-      const { result, routes, credential } = await contactOf("demo", { config: shortWindow() });
-      expect(result.verdict).toBe("incomplete");
-      expect(result.calls.map(({ outcome }) => outcome)).toEqual([
-        "understood",
-        "rate limited",
-        "no answer",
-        "no answer",
-        "no answer",
-        "no answer",
-      ]);
-      expect(routes).toEqual({ "GET /api/v1/domains": 1 });
-      for (const name of ["limitStatus", "retryAfter", "limitFields"] as const)
-        expect(pointOf(result, name)).toMatchObject({ fits: [set[name]], copes: true });
-      expectNothingTold(JSON.stringify(result) + tableOf(result), credential);
-    } finally {
-      sandbox.control.setRateLimit(WIDE);
-    }
-  });
+  test.each(limits)(
+    "recognizes a rate limit with $point: $setting, and doesn't repeat the call",
+    async (one) => {
+      const set = sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
+      sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
+      try {
+        const { result, routes, credential } = await probeAs("demo", { config: shortWindow() });
+        expect(result.verdict).toBe("incomplete");
+        expect(result.calls.map(({ outcome }) => outcome)).toEqual([
+          "understood",
+          "rate limited",
+          "no answer",
+          "no answer",
+          "no answer",
+          "no answer",
+        ]);
+        expect(routes).toEqual({ "GET /api/v1/domains": 1 });
+        for (const name of ["limitStatus", "retryAfter", "limitFields"] as const)
+          expect(pointOf(result, name)).toMatchObject({ fits: [set[name]], copes: true });
+        expectNothingRevealed(JSON.stringify(result) + tableOf(result), credential);
+      } finally {
+        sandbox.control.setRateLimit(WIDE);
+      }
+    },
+  );
 
-  const doors = (["credentialStatus", "accessStatus"] as const).flatMap((point) =>
+  const refusals = (["credentialStatus", "accessStatus"] as const).flatMap((point) =>
     openPoints()
       .filter(({ name }) => name === point)
       .flatMap(({ point: { settings } }) => settings.map((setting) => ({ point, setting }))),
   );
-  test.each(doors)(
-    "a credential that is refused is tried once, and $point: $setting is seen",
-    async (one) => {
-      sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
-      const { result, credential } = await contactOf("demo", {
-        prepare: ({ key }) => {
-          if (one.point === "credentialStatus") sandbox.control.revoke(key);
-          else sandbox.control.setAllowlist(key, ["192.0.2.1"]);
-        },
-      });
-      expect(result.verdict).toBe("incomplete");
-      expect(pointOf(result, one.point)).toMatchObject({ fits: [one.setting], copes: true });
-      expect(result.calls.map(({ outcome }) => outcome)).toEqual([
-        "access denied",
-        ...Array.from({ length: 5 }, () => "no answer"),
-      ]);
-      expect(sandbox.stats().credentials.find(({ key }) => key === credential.key)?.refused).toBe(1);
-    },
-  );
+  test.each(refusals)("tries a refused credential once, and recognizes $point: $setting", async (one) => {
+    sandbox.control.setShapes(shapeSettings({ [one.point]: one.setting }));
+    const { result, credential } = await probeAs("demo", {
+      prepare: ({ key }) => {
+        if (one.point === "credentialStatus") sandbox.control.revoke(key);
+        else sandbox.control.setAllowlist(key, ["192.0.2.1"]);
+      },
+    });
+    expect(result.verdict).toBe("incomplete");
+    expect(pointOf(result, one.point)).toMatchObject({ fits: [one.setting], copes: true });
+    expect(result.calls.map(({ outcome }) => outcome)).toEqual([
+      "access denied",
+      ...Array.from({ length: 5 }, () => "no answer"),
+    ]);
+    expect(sandbox.stats().credentials.find(({ key }) => key === credential.key)?.refused).toBe(1);
+  });
 
   test.each([422, 400, 200])(
-    "a term that the upstream does not offer is reported, and inputStatus: %i is seen",
+    "reports a term that the upstream doesn't offer, and recognizes inputStatus: %i",
     async (setting) => {
       sandbox.control.setShapes(shapeSettings({ inputStatus: setting }));
       const retail = { ...SHIPPED.retail, catalog: [{ tld: ".gov.af", years: { registration: [2] } }] };
-      const { result } = await contactOf("demo", { config: { ...SHIPPED, retail } });
+      const { result } = await probeAs("demo", { config: { ...SHIPPED, retail } });
       expect(result.verdict).toBe("fails");
       expect(pointOf(result, "inputStatus")).toMatchObject({ fits: [setting], copes: true });
       expect(result.calls.filter(({ outcome }) => outcome !== "understood")).toMatchObject([
@@ -280,22 +286,22 @@ describe("what a first contact shows when it goes otherwise", () => {
     },
   );
 
-  test("a price in a currency without a rate is one that the service cannot handle", async () => {
+  test("reports a price in a currency without a rate as one that the service can't handle", async () => {
     sandbox.control.setShapes({});
-    const { result } = await contactOf("euro");
+    const { result } = await probeAs("euro");
     expect(result.verdict).toBe("fails");
     expect(pointOf(result, "quoteFields")).toMatchObject({ fits: ["nested"], copes: false });
-    // Two names may stand in any order by chance.
+    // Two names can be in any order by chance.
     expect(pointOf(result, "listOrder").fits).toContain("given");
   });
 
   test.each(openPoints().flatMap(({ name, point }) => (name === "topTier" ? [...point.settings] : [])))(
-    "at the top of the tiers the next one is %s",
+    "recognizes that at the top tier the next one is %s",
     async (setting) => {
       sandbox.control.setShapes(shapeSettings({ topTier: setting }));
-      const { result } = await contactOf("big");
+      const { result } = await probeAs("big");
       expect(pointOf(result, "topTier")).toMatchObject({ fits: [setting], copes: true });
-      // A hundred names of one day, in the order of their numbers, may stand in any order.
+      // A hundred numbered names from one day fit every order.
       expect(pointOf(result, "listOrder").fits).toEqual(["given", "name", "newest"]);
     },
   );

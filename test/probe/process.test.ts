@@ -1,4 +1,4 @@
-/** `npm run probe` and `npm run sandbox -- --preset` as processes: what they print, where, and how they end. */
+/** `npm run probe` and `npm run sandbox -- --preset` as processes: what they print, to which stream, and their exit codes. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
@@ -55,7 +55,7 @@ async function run(
   return { code, stdout, stderr };
 }
 
-/** The environment for a sandbox that stands for a real upstream. */
+/** The environment for a sandbox that takes the place of a live upstream. */
 async function upstream(shapes: object = {}): Promise<Record<string, string>> {
   const sandbox = await startSandbox({ shapes });
   sandboxes.push(sandbox);
@@ -65,14 +65,14 @@ async function upstream(shapes: object = {}): Promise<Record<string, string>> {
   };
 }
 
-const told = z.object({
+const resultShape = z.object({
   verdict: z.string(),
   points: z.array(z.unknown()),
   shapes: z.record(z.string(), z.unknown()),
 });
 
 describe("npm run probe", () => {
-  test("without an upstream asks the embedded sandbox, prints a row for every point, and ends with 0", async () => {
+  test("without an upstream calls the embedded sandbox, prints a row for every point, and exits with 0", async () => {
     const { code, stdout, stderr } = await run();
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("First contact with embedded sandbox");
@@ -80,16 +80,16 @@ describe("npm run probe", () => {
     expect(existsSync(join(folder.path, "state"))).toBe(false);
   });
 
-  test("ends with 1 when the service cannot handle what was seen", async () => {
+  test("exits with 1 if the service can't handle what was seen", async () => {
     const { code, stdout } = await run([], await upstream({ quoteFields: "unit" }));
     expect(code).toBe(1);
     expect(stdout).toMatch(/quoteFields .* NO$/m);
     expect(stdout).toContain("cannot handle something that was seen");
   });
 
-  test("ends with 2 when nobody answers, or when its settings are at fault, each named on a line", async () => {
-    const away = { ...(await upstream()), UPSTREAM_BASE_URL: "http://127.0.0.1:9" };
-    expect(await run([], away)).toMatchObject({ code: 2, stderr: "" });
+  test("exits with 2 if the upstream doesn't answer, or if settings are invalid, with one line for each", async () => {
+    const unreachable = { ...(await upstream()), UPSTREAM_BASE_URL: "http://127.0.0.1:9" };
+    expect(await run([], unreachable)).toMatchObject({ code: 2, stderr: "" });
     const faulty = await run([], { NODE_ENV: "production", UPSTREAM_RATE_LIMIT: "none" });
     expect([faulty.code, faulty.stdout]).toEqual([2, ""]);
     const named = faulty.stderr
@@ -112,7 +112,7 @@ describe("npm run probe", () => {
   });
 });
 
-describe("a result given back", () => {
+describe("npm run sandbox -- --preset", () => {
   async function urlOf(child: ChildProcess): Promise<string> {
     let text = "";
     return new Promise((done, failed) => {
@@ -122,41 +122,41 @@ describe("a result given back", () => {
         if (url !== undefined) done(url);
       });
       child.once("close", () => {
-        failed(new Error(`it ended: ${text}`));
+        failed(new Error(`the sandbox exited: ${text}`));
       });
     });
   }
-  const alone = { SANDBOX_PORT: "0", SANDBOX_CONTROL_PORT: "0" };
+  const anyPorts = { SANDBOX_PORT: "0", SANDBOX_CONTROL_PORT: "0" };
 
-  test("as npm wrote it makes the sandbox play what was seen", async () => {
+  test("with a probe result as npm printed it makes the sandbox play what was seen", async () => {
     const env = await upstream({ preset: "legacy" });
     const first = await run(["--json"], env);
-    const result = told.parse(JSON.parse(first.stdout));
+    const result = resultShape.parse(JSON.parse(first.stdout));
     expect(result.shapes).toMatchObject({ takenStatus: "UNAVAILABLE", notManaged: "refusal-in-200" });
     const file = join(folder.path, "seen.json");
     writeFileSync(file, `\n> af-storefront@0.1.0 probe\n> node dist/probe/main.js --json\n\n${first.stdout}`);
-    const url = await urlOf(start("sandbox/main.js", ["--preset", file], alone));
+    const url = await urlOf(start("sandbox/main.js", ["--preset", file], anyPorts));
     const again = await run(["--json"], {
       ...env,
       UPSTREAM_BASE_URL: url,
       STATE_DIR: join(folder.path, "other"),
     });
     expect(again.code).toBe(first.code);
-    expect(told.parse(JSON.parse(again.stdout)).points).toEqual(result.points);
+    expect(resultShape.parse(JSON.parse(again.stdout)).points).toEqual(result.points);
   });
 
-  test("in part, by hand, or as a preset's name is taken as well; anything else is refused with a sentence", async () => {
+  test("also accepts a handwritten file or the name of a preset, and rejects anything else with a message", async () => {
     const file = join(folder.path, "own.json");
     writeFileSync(file, '{"preset":"rails","limitStatus":403}');
     const children = [
-      start("sandbox/main.js", ["--preset", file], alone),
-      start("sandbox/main.js", ["--preset", "terse"], alone),
+      start("sandbox/main.js", ["--preset", file], anyPorts),
+      start("sandbox/main.js", ["--preset", "terse"], anyPorts),
     ];
     for (const url of await Promise.all(children.map(urlOf))) expect(url).toMatch(/^http:/);
     writeFileSync(file, '{"shapes":{"takenStatus":"gone"}}');
     const wrong = await Promise.all(
       [file, join(folder.path, "absent")].map((preset) =>
-        run(["--preset", preset], alone, "sandbox/main.js"),
+        run(["--preset", preset], anyPorts, "sandbox/main.js"),
       ),
     );
     expect(wrong.map(({ code, stdout }) => [code, stdout])).toEqual([

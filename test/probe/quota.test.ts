@@ -1,4 +1,4 @@
-/** The probe and the service spend one budget: through the ledger file, which has one owner at a time, or through Redis. */
+/** The probe and the service share one budget: through the ledger file, which has one owner at a time, or through Redis. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ function probeLive(config: Config): Promise<Result> {
   return probe({ config, upstream, live: sandbox.url, clock: systemClock });
 }
 
-/** What a running service holds. */
+/** The quotas of a running service. */
 function service(config: Config, home: Parameters<typeof createQuotas>[0]["home"]): Quotas {
   return createQuotas({ ...config.quota, longestCallMs: 5000, home, clock: systemClock, onFault: () => {} });
 }
@@ -63,7 +63,7 @@ function service(config: Config, home: Parameters<typeof createQuotas>[0]["home"
 const fingerprint = (): string =>
   createCredentials(source(), null, systemClock).states()[0]?.fingerprint ?? "";
 
-/** As many balances as a service asks for. */
+/** Makes this many calls as a running service. */
 async function spend(quotas: Quotas, calls: number): Promise<void> {
   const { signal } = new AbortController();
   const quota = await quotas.of(fingerprint());
@@ -84,8 +84,8 @@ async function spend(quotas: Quotas, calls: number): Promise<void> {
 
 const usage = () => sandbox.stats().credentials.find(({ key }) => key === sandbox.credential().key);
 
-describe("with a ledger file", () => {
-  test("without a record it waits until a window that somebody else may have spent is over", async () => {
+describe("the probe with a ledger file", () => {
+  test("waits without a record until a window that others may have spent is over", async () => {
     await Promise.all(
       Array.from({ length: LIMIT - 2 }, () =>
         call("GET", `${sandbox.url}/api/v1/account/balance`, { headers: authHeaders(sandbox.credential()) }),
@@ -96,7 +96,7 @@ describe("with a ledger file", () => {
     expect(usage()).toMatchObject({ accepted: LIMIT - 2 + 6, rejected429: 0 });
   });
 
-  test("its calls are in the service's record when that starts afterwards", async () => {
+  test("records its calls for a service that starts afterwards", async () => {
     const config = configOf({ QUOTA_COLD_START: "assume-free" });
     await probeLive(config);
     const files = readdirSync(config.stateDir).filter((name) => name.endsWith(".ledger"));
@@ -109,7 +109,7 @@ describe("with a ledger file", () => {
     await quotas.close();
   });
 
-  test("while a running service holds it, no call is made, and says why", async () => {
+  test("makes no call while a running service holds the ledger, and says why", async () => {
     const config = configOf({ QUOTA_COLD_START: "assume-free" });
     const quotas = service(config, { directory: config.stateDir });
     await quotas.openAll([fingerprint()]);
@@ -122,14 +122,14 @@ describe("with a ledger file", () => {
   });
 });
 
-describeWithRedis("with Redis", () => {
+describeWithRedis("the probe with Redis", () => {
   let server: RedisServer;
   beforeEach(async () => {
     server = await startRedis();
   });
   afterEach(() => server.close());
 
-  test("together with a running service it stays inside the budget", async () => {
+  test("stays within the budget together with a running service", async () => {
     const config = configOf({ REDIS_URL: server.url, QUOTA_COLD_START: "assume-free" });
     const redis = connectRedis({
       url: fixedSecret(server.url),
@@ -139,7 +139,7 @@ describeWithRedis("with Redis", () => {
     const quotas = service(config, { redis });
     try {
       await quotas.openAll([fingerprint()]);
-      // The slots of a new ledger are given out a moment later.
+      // The slots of a new ledger are distributed a moment later.
       await new Promise((later) => setTimeout(later, WINDOW_MS));
       await spend(quotas, 4);
       const result = await probeLive(config);
@@ -152,7 +152,7 @@ describeWithRedis("with Redis", () => {
     }
   });
 
-  test("while Redis does not answer, no call is made", async () => {
+  test("makes no call while Redis doesn't answer", async () => {
     const config = configOf({ REDIS_URL: server.url });
     await server.kill();
     await expect(probeLive(config)).rejects.toThrow(/^REDIS_URL is set, but Redis can.t be reached/);

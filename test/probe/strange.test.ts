@@ -1,4 +1,4 @@
-/** The probe against an upstream that no setting of the sandbox plays, with other people's words where only a machine's are expected. */
+/** The probe against an upstream that no sandbox setting plays, with personal data where only machine-readable values are expected. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { createServer, type Server } from "node:http";
 import { systemClock } from "../../src/clock.js";
@@ -67,7 +67,8 @@ beforeAll(async () => {
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();
   const read = readConfig({}, systemClock);
-  if (!read.ok || typeof address !== "object" || address === null) throw new Error("it has not started");
+  if (!read.ok || typeof address !== "object" || address === null)
+    throw new Error("the server has no port, or the configuration is invalid");
   result = await probe({
     config: read.config,
     upstream: {
@@ -82,7 +83,7 @@ afterAll(() => new Promise((done) => server.close(done)));
 
 const seen = (name: string): unknown => result.points.find(({ point }) => point === name);
 
-test("what the service does not read is reported, and the verdict says so", () => {
+test("what the service can't read is reported, and the verdict says so", () => {
   expect(result.verdict).toBe("fails");
   for (const [name, form] of [
     ["dates", "text 99/99/9999, text 9999-99-99"],
@@ -101,7 +102,7 @@ test("what the service does not read is reported, and the verdict says so", () =
   ]);
 });
 
-test("what no setting of the sandbox plays is seen all the same, and left out of its settings", () => {
+test("what no sandbox setting plays is still reported, but left out of the settings", () => {
   expect(seen("listWrapper")).toMatchObject({ seen: "domains", fits: ["domains"], copes: true });
   expect(seen("listPaging")).toMatchObject({ seen: "notes, (not a field name)", fits: [] });
   expect(seen("quoteFields")).toMatchObject({
@@ -118,7 +119,7 @@ test("what no setting of the sandbox plays is seen all the same, and left out of
     expect(result.shapes).not.toHaveProperty(name);
 });
 
-test("nothing of whose it is comes out, wherever the upstream puts it", () => {
+test("personal data is never revealed, wherever the upstream puts it", () => {
   expect(JSON.stringify(result)).not.toMatch(PRIVATE);
   expect(tableOf(result)).not.toMatch(PRIVATE);
 });

@@ -1,4 +1,4 @@
-/** Who may wait and who is refused, one rule at a time. */
+/** The rules that decide which requests may wait and which are refused. */
 import { describe, expect, test } from "@jest/globals";
 import type { Lane } from "../../src/quota/lane.js";
 import type { Ask } from "../../src/quota/quota.js";
@@ -13,24 +13,24 @@ const ONE_NETWORK = (n: number): Pick<Ask, "client" | "network"> => ({
   network: "carrier",
 });
 
-/** How many calls are reserved for one that asks a lot and has just been joined by a request of this lane from elsewhere. */
-async function reservedFor(beside: Lane | null, who = ONE_ADDRESS): Promise<number> {
+/** How many calls are reserved for a client with many requests, right after another client has made one in this lane. */
+async function reservedFor(otherLane: Lane | null, who = ONE_ADDRESS): Promise<number> {
   const { quota } = memoryQuota(BUDGET);
   const visit = (n: number) =>
     outcome(quota.run(ask({ ...who(n), queryKey: `q ${n}`, maxWaitMs: 100 }), async () => {}));
-  if (beside !== null)
-    await outcome(quota.run(ask({ client: "somebody else", lane: beside }), async () => {}));
-  let kept = 0;
+  if (otherLane !== null)
+    await outcome(quota.run(ask({ client: "another client", lane: otherLane }), async () => {}));
+  let reserved = 0;
   for (let n = 0; n < 3 * BUDGET; n += 1) {
     const got = await visit(n);
-    if (got instanceof ServiceError && got.kept === true) kept += 1;
+    if (got instanceof ServiceError && got.kept === true) reserved += 1;
   }
-  return kept;
+  return reserved;
 }
 
 describe("a busy address", () => {
   test.each(["refresh", "suggestion"] as const)(
-    "has all calls that can be reserved while nobody but the service itself asks beside it (%s)",
+    "gets all reservable calls while only the service's own work competes with it (%s)",
     async (lane) => {
       const alone = await reservedFor(null);
       expect(alone).toBeGreaterThan(5);
@@ -39,18 +39,18 @@ describe("a busy address", () => {
   );
 
   test.each(["exact", "search", "checkout"] as const)(
-    "has few of them as soon as somebody else asks too (%s)",
+    "gets less than half of the reservable calls once another client makes a request (%s)",
     async (lane) => {
       expect(await reservedFor(lane)).toBeLessThan((await reservedFor(null)) / 2);
     },
   );
 
-  test("is no better off with an address for every request, all of one network", async () => {
+  test("gains nothing by using a new address of the same network for each request", async () => {
     expect(await reservedFor("exact", ONE_NETWORK)).toBeLessThan((await reservedFor(null)) / 2);
   });
 });
 
-test("somebody who was refused counts as wanting calls for one window", async () => {
+test("a refused client counts as wanting calls for one window", async () => {
   const { quota, clock } = memoryQuota(3);
   for (let n = 0; n < 3; n += 1) await quota.run(ask({ client: `spender ${n}` }), async () => {});
   await outcome(quota.run(ask({ client: "refused", maxWaitMs: 0 }), async () => {}));
@@ -61,7 +61,7 @@ test("somebody who was refused counts as wanting calls for one window", async ()
   expect(quota.isContested("waiting")).toBe(false);
 });
 
-test("a suggestion that was refused isn't somebody who wants calls", async () => {
+test("a refused suggestion doesn't count as a client that wants calls", async () => {
   const { quota } = memoryQuota(3);
   for (let n = 0; n < 3; n += 1) await quota.run(ask({ client: `spender ${n}` }), async () => {});
   await outcome(quota.run(ask({ client: "elsewhere", lane: "suggestion", maxWaitMs: 0 }), async () => {}));

@@ -1,4 +1,4 @@
-/** Calls that a replica made without Redis count when it is back, wherever there is room for them; on a simulated clock over a real Redis. */
+/** Calls that a replica made without Redis count once it has reconnected. The clock is simulated and Redis is real. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import type { Quota } from "../../src/quota/quota.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
@@ -8,14 +8,14 @@ import { openTimedFleet, type TimedFleet } from "./support/timed-fleet.js";
 
 const BUDGET = 57;
 const REPLICAS = 4;
-/** Until a replica that started without Redis has a share. */
+/** How long a replica that starts without Redis has no share. */
 const SHARE_AFTER_MS = 80_000;
 
-describeWithRedis("what a replica used without Redis", () => {
+describeWithRedis("calls without Redis", () => {
   let server: RedisServer;
   let fleet: TimedFleet;
   let arrivals: number[];
-  let asked = 0;
+  let requests = 0;
   beforeEach(async () => {
     server = await startRedis();
     fleet = await openTimedFleet({
@@ -31,12 +31,12 @@ describeWithRedis("what a replica used without Redis", () => {
     await server.close();
   });
 
-  /** Asks these far more than they can do, for so long; returns how many calls they made. */
+  /** Sends these quotas far more requests than they can serve; returns how many calls they made. */
   async function flood(quotas: readonly Quota[], forMs: number): Promise<number> {
     const before = arrivals.length;
     const until = fleet.clock.monotonic() + forMs;
     const one = async (quota: Quota): Promise<void> => {
-      const request = ask({ client: `${(asked += 1)}`, queryKey: `${asked}`, maxWaitMs: 10_000 });
+      const request = ask({ client: `${(requests += 1)}`, queryKey: `${requests}`, maxWaitMs: 10_000 });
       await quota
         .run(request, async () => {
           arrivals.push(fleet.clock.monotonic());
@@ -57,14 +57,14 @@ describeWithRedis("what a replica used without Redis", () => {
     return quota;
   };
 
-  test("counts though it started without Redis, in the place of one that was killed", async () => {
+  test("count even if their replica started without Redis, in the place of a killed one", async () => {
     await flood([0, 1, 2, 3].map(quotaOf), 2 * WINDOW_MS);
     fleet.replicas[1]?.kill();
     const starting = fleet.start("place 1", { isCutOff: true });
     await fleet.clock.advance(SHARE_AFTER_MS);
     const started = await starting;
     expect(await flood([started.quota], 15_000)).toBeGreaterThan(5);
-    started.mend();
+    started.heal();
     await flood([quotaOf(0), started.quota, quotaOf(2), quotaOf(3)], WINDOW_MS);
     expect(largestWindow(arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
   });

@@ -1,11 +1,11 @@
-/** Who goes first inside a lane, and what neighbours behind one address can do to each other: nothing. */
+/** Which client goes first within a lane, and that visitors behind one address can't get in each other's way. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { SharedAsk } from "../../src/quota/shared-ask.js";
 import { FairShare } from "../../src/quota/scheduler/fair-share.js";
 import { settle } from "../support/fake-clock.js";
-import { ask, memoryQuota, outcome, refusalOf, spend, toldMs, WINDOW_MS } from "./support/asks.js";
+import { ask, memoryQuota, outcome, refusalOf, spend, retryTimeMs, WINDOW_MS } from "./support/asks.js";
 
 const OCCUPIED_MS = WINDOW_MS + 60;
 const PATIENT = { maxWaitMs: Infinity };
@@ -18,8 +18,8 @@ function recorder(quota: Quota): {
   return { order, run: (who, name) => quota.run(ask({ ...PATIENT, ...who }), async () => order.push(name)) };
 }
 
-describe("inside a lane", () => {
-  test("the client that had least of late goes first, then who came first", async () => {
+describe("within a lane,", () => {
+  test("the client with the least recent usage goes first, then the one that came first", async () => {
     const { quota, clock } = memoryQuota(1);
     const { order, run } = recorder(quota);
     for (let n = 0; n < 3; n += 1) {
@@ -33,7 +33,7 @@ describe("inside a lane", () => {
     expect(order.slice(4)).toEqual(["new a", "new b", "once", "often"]);
   });
 
-  test("a client's second ask counts its first, served or not", async () => {
+  test("a client's second request counts its first as usage, served or not", async () => {
     const { quota, clock } = memoryQuota(1);
     const { order, run } = recorder(quota);
     await spend(quota, 1);
@@ -57,7 +57,7 @@ describe("inside a lane", () => {
     expect(order.slice(1)).toEqual(["m1", "v4", "n2"]);
   });
 
-  test("whoever hangs up has had nothing", async () => {
+  test("an aborted request isn't charged to its client", async () => {
     const { quota, clock } = memoryQuota(1);
     const { order, run } = recorder(quota);
     await spend(quota, 1);
@@ -73,28 +73,28 @@ describe("inside a lane", () => {
   });
 });
 
-describe("those who come back without a reservation", () => {
-  /** A budget of one call that is spent, whose only reservation somebody has who never comes back. */
+describe("visitors who return without a reservation", () => {
+  /** A spent budget of one call, whose only reservation belongs to a client that never returns. */
   async function spent() {
-    const bench = memoryQuota(1);
-    await spend(bench.quota, 1);
-    expect(bench.quota.refusal(ask({ client: "absent", queryKey: "absent" }))?.kept).toBe(true);
-    return bench;
+    const setup = memoryQuota(1);
+    await spend(setup.quota, 1);
+    expect(setup.quota.refusal(ask({ client: "absent", queryKey: "absent" }))?.kept).toBe(true);
+    return setup;
   }
 
-  test("go in the order in which they first asked", async () => {
+  test("are served in the order of their first requests", async () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);
-    const told = async (client: string): Promise<void> => {
+    const refuse = async (client: string): Promise<void> => {
       expect(await refusalOf(quota.run(ask({ client }), async () => client))).toMatchObject({
         kept: false,
         retryAfterMs: WINDOW_MS,
       });
     };
-    await told("first");
+    await refuse("first");
     await clock.advance(500);
-    await told("second");
-    // The second comes back first.
+    await refuse("second");
+    // The second one returns first.
     await clock.advance(WINDOW_MS);
     const works = [run({ client: "second" }, "second"), run({ client: "first" }, "first")];
     await clock.advance(2 * OCCUPIED_MS);
@@ -102,16 +102,16 @@ describe("those who come back without a reservation", () => {
     expect(order).toEqual(["first", "second"]);
   });
 
-  test("and newcomers may wait where nobody does, whoever is expected", async () => {
+  test("and newcomers may wait if nobody else does, even if a reservation is due", async () => {
     const { quota, clock } = await spent();
     await clock.advance(OCCUPIED_MS - 4000);
     const waiting = quota.run(ask({ client: "new" }), async () => clock.monotonic());
-    // Until shortly after its second the call is held for the one who has it reserved.
+    // The call is held for the reservation until shortly after its second.
     await clock.advance(8000);
     expect(await waiting).toBe(61_800);
   });
 
-  test("aren't charged for the refusal that asked them to", async () => {
+  test("aren't charged for the refusal that made them wait", async () => {
     const { quota, clock } = await spent();
     const { order, run } = recorder(quota);
     for (const queryKey of ["q1", "q2", "q3"])
@@ -129,20 +129,20 @@ describe("those who come back without a reservation", () => {
 });
 
 describe("people behind one address", () => {
-  test("each come back to a reservation of their own", async () => {
+  test("each get their own reservation, and are served when they return", async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 2, max: 6 }), async (people) => {
         const { quota, clock } = memoryQuota(57);
         for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
         await settle();
-        const told: number[] = [];
+        const retryTimesMs: number[] = [];
         for (let n = 0; n < people; n += 1) {
           const request = ask({ client: "shared", queryKey: `name ${n}`, maxWaitMs: 4000 });
           const refused = await refusalOf(quota.run(request, async () => n));
           expect(refused.kept).toBe(true);
-          told.push(toldMs(refused));
+          retryTimesMs.push(retryTimeMs(refused));
         }
-        const back = told.map(
+        const returned = retryTimesMs.map(
           (ms, n) =>
             new Promise((done) => {
               clock.after(ms, () => {
@@ -151,22 +151,22 @@ describe("people behind one address", () => {
               });
             }),
         );
-        await clock.advance(Math.max(...told) + 8000);
-        expect(await Promise.all(back)).toEqual(told.map(() => "served"));
+        await clock.advance(Math.max(...retryTimesMs) + 8000);
+        expect(await Promise.all(returned)).toEqual(retryTimesMs.map(() => "served"));
         expect(quota.snapshot().lanes.exact).toMatchObject({ retried: people, retriedServed: people });
       }),
       { numRuns: 20 },
     );
   });
 
-  test("do not take each other's reservation by asking something else at its second", async () => {
+  test("don't take each other's reservation by making other requests at its second", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 20_000);
     const request = ask({ client: "shared", queryKey: "mine" });
     const first = await refusalOf(quota.run(request, async () => 1));
     expect(first.kept).toBe(true);
-    await clock.advance(toldMs(first));
+    await clock.advance(retryTimeMs(first));
     for (let n = 0; n < 30; n += 1)
       void outcome(quota.run(ask({ client: "shared", queryKey: `other ${n}` }), async () => n));
     const waiting = quota.run(request, async () => "first");
@@ -176,7 +176,7 @@ describe("people behind one address", () => {
 });
 
 describe("a fair share", () => {
-  test("counts what was had of late, which fades, adds up and can be taken back", () => {
+  test("counts recent usage, which fades, adds up and can be refunded", () => {
     const shares = new FairShare(WINDOW_MS, 10);
     const level = (client: string, at: number): number => shares.of({ client }, at).client;
     expect(level("then", 0)).toBe(0);
@@ -202,7 +202,7 @@ describe("a fair share", () => {
   });
 });
 
-test("a shared ask is its leader's, and the first remaining asker's once the leader has left", () => {
+test("a shared ask belongs to its leader, and to the first remaining asker once the leader has left", () => {
   const leader = { ...ask({ client: "leader", network: "l" }), waitUntilMs: 8000 };
   const other = { ...ask({ client: "other" }), waitUntilMs: 9000 };
   const askers = new Set([leader, other]);

@@ -1,10 +1,10 @@
-/** A ledger that fails, and the end of the process: nothing is sent that is not written down, and nobody waits for ever. */
+/** A failing ledger and shutdown: no call is sent without a ledger entry, and no request waits forever. */
 import { describe, expect, test } from "@jest/globals";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { ask, gate, memoryQuota, refusalOf } from "./support/asks.js";
 
-describe("faults and the end", () => {
-  test("without a ledger entry nothing is sent", async () => {
+describe("the quota", () => {
+  test("sends no call without a ledger entry", async () => {
     const base = memoryQuota(2);
     const ledger: Ledger = { ...base.ledger, take: () => Promise.reject(new Error("disk full")) };
     const { quota, faults } = memoryQuota(2, { ledger, clock: base.clock });
@@ -19,10 +19,10 @@ describe("faults and the end", () => {
     expect(faults).toHaveLength(1);
   });
 
-  test("closing refuses the waiting and newcomers and lets calls in flight end", async () => {
+  test("refuses waiting and new requests when it closes, and lets calls in flight finish", async () => {
     const { quota, clock } = memoryQuota(1);
     const answer = gate();
-    const flying = quota.run(ask(), () => answer.opened.then(() => "landed"));
+    const inFlight = quota.run(ask(), () => answer.opened.then(() => "answered"));
     const waiting = refusalOf(quota.run(ask({ maxWaitMs: Infinity }), async () => 1));
     await clock.advance(10);
     const closed = quota.close();
@@ -30,7 +30,7 @@ describe("faults and the end", () => {
     expect((await refusalOf(quota.run(ask(), async () => 1))).code).toBe("shutting_down");
     answer.open();
     await closed;
-    expect(await flying).toBe("landed");
+    expect(await inFlight).toBe("answered");
     expect(clock.pending).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A fleet is never over the budget, whatever happens to its replicas, their connections and Redis, and to its clock, in whatever order.
- * `npm run bench -- faults` plays as many histories as one likes.
+ * A fleet never exceeds the budget, whatever happens to its replicas, their connections, Redis and its clock, in whatever order.
+ * `npm run bench -- faults` runs as many histories as you like.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
@@ -17,12 +17,12 @@ describeWithRedis("a fleet in which anything can fail", () => {
   afterAll(() => server.close());
 
   test.each(Array.from({ length: 5 }, (_, index) => index + 1))(
-    "is never over the budget: history %i",
+    "never exceeds the budget: history %i",
     async (seed) => {
       const settings = { ...settingsOf(seed), windows: 5 };
-      const seen = await fleetHistory({ redisUrl: server.url, ...settings });
-      expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(settings.budget);
-      expect(seen.arrivals.length).toBeGreaterThan(settings.budget);
+      const result = await fleetHistory({ redisUrl: server.url, ...settings });
+      expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(settings.budget);
+      expect(result.arrivals.length).toBeGreaterThan(settings.budget);
     },
   );
 });

@@ -1,4 +1,4 @@
-/** What a replica leaves on its disk, so that its successor can say for it what it would have said on leaving. */
+/** The handover file that a replica leaves on disk, so that its successor can send its leave request. */
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,13 +36,13 @@ const handover = (me: string, more: Partial<HandoverSettings> = {}): Handover =>
   openHandover({ directory, me, clock, onFault: (error) => faults.push(error), ...more });
 
 function written(me: string): Handover {
-  const one = handover(me);
-  expect(one.write(KNOWN)).toBe(true);
-  return one;
+  const opened = handover(me);
+  expect(opened.write(KNOWN)).toBe(true);
+  return opened;
 }
 
 describe("the handover of a replica that ended", () => {
-  test("is what it wrote last, however long or short, and can be taken once", () => {
+  test("is what the replica wrote last, whatever its length, and can be taken once", () => {
     const a = written("a");
     a.write({ ...KNOWN, extra: Array.from({ length: 50 }, (_, index) => index) });
     a.write(KNOWN);
@@ -50,12 +50,12 @@ describe("the handover of a replica that ended", () => {
     expect([b.take("a", 0), b.take("a", 0)]).toEqual([KNOWN, null]);
   });
 
-  test("is none if it never reached Redis, or if nobody knows it", () => {
+  test("doesn't exist if the replica never wrote one, or isn't known", () => {
     handover("a");
     expect([handover("b").take("a", 0), handover("c").take("d", 0)]).toEqual([null, null]);
   });
 
-  test("isn't believed if it is only part of one", async () => {
+  test("isn't trusted if it is incomplete", async () => {
     written("a");
     const [file = ""] = await readdir(directory);
     const text = await readFile(join(directory, file), "utf8");
@@ -63,14 +63,14 @@ describe("the handover of a replica that ended", () => {
     expect(handover("b").take("a", 0)).toBeNull();
   });
 
-  test("isn't believed if it reached Redis later than it last wrote", async () => {
+  test("isn't trusted if the replica reached Redis after it last wrote", async () => {
     for (const name of ["a", "b"]) written(name);
     await clock.advance(60_000);
     expect(handover("c").take("a", 55_000)).toBeNull();
     expect(handover("d").take("b", 59_500)).toEqual(KNOWN);
   });
 
-  test("isn't believed if the wall clock was set or the machine restarted since", async () => {
+  test("isn't trusted if the wall clock was set or the machine restarted in the meantime", async () => {
     for (const name of ["a", "b"]) written(name);
     clock.stepWall(-5000);
     expect(handover("c").take("a", 0)).toBeNull();
@@ -86,7 +86,7 @@ describe("the handover of the last replica in a place", () => {
     handover(me).write({ ...KNOWN, monotonicMs: clock.monotonic(), ...known });
   };
 
-  test("is that of the last one there that had a share, and is taken once", async () => {
+  test("is that of the last replica there that had a share, and can be taken once", async () => {
     await later("a", {});
     await later("b", {});
     await later("c", { hasShare: false });
@@ -98,7 +98,7 @@ describe("the handover of the last replica in a place", () => {
     expect(own.takeOfPlace("here", 60_000)).toBeNull();
   });
 
-  test("isn't that of one that wrote too long ago, or before the machine was restarted", async () => {
+  test("isn't that of a replica that wrote too long ago, or before the machine was restarted", async () => {
     await later("a", {});
     await clock.advance(60_001);
     expect(handover("b").takeOfPlace("here", 60_000)).toBeNull();
@@ -107,7 +107,7 @@ describe("the handover of the last replica in a place", () => {
   });
 });
 
-test("a replica whose handover was taken can't write any more, so makes no calls without Redis, and says so once", () => {
+test("a replica whose handover was taken can't write any more, so it can't call without Redis, and reports this once", () => {
   const a = written("a");
   expect(handover("b").take("a", 0)).toEqual(KNOWN);
   expect([a.write(KNOWN), a.write(KNOWN)]).toEqual([false, false]);
@@ -115,7 +115,7 @@ test("a replica whose handover was taken can't write any more, so makes no calls
   expect(faults).toHaveLength(1);
 });
 
-test("nothing is left behind by a replica that left, nor of one whose handover was taken", async () => {
+test("no file remains of a replica that left properly, or of one whose handover was taken", async () => {
   const [a, b] = [written("a"), written("b")];
   expect(b.take("a", 0)).toEqual(KNOWN);
   b.end();
@@ -123,8 +123,8 @@ test("nothing is left behind by a replica that left, nor of one whose handover w
   expect(await readdir(directory)).toEqual([]);
 });
 
-describe("where nothing can be written", () => {
-  test("a replica continues without Redis, although no successor will know; it reports this once", () => {
+describe("if nothing can be written,", () => {
+  test("a replica continues without Redis, although no successor will know of its calls, and reports this once", () => {
     const a = handover("a", { directory: "/dev/null/var" });
     expect(a.write(KNOWN)).toBe(true);
     a.end();
@@ -132,7 +132,7 @@ describe("where nothing can be written", () => {
     expect(handover("b", { directory: "/dev/null/var" }).take("a", 0)).toBeNull();
   });
 
-  test("a folder that has gone takes the right to go on alone with it", async () => {
+  test("a replica whose folder was deleted can't continue without Redis, and reports this", async () => {
     const a = written("a");
     await rm(directory, { recursive: true });
     expect(a.write(KNOWN)).toBe(false);

@@ -1,9 +1,9 @@
-/** A large budget costs no more for each call than a small one. */
+/** A call costs hardly more with a large budget than with a small one. */
 import { expect, test } from "@jest/globals";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { ask, memoryQuota, outcome, WINDOW_MS } from "./support/asks.js";
 
-/** How often the plan looks at a slot for each call, in a second of saturation. */
+/** How many slots the scheduler looks at per call while the budget is saturated. */
 async function looksPerCall(budget: number): Promise<number> {
   const base = memoryQuota(budget);
   let looks = 0;
@@ -40,7 +40,7 @@ async function looksPerCall(budget: number): Promise<number> {
   return looks / calls;
 }
 
-test("a call at a limit of 20,000 a minute looks at hardly more slots than at 1,000", async () => {
+test("a call looks at no more than twice as many slots with a budget of 20,000 a minute as with 1,000", async () => {
   const small = await looksPerCall(1_000);
   expect(await looksPerCall(20_000)).toBeLessThanOrEqual(2 * small);
 });

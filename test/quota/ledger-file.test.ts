@@ -1,4 +1,4 @@
-/** The ledger file: what a kill, a missing file, garbage, other settings and other clocks leave of it. Never a call too many. */
+/** The ledger file never allows a call too many after a kill, data loss, corruption, or a change of the settings or clocks. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ afterEach(() => {
   rmSync(join(directory, ".."), { recursive: true });
 });
 
-/** A process that starts; killing it is never closing it. */
+/** Opens the ledger as a new process does. A process is killed by not closing its ledger. */
 function open(more: Partial<FileLedgerSettings> = {}): Promise<Ledger> {
   return openFileLedger({
     directory,
@@ -45,7 +45,7 @@ function open(more: Partial<FileLedgerSettings> = {}): Promise<Ledger> {
 
 const file = () => join(directory, "quota-f00d.ledger");
 
-/** Takes all that there is now, and settles it if told. */
+/** Takes every slot that is usable now, and by default settles it; returns how many. */
 async function takeAll(ledger: Ledger, settled = true): Promise<number> {
   for (let taken = 0; ; taken += 1) {
     const got = await ledger.take();
@@ -55,7 +55,7 @@ async function takeAll(ledger: Ledger, settled = true): Promise<number> {
 }
 
 describe("a restart", () => {
-  test("remembers settled calls by the time at which they settled", async () => {
+  test("keeps settled calls with the times at which they settled", async () => {
     const first = await open();
     for (let n = 0; n < 4; n += 1) {
       const got = await first.take();
@@ -69,7 +69,7 @@ describe("a restart", () => {
     expect(await takeAll(second)).toBe(4);
   });
 
-  test("counts calls in flight from the new start, with a grace", async () => {
+  test("counts calls in flight from the new start, plus a grace period", async () => {
     await takeAll(await open(), false);
     await clock.advance(30_000);
     const second = await open();
@@ -79,7 +79,7 @@ describe("a restart", () => {
     expect(await takeAll(second)).toBe(10);
   });
 
-  test("does not restart the rest of a slot every time", async () => {
+  test("doesn't make slots rest again when it is repeated", async () => {
     await takeAll(await open(), false);
     for (let n = 0; n < 10; n += 1) {
       await open();
@@ -89,13 +89,13 @@ describe("a restart", () => {
     expect(await takeAll(await open())).toBe(10);
   });
 
-  test("remembers a pause", async () => {
+  test("keeps a pause", async () => {
     await (await open()).pause(30_000);
     await clock.advance(10_000);
     expect((await open()).forecast().pausedForMs).toBeCloseTo(20_000, -1);
   });
 
-  test("believes no time when the wall clock was set or the machine was started again", async () => {
+  test("trusts no recorded time if the wall clock was set or the machine was restarted", async () => {
     for (const change of ["forward", "back", "reboot"]) {
       rmSync(directory, { recursive: true, force: true });
       await takeAll(await open());
@@ -111,8 +111,8 @@ describe("a restart", () => {
   });
 });
 
-describe("without a believable record", () => {
-  test("a missing file is a spent window with its headroom usable, or a free one", async () => {
+describe("without a valid record,", () => {
+  test("a missing file means a spent window with a usable headroom, or a free one, as configured", async () => {
     const spent = await open({ coldStart: "assume-spent" });
     expect(await takeAll(spent)).toBe(2);
     expect(spent.usage().largestWindowToday).toBe(2);
@@ -123,23 +123,23 @@ describe("without a believable record", () => {
   });
 
   test.each([
-    ["empty", () => Buffer.alloc(0)],
-    ["noise", () => Buffer.from(Array.from({ length: 900 }, (_, index) => (index * 7919) % 256))],
+    ["is empty", () => Buffer.alloc(0)],
+    ["is noise", () => Buffer.from(Array.from({ length: 900 }, (_, index) => (index * 7919) % 256))],
     [
-      "its header torn",
+      "has a torn header",
       (good: Buffer) => Buffer.concat([good.subarray(0, 20), Buffer.alloc(44), good.subarray(64)]),
     ],
-  ])("a file that is %s is a spent window, whatever a missing one would be", async (_, spoil) => {
+  ])("a file that %s means a spent window, whatever a missing one would mean", async (_, corrupt) => {
     await takeAll(await open());
     await clock.advance(OCCUPIED_MS);
-    writeFileSync(file(), spoil(readFileSync(file())));
+    writeFileSync(file(), corrupt(readFileSync(file())));
     const ledger = await open();
     expect(await takeAll(ledger)).toBe(2);
     await clock.advance(OCCUPIED_MS + GRACE_MS);
     expect(await takeAll(ledger)).toBe(10);
   });
 
-  test("a short file and a spoilt line cost their slots alone", async () => {
+  test("a truncated file and a corrupt line cost only the slots that they affect", async () => {
     await takeAll(await open());
     await clock.advance(OCCUPIED_MS + 1);
     const good = readFileSync(file());
@@ -153,7 +153,7 @@ describe("without a believable record", () => {
   });
 });
 
-describe("other settings than before", () => {
+describe("after a change of settings,", () => {
   test("a smaller budget still counts every earlier call", async () => {
     const first = await open();
     for (let n = 0; n < 10; n += 1) {
@@ -162,7 +162,7 @@ describe("other settings than before", () => {
       await clock.advance(1000);
     }
     const second = await open({ limit: 6 });
-    // Ten calls at 0 s … 9 s; four are allowed, so the first slot is there when only three of them still count.
+    // Ten calls at 0 s … 9 s; four are allowed, so the first slot is usable when only three of them still count.
     await clock.advance(OCCUPIED_MS - 10_000 + 6000 - 1);
     expect(await takeAll(second)).toBe(0);
     await clock.advance(2);
@@ -181,13 +181,13 @@ describe("other settings than before", () => {
 });
 
 describe("the file", () => {
-  test("is the owner's alone", async () => {
+  test("is accessible only to its owner", async () => {
     await open();
     expect(statSync(file()).mode & 0o777).toBe(0o600);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
   });
 
-  test("is written before the call and after it, in place", async () => {
+  test("is written in place, before each call and after it", async () => {
     const ledger = await open();
     const before = statSync(file());
     const got = await ledger.take();
@@ -197,14 +197,14 @@ describe("the file", () => {
     expect(statSync(file())).toMatchObject({ ino: before.ino, size: before.size });
   });
 
-  test("belongs to the latest start: an earlier owner sends nothing more", async () => {
+  test("belongs to the process that started last; an earlier owner makes no more calls", async () => {
     const first = await open();
     const second = await open();
     await expect(first.take()).rejects.toThrow("taken over");
     expect(await takeAll(second)).toBe(10);
   });
 
-  test("that somebody deleted is written again with all that is known", async () => {
+  test("is written again with everything that is known if it was deleted", async () => {
     const first = await open();
     expect(await takeAll(first)).toBe(10);
     rmSync(file());
@@ -213,7 +213,7 @@ describe("the file", () => {
     expect(await takeAll(await open())).toBe(0);
   });
 
-  test("that cannot be written refuses the call, and takes the slot back", async () => {
+  test("prevents the call and frees its slot if it can't be written", async () => {
     const ledger = await open();
     rmSync(directory, { recursive: true });
     await expect(ledger.take()).rejects.toThrow("ENOENT");

@@ -1,9 +1,9 @@
-/** Slots that replicas borrow from each other for urgent requests, and shares that are kept for those who can't be heard; in a real Redis. */
+/** Replicas borrow slots from each other for urgent requests, and unreachable replicas keep their shares; with a real Redis. */
 import { describe, expect } from "@jest/globals";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
-import { sideBySide } from "../support/stories.js";
+import { concurrentTest } from "../support/stories.js";
 import { largestWindow } from "./support/rolling.js";
 import { openSharedLedger, type Replica, type SharedLedger } from "./support/shared-ledger.js";
 import { TABLE } from "./support/timed-fleet.js";
@@ -13,25 +13,25 @@ const SHARE = 6;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
 
-const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-/** Three beats, in which everybody hears of everybody. */
-const beats = (): Promise<void> => pass(ALONE_AFTER_MS / 2);
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+/** Three update intervals, in which all replicas learn of each other. */
+const threeUpdates = (): Promise<void> => sleep(ALONE_AFTER_MS / 2);
 
 const SETTINGS = { limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 };
 const open = async (): Promise<SharedLedger> => openSharedLedger(SETTINGS);
 
-/** Takes until there is nothing; how many slots were its own or of the pool, and how many borrowed. */
+/** Takes slots until none is usable. Counts its own slots together with those of the pool, and borrowed ones. */
 async function drain(ledger: Ledger): Promise<{ own: number; borrowed: number }> {
-  const seen = { own: 0, borrowed: 0 };
+  const counts = { own: 0, borrowed: 0 };
   for (;;) {
     const taken = await ledger.take();
-    if ("retryInMs" in taken) return seen;
-    seen[taken.isBorrowed === true ? "borrowed" : "own"] += 1;
+    if ("retryInMs" in taken) return counts;
+    counts[taken.isBorrowed === true ? "borrowed" : "own"] += 1;
     await ledger.settle(taken.slot, "answered");
   }
 }
 
-/** Asks for slots all the time and uses none, so that its share isn't lent to the pool. */
+/** Keeps taking slots without using them, so that the replica's share isn't lent to the pool. */
 function keepBusy({ ledger }: Replica): () => void {
   const timer = setInterval(() => {
     void ledger.take().then((taken) => ("slot" in taken ? ledger.settle(taken.slot, "unsent") : undefined));
@@ -42,143 +42,146 @@ function keepBusy({ ledger }: Replica): () => void {
 }
 
 describeWithRedis("a slot of another replica", () => {
-  const test = sideBySide(open);
+  const test = concurrentTest(open);
 
-  test("is for urgent requests, and no second one is lent before its holder has seen that", async ({
+  test("is lent to urgent requests, and a second one only after its owner has seen the first loan", async ({
     replica,
-    opened,
+    ready,
   }) => {
     const [busy, urgent] = [await replica(), await replica()];
-    await opened();
+    await ready();
     const stop = keepBusy(busy);
-    await beats();
+    await threeUpdates();
     expect(await drain(urgent.ledger)).toEqual({ own: SHARE, borrowed: 0 });
     urgent.ledger.urgent(1);
-    await until(async () => (await drain(urgent.ledger)).borrowed > 0, "a borrowed slot");
-    await pass(100);
+    await until(async () => (await drain(urgent.ledger)).borrowed > 0, "the loan of a slot");
+    await sleep(100);
     stop();
     busy.kill();
-    const seen = await drain(urgent.ledger);
-    await pass(50);
-    expect(seen.borrowed + (await drain(urgent.ledger)).borrowed).toBeLessThanOrEqual(1);
+    const counts = await drain(urgent.ledger);
+    await sleep(50);
+    expect(counts.borrowed + (await drain(urgent.ledger)).borrowed).toBeLessThanOrEqual(1);
   });
 
-  test("is left to urgent requests elsewhere by those that aren't urgent", async ({ replica, opened }) => {
+  test("goes to urgent requests before the requests of its owner that aren't urgent", async ({
+    replica,
+    ready,
+  }) => {
     const [first, second] = [await replica(), await replica()];
-    await opened();
+    await ready();
     const stop = keepBusy(first);
-    await beats();
+    await threeUpdates();
     await drain(second.ledger);
     second.ledger.urgent(1);
-    await beats();
+    await threeUpdates();
     stop();
     expect(await drain(first.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
     expect(await drain(second.ledger)).toEqual({ own: 0, borrowed: 1 });
   });
 
-  test("is what a replica does without while it is cut off, if it had agreed to lend", async ({
+  test("counts as lent while its owner is cut off, if the owner had agreed to lend", async ({
     server,
     replica,
-    opened,
+    ready,
   }) => {
     const [lender, other] = [await replica(), await replica()];
-    await opened();
+    await ready();
     other.ledger.urgent(1);
-    await beats();
+    await threeUpdates();
     server.hang();
-    await pass(ALONE_AFTER_MS + 200);
+    await sleep(ALONE_AFTER_MS + 200);
     expect(await drain(lender.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
     expect(await drain(other.ledger)).toEqual({ own: SHARE, borrowed: 0 });
     server.wake();
   });
 });
 
-describeWithRedis("a replica that hears nothing of Redis, though Redis executes what it sends", () => {
-  const test = sideBySide(open);
+describeWithRedis("a replica that gets no replies, although Redis executes its commands,", () => {
+  const test = concurrentTest(open);
 
-  test("lends no slot that it may soon use alone", async ({ replica, opened }) => {
-    const [deaf, other] = [await replica(), await replica()];
-    await opened();
-    const stop = keepBusy(deaf);
+  test("lends no slot that it may soon use alone", async ({ replica, ready }) => {
+    const [unanswered, other] = [await replica(), await replica()];
+    await ready();
+    const stop = keepBusy(unanswered);
     other.ledger.urgent(1);
-    await beats();
-    await Promise.all([drain(deaf.ledger), drain(other.ledger)]);
-    // Its slots have rested shortly after it goes on alone.
-    await pass(WINDOW_MS - ALONE_AFTER_MS - 50);
+    await threeUpdates();
+    await Promise.all([drain(unanswered.ledger), drain(other.ledger)]);
+    // Its slots have rested shortly after it continues alone.
+    await sleep(WINDOW_MS - ALONE_AFTER_MS - 50);
     stop();
-    deaf.deafen();
-    await pass(ALONE_AFTER_MS + 150);
+    unanswered.dropReplies();
+    await sleep(ALONE_AFTER_MS + 150);
     const taken = await drain(other.ledger);
-    await pass(100);
-    expect(taken.own + taken.borrowed + (await drain(deaf.ledger)).own).toBeLessThanOrEqual(BUDGET);
+    await sleep(100);
+    expect(taken.own + taken.borrowed + (await drain(unanswered.ledger)).own).toBeLessThanOrEqual(BUDGET);
   });
 });
 
-describeWithRedis("a replica that was told of more replicas than the others", () => {
-  const test = sideBySide(open);
+describeWithRedis("a replica with a larger `replicasMax` than the others", () => {
+  const test = concurrentTest(open);
 
-  /** What each gets once the last of them may use alone whatever it has. */
+  /** The number of slots that each of them gets once the last one, which is cut off, may use its share alone. */
   async function sharesOf(replicas: readonly Replica[]): Promise<number[]> {
     replicas.at(-1)?.cutOff();
-    await pass(4600);
+    await sleep(4600);
     const shares: number[] = [];
     for (const { ledger } of replicas) shares.push((await drain(ledger)).own);
     return shares;
   }
 
-  test("has no share while theirs are the whole budget", async ({ replica, opened }) => {
+  test("has no share while theirs make up the whole budget", async ({ replica, ready }) => {
     const both = [await replica(), await replica()];
-    await opened();
+    await ready();
     const third = await replica({ replicasMax: 4 });
-    await opened();
-    await beats();
+    await ready();
+    await threeUpdates();
     expect(await sharesOf([...both, third])).toEqual([SHARE, SHARE, 0]);
   });
 
-  test("leaves one of them without a share if it was there before that one", async ({ replica, opened }) => {
+  test("leaves one of them without a share if it started before that one", async ({ replica, ready }) => {
     const [first, early] = [await replica(), await replica({ replicasMax: 4 })];
-    await opened();
+    await ready();
     const last = await replica();
-    await opened();
-    await beats();
-    // What is nobody's share is used by the first that asks.
+    await ready();
+    await threeUpdates();
+    // The first replica that asks uses the slots in nobody's share.
     expect(await sharesOf([first, last, early])).toEqual([BUDGET - SHARE / 2, 0, SHARE / 2]);
   });
 });
 
-describeWithRedis("a replica whose last answer came late", () => {
-  const test = sideBySide(open);
+describeWithRedis("a replica whose last reply came late", () => {
+  const test = concurrentTest(open);
 
-  test("counts a slot as lent though it seems not to have rested by then", async ({ replica, opened }) => {
+  test("counts a slot as lent even if it seems not to have rested by then", async ({ replica, ready }) => {
     const [late, other] = [await replica(), await replica()];
-    await opened();
+    await ready();
     const stop = keepBusy(late);
     other.ledger.urgent(1);
-    await beats();
+    await threeUpdates();
     await Promise.all([drain(late.ledger), drain(other.ledger)]);
     const [askedAfterMs, lateMs] = [1400, 900];
-    await pass(askedAfterMs);
+    await sleep(askedAfterMs);
     stop();
     late.delay(lateMs);
     void late.ledger.pause(0);
-    await pass(20);
+    await sleep(20);
     late.cutOff();
     // The slots have rested now.
-    await pass(WINDOW_MS - askedAfterMs + 50);
+    await sleep(WINDOW_MS - askedAfterMs + 50);
     const taken = await drain(other.ledger);
     expect(taken.borrowed).toBe(1);
-    await pass(ALONE_AFTER_MS);
+    await sleep(ALONE_AFTER_MS);
     expect(taken.own + taken.borrowed + (await drain(late.ledger)).own).toBeLessThanOrEqual(BUDGET);
   });
 });
 
-describeWithRedis("what a replica that is cut off has lent", () => {
+describeWithRedis("the share that a replica has lent before it is cut off", () => {
   const windowMs = 2 * WINDOW_MS;
-  const test = sideBySide(() => openSharedLedger({ ...SETTINGS, windowMs, replicasMax: 3 }));
-  /** From when on it may use that again, after it was cut off. */
+  const test = concurrentTest(() => openSharedLedger({ ...SETTINGS, windowMs, replicasMax: 3 }));
+  /** How long after the cut it may use its share again. */
   const USABLE_MS = 6300;
 
-  /** Takes all that replicas get, and when it did. */
+  /** Takes every usable slot, and records when. */
   function taker() {
     const calls: number[] = [];
     async function take({ ledger }: Replica): Promise<void> {
@@ -186,14 +189,14 @@ describeWithRedis("what a replica that is cut off has lent", () => {
       for (let call = 0; call < own; call += 1) calls.push(performance.now());
     }
     async function takeFor(ms: number, replica: Replica): Promise<void> {
-      for (const end = performance.now() + ms; performance.now() < end; await pass(20)) await take(replica);
+      for (const end = performance.now() + ms; performance.now() < end; await sleep(20)) await take(replica);
     }
     return { calls, take, takeFor };
   }
 
-  test("is kept for it, and given to no other as a share", async ({ replica, opened }) => {
+  test("is kept for it, and not given to another replica as a share", async ({ replica, ready }) => {
     const [lender, idle, busy] = [await replica(), await replica(), await replica()];
-    await opened();
+    await ready();
     const { calls, take, takeFor } = taker();
     await takeFor(ALONE_AFTER_MS, busy);
     lender.cutOff();
@@ -203,42 +206,42 @@ describeWithRedis("what a replica that is cut off has lent", () => {
     expect(largestWindow(calls, windowMs)).toBe(BUDGET);
   });
 
-  test("is kept for it by its own time, though Redis's clock has stood still", async ({
+  test("is kept for it by its own clock, even if Redis's clock has stopped", async ({
     replica,
-    opened,
+    ready,
     stopClock,
   }) => {
     const [lender, busy] = [await replica(), await replica()];
-    await opened();
+    await ready();
     const { calls, take, takeFor } = taker();
-    // Its first calls have rested before the others can know that the lender is cut off.
+    // Its first slots have rested before the others can know that the lender is cut off.
     await takeFor(windowMs - 100, busy);
     lender.cutOff();
     await stopClock(USABLE_MS + 100);
-    await pass(USABLE_MS);
+    await sleep(USABLE_MS);
     await take(lender);
     await takeFor(ALONE_AFTER_MS, busy);
     expect(largestWindow(calls, windowMs)).toBeLessThanOrEqual(BUDGET);
   });
 
-  test("counts as used once for each call that it has made, also for one in flight", async ({
+  test("counts as used once for each call that the replica has made, including one in flight", async ({
     replica,
-    opened,
+    ready,
   }) => {
     const [lender, busy] = [await replica(), await replica()];
-    await opened();
+    await ready();
     const { calls, take, takeFor } = taker();
     await takeFor(ALONE_AFTER_MS, busy);
     lender.cutOff();
-    await pass(USABLE_MS - (2 / 3) * windowMs);
+    await sleep(USABLE_MS - (2 / 3) * windowMs);
     await take(lender);
     expect(calls.length).toBeGreaterThan(1);
-    await pass((2 / 3) * windowMs);
+    await sleep((2 / 3) * windowMs);
     const inFlight = await lender.ledger.take();
     calls.push(performance.now());
     await take(lender);
-    lender.mend();
-    await beats();
+    lender.heal();
+    await threeUpdates();
     await take(busy);
     await take(lender);
     expect(largestWindow(calls, windowMs)).toBe(BUDGET);
@@ -246,79 +249,79 @@ describeWithRedis("what a replica that is cut off has lent", () => {
   });
 });
 
-describeWithRedis("when Redis has lost the table", () => {
-  const test = sideBySide(open);
+describeWithRedis("when Redis has lost the table,", () => {
+  const test = concurrentTest(open);
 
   describe("the budget is kept", () => {
-    test("though a copy of an earlier table comes back", async ({ server, replica, opened }) => {
+    test("even if a copy of an earlier table is restored", async ({ server, replica, ready }) => {
       const settings = { replicasMax: 4 };
       const [a, b] = [await replica(settings), await replica(settings)];
-      await opened();
+      await ready();
       const drained = async (): Promise<number> => (await drain(a.ledger)).own + (await drain(b.ledger)).own;
       await drained();
-      await pass(WINDOW_MS + 200);
+      await sleep(WINDOW_MS + 200);
       await server.command("COPY", TABLE, "copied");
       const before = await drained();
       expect(before).toBeGreaterThan(BUDGET / 2);
       await server.command("DEL", TABLE);
-      await beats();
+      await threeUpdates();
       await server.command("COPY", "copied", TABLE, "REPLACE");
       expect(before + (await drained())).toBeLessThanOrEqual(BUDGET);
     });
 
-    test("though a replica has lent a slot and hears neither of that nor of the new table", async ({
+    test("even if a replica has lent a slot and learns neither of that nor of the new table", async ({
       server,
       replica,
-      opened,
+      ready,
     }) => {
-      const [deaf, other] = [await replica(), await replica()];
-      await opened();
-      const stop = keepBusy(deaf);
+      const [unanswered, other] = [await replica(), await replica()];
+      await ready();
+      const stop = keepBusy(unanswered);
       other.ledger.urgent(1);
-      await beats();
+      await threeUpdates();
       stop();
-      deaf.deafen();
+      unanswered.dropReplies();
       const before = await drain(other.ledger);
       expect(before.borrowed).toBe(1);
       await server.command("DEL", TABLE);
-      await pass(ALONE_AFTER_MS / 3);
+      await sleep(ALONE_AFTER_MS / 3);
       const after = await drain(other.ledger);
-      await pass(ALONE_AFTER_MS);
-      const alone = await drain(deaf.ledger);
+      await sleep(ALONE_AFTER_MS);
+      const alone = await drain(unanswered.ledger);
       expect(alone.own).toBeGreaterThan(0);
       expect(before.own + before.borrowed + after.own + after.borrowed + alone.own).toBeLessThanOrEqual(
         BUDGET,
       );
     });
 
-    test("though replies of the lost table are still to come", async ({ server, replica, opened }) => {
+    test("even if replies about the lost table are still to come", async ({ server, replica, ready }) => {
       const [late, other] = [await replica(), await replica()];
-      await opened();
+      await ready();
       late.delay(ALONE_AFTER_MS / 4);
       const asked = Array.from({ length: SHARE }, () => late.ledger.take());
-      await pass(20);
+      await sleep(20);
       await server.command("DEL", TABLE);
       const taken = (await Promise.all(asked)).filter((one) => "slot" in one);
       expect(taken).toHaveLength(SHARE);
       late.delay(0);
-      await beats();
+      await threeUpdates();
       const more = [await drain(late.ledger), await drain(other.ledger)];
       expect(taken.length + more.reduce((sum, { own }) => sum + own, 0)).toBeLessThanOrEqual(BUDGET);
     });
 
-    test("though a replica is cut off then, and goes on with its share", async ({
+    test("even if a replica is cut off then and continues with its share", async ({
       server,
       replica,
-      opened,
+      ready,
     }) => {
       const [a, cutOff] = [await replica(), await replica()];
-      await opened();
+      await ready();
       cutOff.kill();
       await server.command("DEL", TABLE);
-      await beats();
+      await threeUpdates();
       const started = await replica();
-      // What nobody knows has come to rest.
-      await pass(WINDOW_MS + 1500);
+      // Slots of unknown use have rested.
+      await sleep(WINDOW_MS + 1500);
       const together = (await drain(a.ledger)).own + (await drain(started.ledger)).own;
       expect(together).toBeGreaterThan(0);
       expect(together + (await drain(cutOff.ledger)).own).toBeLessThanOrEqual(BUDGET);

@@ -1,4 +1,4 @@
-/** One process owns a ledger, and a dead one does not. */
+/** Only one process can own a ledger, and a process that has ended doesn't own it any more. */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-test("a second owner is refused with a sentence that says what to do, and welcome after the first", async () => {
+test("a second owner is rejected with a message that says what to do, and accepted after the first has closed", async () => {
   const settings = {
     directory,
     fingerprint: "f00d",
@@ -38,7 +38,7 @@ test("a second owner is refused with a sentence that says what to do, and welcom
   await other.close();
 });
 
-test("the lock of a process that was killed is taken over at once", async () => {
+test("the lock of a process that was killed is taken over immediately", async () => {
   const path = join(directory, "ledger");
   const script = `require("net").createServer().listen(${JSON.stringify(`${path}.lock`)}, () => process.kill(process.pid, "SIGKILL"))`;
   expect(spawnSync(process.execPath, ["-e", script]).signal).toBe("SIGKILL");
@@ -48,7 +48,7 @@ test("the lock of a process that was killed is taken over at once", async () => 
   await release();
 });
 
-test("so is a file that is no lock at all, and a path too long for a socket has one too", async () => {
+test("a file that isn't a lock is taken over, and a path too long for a socket can be locked too", async () => {
   const path = join(directory, "ledger");
   writeFileSync(`${path}.lock`, "123");
   await (
@@ -60,7 +60,7 @@ test("so is a file that is no lock at all, and a path too long for a socket has 
   await release();
 });
 
-test("of many that start at once one wins", async () => {
+test("only one of many simultaneous claims succeeds", async () => {
   const path = join(directory, "ledger");
   const claims = await Promise.allSettled(Array.from({ length: 8 }, () => claimLock(path)));
   const won = claims.filter((claim) => claim.status === "fulfilled");

@@ -1,20 +1,20 @@
-/** More replicas than there may be, or with other settings: refused their part, and together never over the budget. */
+/** Replicas beyond `replicasMax` or with other settings get no share, and all replicas together never exceed the budget. */
 import { expect } from "@jest/globals";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import type { RedisLedgerSettings } from "../../src/quota/ledger/redis.js";
 import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
-import { sideBySide } from "../support/stories.js";
+import { concurrentTest } from "../support/stories.js";
 import { openSharedLedger } from "./support/shared-ledger.js";
 
 const BUDGET = 12;
 const WINDOW_MS = 3000;
 const ALONE_AFTER_MS = 1000;
 const LONGEST_CALL_MS = 100;
-/** When a replica that is cut off has all of its share back that it had lent. */
+/** How long after a cut a replica has got back everything that it had lent. */
 const SHARE_BACK_AFTER_MS = ALONE_AFTER_MS + LONGEST_CALL_MS + WINDOW_MS / 6 + WINDOW_MS + 1500;
 
-const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 async function open() {
   const { replica, ...shared } = await openSharedLedger({
@@ -44,50 +44,50 @@ async function drain(ledgers: readonly Ledger[]): Promise<number> {
 }
 
 describeWithRedis("the members of a fleet", () => {
-  const test = sideBySide(open);
+  const test = concurrentTest(open);
 
-  test("are never over the budget without Redis, however many there are", async ({ server, replica }) => {
+  test("never exceed the budget without Redis, however many there are", async ({ server, replica }) => {
     const ledgers: Ledger[] = [];
     for (let count = 0; count < 9; count += 1) ledgers.push(await replica());
-    await pass(ALONE_AFTER_MS);
+    await sleep(ALONE_AFTER_MS);
     await server.kill();
-    await pass(SHARE_BACK_AFTER_MS);
-    // All at one moment, within one window.
+    await sleep(SHARE_BACK_AFTER_MS);
+    // All at once, within one window.
     const taken = await drain(ledgers);
     expect(taken).toBeLessThanOrEqual(BUDGET);
     expect(taken).toBeGreaterThan(0);
   });
 
-  test("that came too late have their part once there is room", async ({ replica }) => {
+  test("that came too late get a share once there is room", async ({ replica }) => {
     const first = [await replica(), await replica(), await replica()];
     const late = await replica();
-    await pass(ALONE_AFTER_MS);
+    await sleep(ALONE_AFTER_MS);
     await first[0]?.close();
-    await until(async () => (await drain([late])) > 0, "its part");
+    await until(async () => (await drain([late])) > 0, "the first slot of the late replica");
   });
 
-  test("with another limit or window get nothing, with Redis and without, and disturb nobody", async ({
+  test("with another limit or window get nothing, with or without Redis, and don't disturb the others", async ({
     server,
     replica,
   }) => {
     const ledgers = [await replica(), await replica()];
     const others = [await replica({ limit: BUDGET + 10 }), await replica({ windowMs: WINDOW_MS / 2 })];
-    await pass(ALONE_AFTER_MS);
+    await sleep(ALONE_AFTER_MS);
     expect(await drain(others)).toBe(0);
     expect(await drain(ledgers)).toBe(BUDGET);
     await server.kill();
-    await pass(SHARE_BACK_AFTER_MS);
+    await sleep(SHARE_BACK_AFTER_MS);
     expect(await drain(others)).toBe(0);
     expect(await drain(ledgers)).toBeGreaterThan(0);
   });
 
-  test("with another limit take over when all who had the former one have left", async ({ replica }) => {
+  test("with another limit take over when all with the former one have left", async ({ replica }) => {
     const former = await replica();
-    await until(async () => (await drain([former])) > 0, "its own turn");
+    await until(async () => (await drain([former])) > 0, "the first slot of the former replica");
     const later = await replica({ limit: BUDGET + 10 });
-    await pass(ALONE_AFTER_MS);
+    await sleep(ALONE_AFTER_MS);
     expect(await drain([later])).toBe(0);
     await former.close();
-    await until(async () => (await drain([later])) > 0, "its turn");
+    await until(async () => (await drain([later])) > 0, "the first slot of the later replica");
   });
 });

@@ -1,4 +1,4 @@
-/** A replica with another budget than the fleet's, on a simulated clock over a real Redis: whose table it is after a silence. */
+/** A replica with another budget doesn't take over the fleet's table after a silence. The clock is simulated and Redis is real. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { ask, WINDOW_MS } from "./support/asks.js";
@@ -44,11 +44,11 @@ describeWithRedis("a replica with another budget", () => {
   async function silence(forMs: number): Promise<void> {
     for (const replica of fleet.replicas) replica.cutOff(() => null);
     await fleet.clock.advance(forMs);
-    for (const replica of fleet.replicas) replica.mend();
+    for (const replica of fleet.replicas) replica.heal();
     await fleet.clock.advance(1000);
   }
 
-  test("gets nothing while the fleet is there, and after a silence of five seconds", async () => {
+  test("gets nothing while the fleet is running, and nothing after a silence of five seconds", async () => {
     expect(await served(other)).toBe(0);
     await silence(5000);
     expect(await served(other)).toBe(0);

@@ -1,40 +1,45 @@
-/** A steady overload for several windows: the receiver's count, the use, and whether those who come back when told are served. */
+/** A steady overload for several windows: calls per window, use of the budget, and whether visitors who return on time are served. */
 import { expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { ServiceError } from "../../src/errors.js";
 import type { Lane } from "../../src/quota/lane.js";
-import { ask, memoryQuota, outcome, toldMs, WINDOW_MS } from "./support/asks.js";
+import { ask, memoryQuota, outcome, retryTimeMs, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";
 
 const BUDGET = 57;
-// Three tenths of the calls are reserved: so many windows for more than a budget of retries.
+// Three tenths of the calls are reserved, so this many windows have more than one budget of retries.
 const WINDOWS = 9;
 
-interface Seen {
+interface OverloadResult {
   readonly arrivals: number[];
   retried: number;
   retriesServed: number;
   refused: number;
   refusedLate: number;
-  longestToldMs: number;
+  longestRetryTimeMs: number;
 }
 
-/** `perWindow` new clients a window, evenly; each calls once, and comes back once if it is refused. */
-async function overload(windows: number, perWindow: number, lane: Lane, random: () => number): Promise<Seen> {
+/** Sends `perWindow` new clients a window, evenly spaced. Each makes one request, and retries once if a call was reserved for it. */
+async function overload(
+  windows: number,
+  perWindow: number,
+  lane: Lane,
+  random: () => number,
+): Promise<OverloadResult> {
   const { quota, clock } = memoryQuota(BUDGET);
-  const seen: Seen = {
+  const result: OverloadResult = {
     arrivals: [],
     retried: 0,
     retriesServed: 0,
     refused: 0,
     refusedLate: 0,
-    longestToldMs: 0,
+    longestRetryTimeMs: 0,
   };
   const call = (): Promise<string> => {
     const tookMs = random() * 2000;
     const sentAt = clock.monotonic();
-    seen.arrivals.push(sentAt + random() * tookMs);
+    result.arrivals.push(sentAt + random() * tookMs);
     return new Promise((done) => {
       clock.after(tookMs, () => {
         done("served");
@@ -42,19 +47,19 @@ async function overload(windows: number, perWindow: number, lane: Lane, random: 
     });
   };
   const works: Promise<void>[] = [];
-  const visit = async (client: string, again: boolean): Promise<void> => {
+  const visit = async (client: string, isRetry: boolean): Promise<void> => {
     const cameAt = clock.monotonic();
     const got = await outcome(quota.run(ask({ client, lane }), call));
-    if (again && got === "served") seen.retriesServed += 1;
+    if (isRetry && got === "served") result.retriesServed += 1;
     if (!(got instanceof ServiceError)) return;
-    seen.refused += 1;
-    if (clock.monotonic() > cameAt) seen.refusedLate += 1;
-    const told = toldMs(got);
-    seen.longestToldMs = Math.max(seen.longestToldMs, told);
+    result.refused += 1;
+    if (clock.monotonic() > cameAt) result.refusedLate += 1;
+    const inMs = retryTimeMs(got);
+    result.longestRetryTimeMs = Math.max(result.longestRetryTimeMs, inMs);
     if (got.kept !== true) return;
-    if (again || clock.monotonic() + told + 20_000 > windows * WINDOW_MS) return;
-    seen.retried += 1;
-    clock.after(told + random() * 200, () => works.push(visit(client, true)));
+    if (isRetry || clock.monotonic() + inMs + 20_000 > windows * WINDOW_MS) return;
+    result.retried += 1;
+    clock.after(inMs + random() * 200, () => works.push(visit(client, true)));
   };
   for (let n = 0; n < windows * perWindow; n += 1) {
     works.push(visit(`client ${n}`, false));
@@ -62,20 +67,20 @@ async function overload(windows: number, perWindow: number, lane: Lane, random: 
   }
   await clock.advance(WINDOW_MS);
   await Promise.all(works);
-  return seen;
+  return result;
 }
 
-test("a refused visitor who comes back at the given second is served, and the budget is used and never exceeded", async () => {
+test("a refused visitor who returns at a reserved second is served, and the budget is used and never exceeded", async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer(), fc.constantFrom<Lane>("exact", "search"), async (seed, lane) => {
       const random = mulberry(seed);
-      const seen = await overload(WINDOWS, 3 * BUDGET, lane, random);
-      expect(largestWindow(seen.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
-      expect(seen.longestToldMs).toBeLessThanOrEqual(WINDOW_MS);
-      expect(seen.retried).toBeGreaterThan(BUDGET);
-      expect(seen.retriesServed / seen.retried).toBeGreaterThanOrEqual(0.99);
-      expect(seen.refusedLate / seen.refused).toBeLessThanOrEqual(0.01);
-      expect(seen.arrivals.filter((at) => at < WINDOWS * WINDOW_MS).length).toBeGreaterThanOrEqual(
+      const result = await overload(WINDOWS, 3 * BUDGET, lane, random);
+      expect(largestWindow(result.arrivals, WINDOW_MS)).toBeLessThanOrEqual(BUDGET);
+      expect(result.longestRetryTimeMs).toBeLessThanOrEqual(WINDOW_MS);
+      expect(result.retried).toBeGreaterThan(BUDGET);
+      expect(result.retriesServed / result.retried).toBeGreaterThanOrEqual(0.99);
+      expect(result.refusedLate / result.refused).toBeLessThanOrEqual(0.01);
+      expect(result.arrivals.filter((at) => at < WINDOWS * WINDOW_MS).length).toBeGreaterThanOrEqual(
         WINDOWS * BUDGET * 0.95,
       );
     }),
@@ -89,7 +94,7 @@ test.each([
   { budget: 57, windowMs: 5000, maxWaitMs: 1000 },
   { budget: 57, windowMs: 4000, maxWaitMs: 0 },
 ])(
-  "a flood of visitors who come once and never again leaves nothing unused of $budget calls in $windowMs ms, with a patience of $maxWaitMs ms",
+  "a flood of visitors who never return and wait for $maxWaitMs ms uses a budget of $budget in $windowMs ms",
   async ({ budget, windowMs, maxWaitMs }) => {
     const windows = 6;
     const { quota, clock } = memoryQuota(budget, { windowMs });

@@ -1,4 +1,4 @@
-/** No part of a window without service: what a burst can take, and how long an honest visitor waits after it. */
+/** No part of a window goes without calls: how much a burst can take, and how long an honest visitor waits after it. */
 import { setMaxListeners } from "node:events";
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
@@ -17,19 +17,19 @@ describe("a burst", () => {
     await clock.advance(WINDOW_MS);
   });
 
-  test("is refused at once what cannot go in time after it", async () => {
+  test("is refused immediately as far as it can't be served in time", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     const works = Array.from({ length: BUDGET }, (_, n) =>
       outcome(quota.run(ask({ client: `a ${n}` }), async () => n)),
     );
     await clock.advance(0);
-    // Three more calls go in their patience of 8 s.
+    // Three more calls are possible within the 8 s that the requests wait.
     expect(quota.snapshot().lanes.exact).toMatchObject({ served: 35, queued: 3, refused: BUDGET - 38 });
     await clock.advance(8000);
     expect((await Promise.all(works)).filter((got) => typeof got === "number")).toHaveLength(38);
   });
 
-  test("leaves carts more than others, and background work the least", async () => {
+  test("can take more of the budget with carts than with others, and least with background work", async () => {
     const taken = async (lane: Lane): Promise<number> => {
       const { quota, clock } = memoryQuota(BUDGET);
       const stop = new AbortController();
@@ -46,7 +46,7 @@ describe("a burst", () => {
     expect([await taken("refresh"), await taken("search"), await taken("checkout")]).toEqual([29, 35, 49]);
   });
 
-  test("makes one honest cold search wait a twentieth of a window at the median, and at most three", async () => {
+  test("delays an honest cold search by a twentieth of a window at the median, and by at most three twentieths", async () => {
     const waits: number[] = [];
     await fc.assert(
       fc.asyncProperty(
@@ -54,7 +54,7 @@ describe("a burst", () => {
         fc.integer({ min: 1, max: 10 }),
         async (moment, addresses) => {
           const { quota, clock } = memoryQuota(BUDGET);
-          // Five addresses each try again every second for as long as it takes.
+          // Each of these addresses makes four requests a second until then.
           const until = moment * WINDOW_MS;
           for (let at = 0; at < until; at += 1000) {
             for (let n = 0; n < 4 * addresses; n += 1)
@@ -75,13 +75,13 @@ describe("a burst", () => {
   });
 });
 
-test("a budget of fewer than twenty calls is not spread", async () => {
+test("a budget of fewer than twenty calls isn't spread", async () => {
   const { quota } = memoryQuota(19);
   await spend(quota, 19);
   expect(quota.snapshot().used).toBe(19);
 });
 
-test("a steady overload ends in even calls that use the whole budget", async () => {
+test("a steady overload leads to evenly spaced calls that use the whole budget", async () => {
   const { quota, clock } = memoryQuota(BUDGET);
   const calls: number[] = [];
   for (let n = 0; n < 6 * 4 * BUDGET; n += 1) {
@@ -95,7 +95,7 @@ test("a steady overload ends in even calls that use the whole budget", async () 
   expect(Math.max(...gaps)).toBeLessThan((2 * WINDOW_MS) / BUDGET);
 });
 
-test("slots that return together are used evenly if visitors were refused until then", async () => {
+test("slots that become usable together are used evenly if visitors were refused until then", async () => {
   const { quota, clock } = memoryQuota(BUDGET);
   const calls: number[] = [];
   const visitors = async (forMs: number): Promise<void> => {

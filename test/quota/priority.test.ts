@@ -1,4 +1,4 @@
-/** The order of the queue, one comparison at a time: who goes next, whose turn it is, and what a newcomer waits behind. */
+/** The order of the queue: which kind of request goes next, whose turn it is, and what a new request waits behind. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { compareUsage, type UsageLevel } from "../../src/quota/scheduler/fair-share.js";
@@ -15,7 +15,7 @@ import {
 const LITTLE: UsageLevel = { network: 0, client: 0 };
 const MORE: UsageLevel = { network: 1, client: 1 };
 
-/** Who gets so many calls while all of these keep waiting. */
+/** The kinds that get the next calls while all of these keep waiting. */
 function play(heads: Heads, calls: number, reserveLeft = true): (Kind | undefined)[] {
   let turns = FIRST_TURNS;
   return Array.from({ length: calls }, () => {
@@ -34,7 +34,7 @@ const all = (usage: UsageLevel = LITTLE): Required<Heads> => ({
   suggestion: usage,
 });
 
-/** The same without some kinds. */
+/** All heads without these kinds. */
 function without(...kinds: Kind[]): Heads {
   return Object.fromEntries(Object.entries(all()).filter(([kind]) => !kinds.some((one) => one === kind)));
 }
@@ -50,17 +50,17 @@ describe("usage levels", () => {
 });
 
 describe("the next call", () => {
-  test("is nobody's when nobody waits", () => {
+  test("goes to nobody if nobody waits", () => {
     expect(nextKind({}, FIRST_TURNS, true)).toBeUndefined();
   });
 
-  test("is the only one's who waits, whoever that is", () => {
+  test("goes to the only kind that waits, whichever it is", () => {
     for (const kind of ["cart", "reserved", "newcomer", "returner", "refresh", "suggestion"] as const)
       for (const reserveLeft of [true, false])
         expect(nextKind({ [kind]: MORE }, FIRST_TURNS, reserveLeft)).toBe(kind);
   });
 
-  test("is a cart's, and every third time a reservation's", () => {
+  test("goes to a cart, and every third time to a reservation", () => {
     expect(play({ cart: MORE, reserved: LITTLE }, 7)).toEqual([
       "cart",
       "cart",
@@ -72,12 +72,12 @@ describe("the next call", () => {
     ]);
   });
 
-  test("is a reservation's before everybody else's, and before a cart's whose reserve is used up", () => {
+  test("goes to a reservation before everyone else, and before a cart if the reserve is used up", () => {
     expect(play(without("cart", "refresh"), 5)).toEqual(Array.from({ length: 5 }, () => "reserved"));
     expect(play({ cart: LITTLE, reserved: LITTLE }, 3, false)).toEqual(["reserved", "reserved", "reserved"]);
   });
 
-  test("is a cart's before any visitor's within the reserve, and behind equals beyond it", () => {
+  test("goes to a cart before any visitor within the reserve, and after newcomers with equal usage beyond it", () => {
     const heads = { cart: MORE, newcomer: LITTLE, returner: LITTLE };
     expect(play(heads, 3)).toEqual(["cart", "cart", "cart"]);
     expect(play(heads, 4, false)).toEqual(["newcomer", "returner", "newcomer", "returner"]);
@@ -90,7 +90,7 @@ describe("the next call", () => {
     ]);
   });
 
-  test("alternates between newcomers and returners who had as much, and else is theirs who had less", () => {
+  test("alternates between newcomers and returners with equal usage, and otherwise goes to those with less", () => {
     expect(play({ newcomer: LITTLE, returner: LITTLE }, 4)).toEqual([
       "newcomer",
       "returner",
@@ -101,7 +101,7 @@ describe("the next call", () => {
     expect(play({ newcomer: MORE, returner: LITTLE }, 3)).toEqual(["returner", "returner", "returner"]);
   });
 
-  test("makes up for the turns that newcomers were not there to take, and for no others", () => {
+  test("makes up for turns that newcomers weren't there to take, and for no others", () => {
     const both = { newcomer: LITTLE, returner: LITTLE };
     let turns = FIRST_TURNS;
     const serve = (kind: Kind, times: number): void => {
@@ -124,27 +124,27 @@ describe("the next call", () => {
     expect(next(12).filter((kind) => kind === "newcomer")).toHaveLength(11);
   });
 
-  test("is a renewal's when no visitor waits, and at least every tenth time when some do", () => {
+  test("goes to a refresh if no visitor waits, and every tenth time even if some do", () => {
     expect(nextKind({ refresh: MORE, suggestion: LITTLE }, FIRST_TURNS, true)).toBe("refresh");
     for (const heads of [without("suggestion"), without("cart", "reserved"), without("newcomer", "returner")])
       expect(play(heads, 30).flatMap((kind, at) => (kind === "refresh" ? at : []))).toEqual([9, 19, 29]);
     expect(play(without("refresh"), 30)).not.toContain("refresh");
   });
 
-  test("is a reservation's only after carts that went while it waited", () => {
+  test("goes to a reservation only after carts that went while it waited", () => {
     let turns = FIRST_TURNS;
     for (let n = 0; n < 5; n += 1) turns = turnsAfter(turns, "cart", { cart: MORE });
     const both = { cart: MORE, reserved: LITTLE };
     expect(nextKind(both, turns, true)).toBe("cart");
     turns = turnsAfter(turns, "cart", both);
-    // A renewal in between is no cart.
+    // A refresh in between doesn't count as a cart.
     for (let n = 0; n < 3; n += 1) turns = turnsAfter(turns, "refresh", { ...both, refresh: LITTLE });
     expect(nextKind(both, turns, true)).toBe("cart");
     turns = turnsAfter(turns, "cart", both);
     expect(nextKind(both, turns, true)).toBe("reserved");
   });
 
-  test("is nobody else's because a renewal that was owed one has left", () => {
+  test("still goes to a visitor if a refresh that was due has left", () => {
     let turns = FIRST_TURNS;
     for (let n = 0; n < 9; n += 1)
       turns = turnsAfter(turns, "newcomer", { newcomer: LITTLE, refresh: LITTLE });
@@ -152,18 +152,18 @@ describe("the next call", () => {
     expect(nextKind({ newcomer: LITTLE }, turns, true)).toBe("newcomer");
   });
 
-  test("is not owed to a renewal for calls made before it came", () => {
+  test("isn't due to a refresh because of calls made before it came", () => {
     const heads = { newcomer: LITTLE };
     let turns = FIRST_TURNS;
     for (let n = 0; n < 20; n += 1) turns = turnsAfter(turns, "newcomer", heads);
     expect(nextKind({ ...heads, refresh: LITTLE }, turns, true)).toBe("newcomer");
   });
 
-  test("is a suggestion's only when nobody else waits", () => {
+  test("goes to a suggestion only if nobody else waits", () => {
     expect(play(all(), 100)).not.toContain("suggestion");
   });
 
-  test("leaves a reservation three tenths of the calls whatever else waits", () => {
+  test("goes to a waiting reservation at least three times out of ten, whatever else waits", () => {
     const usage = fc.record({ network: fc.nat(3), client: fc.nat(3) });
     const heads = fc.record(
       { cart: usage, newcomer: usage, returner: usage, refresh: usage, suggestion: usage },
@@ -176,7 +176,7 @@ describe("the next call", () => {
         for (const [others, reserveLeft] of moments) {
           const waiting = { ...others, reserved: LITTLE };
           const kind = nextKind(waiting, turns, reserveLeft);
-          if (kind === undefined) throw new Error("a call was left");
+          if (kind === undefined) throw new Error("no kind got the call");
           if (kind === "reserved") reserved += 1;
           turns = turnsAfter(turns, kind, waiting);
         }
@@ -186,7 +186,7 @@ describe("the next call", () => {
   });
 });
 
-describe("what somebody new waits behind", () => {
+describe("a new request", () => {
   const NOBODY: Ahead = {
     carts: 0,
     reserved: 0,
@@ -199,20 +199,30 @@ describe("what somebody new waits behind", () => {
 
   test.each<[string, "cart" | "newcomer" | "returner", Partial<Ahead>, number]>([
     ["nobody", "newcomer", {}, 0],
-    ["carts and reservations, as a visitor", "newcomer", { carts: 2, reserved: 3 }, 5],
-    ["the same as a returner", "returner", { carts: 2, reserved: 3 }, 5],
-    ["those of its own kind", "newcomer", { own: 4, ownEquals: 2 }, 4],
-    ["those of the other kind who had less", "newcomer", { othersWithLess: 3 }, 3],
-    ["as many of the other kind who had as much as there are turns", "newcomer", { othersEqual: 9 }, 1],
-    ["the same with equals before it", "returner", { own: 3, ownEquals: 3, othersEqual: 9 }, 7],
-    ["no more of them than there are", "newcomer", { own: 3, ownEquals: 3, othersEqual: 2 }, 5],
+    ["carts and reservations, as a newcomer", "newcomer", { carts: 2, reserved: 3 }, 5],
+    ["carts and reservations, as a returner", "returner", { carts: 2, reserved: 3 }, 5],
+    ["requests of its own kind", "newcomer", { own: 4, ownEquals: 2 }, 4],
+    ["requests of the other kind with less usage", "newcomer", { othersWithLess: 3 }, 3],
+    ["only one equal of the other kind, because they alternate", "newcomer", { othersEqual: 9 }, 1],
+    [
+      "its own equals and one more of the other kind, because they alternate",
+      "returner",
+      { own: 3, ownEquals: 3, othersEqual: 9 },
+      7,
+    ],
+    [
+      "no more equals of the other kind than there are",
+      "newcomer",
+      { own: 3, ownEquals: 3, othersEqual: 2 },
+      5,
+    ],
     ["carts, as a cart", "cart", { own: 4 }, 4],
-    ["every third time a reservation, as a cart", "cart", { own: 3, reserved: 9 }, 5],
+    ["a reservation every third time, as a cart", "cart", { own: 3, reserved: 9 }, 5],
     ["no more reservations than there are, as a cart", "cart", { own: 3, reserved: 1 }, 4],
-    ["no visitor, as a cart", "cart", { othersWithLess: 5, othersEqual: 5 }, 0],
-    ["every tenth time a renewal", "newcomer", { carts: 20, refresh: 9 }, 22],
-    ["no more renewals than there are", "newcomer", { carts: 20, refresh: 1 }, 21],
-  ])("is %s", (_, kind, ahead, calls) => {
+    ["no visitors, as a cart", "cart", { othersWithLess: 5, othersEqual: 5 }, 0],
+    ["a refresh every tenth time", "newcomer", { carts: 20, refresh: 9 }, 22],
+    ["no more refreshes than there are", "newcomer", { carts: 20, refresh: 1 }, 21],
+  ])("waits behind %s", (_, kind, ahead, calls) => {
     expect(callsBefore(kind, { ...NOBODY, ...ahead })).toBe(calls);
   });
 });

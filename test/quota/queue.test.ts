@@ -1,4 +1,4 @@
-/** The lines of the queue, one comparison at a time: who is first and last, what a newcomer would stand behind, and who counts as waiting. */
+/** The lines of the queue: which request is first and last, what a new request would wait behind, and who counts as waiting. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { Lane } from "../../src/quota/lane.js";
 import type { UsageLevel } from "../../src/quota/scheduler/fair-share.js";
@@ -46,18 +46,18 @@ const ends = (kind: Kind): (string | undefined)[] => [
   queue.last(kind)?.request.client,
 ];
 
-/** Everybody of one kind in the order in which they go. */
+/** The clients of one kind in the order in which they are served. */
 function order(kind: Kind): string[] {
-  const gone: string[] = [];
+  const clients: string[] = [];
   for (let first = queue.first(kind); first !== undefined; first = queue.first(kind)) {
-    gone.push(first.request.client);
+    clients.push(first.request.client);
     first.leave();
   }
-  return gone;
+  return clients;
 }
 
 describe("a line", () => {
-  test("is in the order of what each had, then of ranks, then of coming", () => {
+  test("is ordered by usage, then by rank, then by arrival", () => {
     join("much", "newcomer", MUCH, 1);
     join("little later", "newcomer", LITTLE, 7);
     join("none", "newcomer", NONE, 9);
@@ -67,7 +67,7 @@ describe("a line", () => {
     expect(order("newcomer")).toEqual(["none", "little", "little as early", "little later", "much"]);
   });
 
-  test("compares the network before the client", () => {
+  test("compares the usage of the network before that of the client", () => {
     join("busy in a calm network", "newcomer", { network: 1, client: 9 });
     join("calm in a busy network", "newcomer", { network: 2, client: 0 });
     join("calm in a calm network", "newcomer", { network: 1, client: 8 });
@@ -78,7 +78,7 @@ describe("a line", () => {
     ]);
   });
 
-  test("is left from anywhere, and the others stay", () => {
+  test("can be left from any position, and the others stay", () => {
     const gone = new AbortController();
     join("none", "newcomer", NONE);
     join("little", "newcomer", LITTLE, 1, gone.signal);
@@ -91,7 +91,7 @@ describe("a line", () => {
     expect(order("newcomer")).toEqual(["none", "little too"]);
   });
 
-  test("is each kind's own, of which the first can be compared", () => {
+  test("exists for each kind, and its first request can be compared with those of others", () => {
     join("cart", "cart", MUCH);
     join("returner", "returner", LITTLE);
     join("returner before", "returner", NONE);
@@ -101,7 +101,7 @@ describe("a line", () => {
   });
 });
 
-test("somebody new stands behind those who had less or as much, of their own kind and of the other", () => {
+test("a new request waits behind those with less or equal usage, of its own kind and of the other", () => {
   for (const usage of [NONE, LITTLE]) join("newcomer", "newcomer", usage);
   for (const usage of [NONE, MUCH]) join("returner", "returner", usage);
   join("cart", "cart", NONE);
@@ -119,7 +119,7 @@ test("somebody new stands behind those who had less or as much, of their own kin
   expect(ahead("cart", NONE).slice(0, 2)).toEqual([1, 1]);
 });
 
-test("somebody new stands behind carts, reservations and renewals, and those that are expected meanwhile", () => {
+test("a new request waits behind carts, reservations and refreshes, including those expected in the meantime", () => {
   join("cart", "cart", NONE);
   join("reserved", "reserved", NONE);
   join("reserved too", "reserved", NONE);
@@ -131,8 +131,8 @@ test("somebody new stands behind carts, reservations and renewals, and those tha
   });
 });
 
-describe("who waits", () => {
-  test("is a visitor, unless the work is nobody's, also once such work has left", () => {
+describe("a waiting request", () => {
+  test("counts as a visitor unless it is background work, even after such work has left", () => {
     const gone = new AbortController();
     join("a", "refresh", NONE, 0, gone.signal);
     join("a", "suggestion", NONE);
@@ -148,7 +148,7 @@ describe("who waits", () => {
     ]);
   });
 
-  test("finds room up to the bounds, and each client up to its own where others want calls", () => {
+  test("finds room up to the limit, and up to its client's own limit while others want calls", () => {
     join("a", "newcomer", NONE);
     expect(queue.hasRoom("a", true)).toBe(true);
     join("a", "returner", NONE);
@@ -165,7 +165,7 @@ describe("who waits", () => {
     expect(queue.hasRoom("b", false)).toBe(true);
   });
 
-  test("waits as what it came as, unless its request has become more or less urgent", () => {
+  test("keeps its kind, unless it has become more or less urgent", () => {
     expect(
       (["newcomer", "returner", "reserved", "cart", "refresh"] as const).map((kind) => kindOf("exact", kind)),
     ).toEqual(["newcomer", "returner", "reserved", "newcomer", "newcomer"]);

@@ -1,4 +1,4 @@
-/** Each credential has a budget of its own, and replicas share one without ever exceeding it together. */
+/** Each credential has its own budget, and replicas that share one never exceed it together. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ function open(replicasMax = 1, time = new FakeClock()): Quotas {
   return quotas;
 }
 
-/** How many calls are let through at once. */
+/** The number of calls that are allowed immediately. */
 async function capacity(quota: Quota): Promise<number> {
   for (let calls = 0; ; calls += 1) {
     try {
@@ -53,17 +53,17 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test("a credential that is there at the start without a record has only the headroom", async () => {
+test("a credential that has no record on startup has only the headroom", async () => {
   await open().openAll(["first"]);
   expect(await capacity(await quotas.of("first"))).toBe(2);
 });
 
-test("a credential that first appears while we run, from a rotation, has its whole budget", async () => {
+test("a credential that first appears at runtime, by rotation, has its whole budget", async () => {
   await open().openAll(["first"]);
   expect(await capacity(await quotas.of("second"))).toBe(8);
 });
 
-test("a credential that comes back keeps what was spent with it", async () => {
+test("a credential that is used again still counts its earlier calls", async () => {
   await open().openAll(["first"]);
   expect(await capacity(await quotas.of("second"))).toBe(8);
   await quotas.of("third");
@@ -71,7 +71,7 @@ test("a credential that comes back keeps what was spent with it", async () => {
 });
 
 test.each([1, 2, 3, 5, 8])(
-  "%i replicas together stay inside the budget, and inside the limit at a cold start",
+  "%i replicas together stay within the budget, and within the limit after a cold start",
   async (replicas) => {
     await open(replicas).openAll(["first"]);
     const cold = await capacity(await quotas.of("first"));
@@ -82,7 +82,7 @@ test.each([1, 2, 3, 5, 8])(
   },
 );
 
-test("background work learns the exact time at which there is room for it", async () => {
+test("background work learns exactly when there is room for it", async () => {
   await open().openAll(["first"]);
   const quota = await quotas.of("first");
   const roomInMs = quota.roomInMs();
@@ -93,7 +93,7 @@ test("background work learns the exact time at which there is room for it", asyn
   expect(quota.roomInMs()).toBe(0);
 });
 
-test("work that nobody waits for leaves two fifths of the budget to those who wait", async () => {
+test("background work leaves two fifths of the budget to visitors", async () => {
   await open().openAll([]);
   const quota = await quotas.of("first");
   let background = 0;
@@ -118,7 +118,7 @@ describe("a call that was reserved before a restart", () => {
     return retryAfterMs;
   }
 
-  test("is there after it, once, and its client isn't written down", async () => {
+  test("can be claimed once after it, and the file doesn't reveal its client", async () => {
     const inMs = await reserved();
     const [file = ""] = saved();
     expect(readFileSync(join(directory, file), "utf8")).not.toContain("visitor");
@@ -132,13 +132,13 @@ describe("a call that was reserved before a restart", () => {
   });
 
   test.each([
-    ["that isn't JSON", () => "{"],
-    ["of another kind", () => '[{"key":"a"}]'],
+    ["isn't JSON", () => "{"],
+    ["has another format", () => '[{"key":"a"}]'],
     [
-      "by a clock that was ahead",
+      "was written by a clock that was ahead",
       (text: string) => text.replaceAll(/"dueAtMs":\d+/g, `"dueAtMs":${clock.now() + 86_400_000}`),
     ],
-  ])("is forgotten if it comes from a file %s", async (_what, changed) => {
+  ])("is forgotten if its file %s", async (_what, changed) => {
     const inMs = await reserved();
     const [file = ""] = saved();
     const path = join(directory, file);

@@ -1,4 +1,4 @@
-/** What refused visitors are told: never more than a window, with a reservation where there is one, and what becomes of it. */
+/** The retry times of refused visitors: never more than a window, with a reservation if one is left, and what becomes of it. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { RESERVABLE } from "../../src/quota/scheduler/priority.js";
@@ -19,7 +19,7 @@ beforeEach(() => {
   tickets = 0;
 });
 
-/** One call a second, the first in a second. */
+/** One call a second, the first one a second from now. */
 function outlook(now: number, more: Partial<Outlook> = {}): Outlook {
   return {
     now,
@@ -53,38 +53,38 @@ function heldUntil(now: number, callsUntil: (at: number) => number): number | nu
 const seconds = (ticket: { dueAt: number }, now: number): number => (ticket.dueAt - now) / 1000;
 
 describe("a reservation", () => {
-  test("is for the first second by which there are calls enough, and up to every later one a part of them is reserved", () => {
-    const told = Array.from({ length: 18 }, () => refuse(0));
-    expect(told.map(({ isReserved }) => isReserved)).toEqual(told.map(() => true));
-    expect(told.map((ticket) => seconds(ticket, 0))).toEqual([
+  test("is for the first second with enough calls, and leaves a part of the calls before each later second unreserved", () => {
+    const refused = Array.from({ length: 18 }, () => refuse(0));
+    expect(refused.map(({ isReserved }) => isReserved)).toEqual(refused.map(() => true));
+    expect(refused.map((ticket) => seconds(ticket, 0))).toEqual([
       1, 3, 6, 10, 13, 16, 20, 23, 26, 30, 33, 36, 40, 43, 46, 50, 53, 56,
     ]);
     expect(reservations.size).toBe(18);
   });
 
-  test("is never for more than the reservable part of the calls until any second, whoever comes when", () => {
+  test("never exceeds the reservable part of the calls before any second, whenever visitors come", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(4000), { maxLength: 80 }), (pauses) => {
-        const kept = new Reservations();
-        const told: { key: string; dueAt: number }[] = [];
+        const history = new Reservations();
+        const reserved: { key: string; dueAt: number }[] = [];
         let now = 0;
         for (const [n, pauseMs] of pauses.entries()) {
           now += pauseMs;
           const refused = { key: `${n}`, client: "a", askedAt: now, maxWaitMs: 8000, openPart: 1 };
-          const { key, isReserved, dueAt } = kept.refuse(refused, outlook(now));
+          const { key, isReserved, dueAt } = history.refuse(refused, outlook(now));
           expect(dueAt - now).toBeLessThanOrEqual(WINDOW_MS);
           if (!isReserved) continue;
-          const before = told.filter(
-            (one) => one.dueAt <= dueAt && kept.standing(one.key, now).kind !== "returner",
+          const before = reserved.filter(
+            (one) => one.dueAt <= dueAt && history.standing(one.key, now).kind !== "returner",
           );
           expect(before.length).toBeLessThan(RESERVABLE * ((dueAt - now) / EVERY_MS + 1));
-          told.push({ key, dueAt });
+          reserved.push({ key, dueAt });
         }
       }),
     );
   });
 
-  test("leaves a call to each of those who wait already", () => {
+  test("leaves a call for each request that already waits", () => {
     expect(seconds(refuse(0, { waiting: 8 }), 0)).toBe(8);
     expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(13);
   });
@@ -97,11 +97,11 @@ describe("a reservation", () => {
     expect(seconds(refuse(7000, { part: 1 / 2 }), 7000)).toBe(1);
   });
 
-  test("leaves one call to each who is back, though those wait too", () => {
+  test("leaves one call, not two, for each returned visitor who waits", () => {
     expect(seconds(refuse(0, { waiting: 8, backAndWaiting: 4 }), 0)).toBe(13);
   });
 
-  test("isn't looked for again for a tenth of a second where all are given", () => {
+  test("isn't looked for again for a tenth of a second once none is left", () => {
     const given: string[] = [];
     for (let ticket = refuse(0); ticket.isReserved; ticket = refuse(0)) given.push(ticket.key);
     for (const key of given) reservations.forget(key);
@@ -109,11 +109,11 @@ describe("a reservation", () => {
     expect(refuse(100).isReserved).toBe(true);
   });
 
-  test("counts those who are back and wait", () => {
+  test("takes returned visitors who wait into account", () => {
     expect(seconds(refuse(0, { waiting: 2, backAndWaiting: 2 }), 0)).toBe(6);
   });
 
-  test("is not given where a smaller part is open to a busy client", () => {
+  test("isn't given to a busy client beyond the smaller part that is open to it", () => {
     const busy = { openPart: 1 / 8 };
     expect(
       [refuse(0, busy), refuse(0, busy), refuse(0, busy), refuse(0, busy)].map((one) => one.isReserved),
@@ -121,14 +121,14 @@ describe("a reservation", () => {
     expect(refuse(0).isReserved).toBe(true);
   });
 
-  test("is not given to work that waits for ever, nor when all are given", () => {
+  test("isn't given to work that waits forever, or when none is left", () => {
     expect(refuse(0, { maxWaitMs: Infinity }).isReserved).toBe(false);
     for (let n = 0; n < 40; n += 1) refuse(0);
     expect([refuse(0).isReserved, refuse(50).isReserved]).toEqual([false, false]);
     expect(refuse(4000).isReserved).toBe(true);
   });
 
-  test("can be claimed from shortly before its second until shortly after the next", () => {
+  test("can be claimed from shortly before its second until shortly after the next one", () => {
     const { key, dueAt } = refuse(300);
     const standings = [dueAt - 251, dueAt - 250, dueAt, dueAt + 1500].map(
       (at) => reservations.standing(key, at).kind,
@@ -138,7 +138,7 @@ describe("a reservation", () => {
     expect([reservations.size, reservations.lapsed(dueAt + 2500)]).toEqual([0, 1]);
   });
 
-  test("is due for its client and no other, while it can be claimed", () => {
+  test("is due only for its client, and only while it can be claimed", () => {
     const { dueAt } = refuse(300);
     expect([dueAt - 1300, dueAt, dueAt + 1500].map((at) => reservations.isDue("a", at))).toEqual([
       false,
@@ -148,10 +148,10 @@ describe("a reservation", () => {
     expect([reservations.isDue("b", dueAt), reservations.isDue("a", dueAt + 2500)]).toEqual([false, false]);
   });
 
-  test("is expected by whoever asks what comes within some time, and is the next one until its holder is too late", () => {
+  test("is counted among those due within a time, and is the next one due until its holder is too late", () => {
     expect([reservations.dueWithin(60_000, 0), reservations.firstDueAt(0)]).toEqual([0, Infinity]);
-    const told = [refuse(0), refuse(0), refuse(0)].map((ticket) => seconds(ticket, 0));
-    expect(told).toEqual([1, 3, 6]);
+    const dueInSeconds = [refuse(0), refuse(0), refuse(0)].map((ticket) => seconds(ticket, 0));
+    expect(dueInSeconds).toEqual([1, 3, 6]);
     expect([0, 1000, 2000, 3000, 5999, 6000].map((ms) => reservations.dueWithin(ms, 0))).toEqual([
       0, 1, 1, 2, 2, 3,
     ]);
@@ -167,7 +167,7 @@ describe("a reservation", () => {
     expect(ticketKey("a", "kabul.af")).not.toContain("kabul");
   });
 
-  test("stays the first time that its holder asks too early, and is lost the second time", () => {
+  test("is kept the first time that its holder retries too early, and lost the second time", () => {
     for (let n = 0; n < 5; n += 1) refuse(0);
     const ticket = refuse(0);
     const once = reservations.askedEarly(ticket, false, outlook(2000));
@@ -177,17 +177,17 @@ describe("a reservation", () => {
     expect([reservations.size, reservations.standing(ticket.key, ticket.dueAt).kind]).toEqual([5, "early"]);
   });
 
-  test("stays however often its holder asks too early for another name of the same search", () => {
+  test("is kept however often its holder asks too early for other names of the same search", () => {
     let ticket = refuse(0, { waiting: 20 });
     for (let at = 1000; at < 10_000; at += 1000) ticket = reservations.askedEarly(ticket, true, outlook(at));
     expect(ticket.isReserved).toBe(true);
   });
 });
 
-describe("without a reservation", () => {
+describe("without a reservation,", () => {
   const full = { callsUntil: () => 1, waiting: 5 };
 
-  test("the wait is a whole window, and a visitor who asks too early waits for another one", () => {
+  test("the wait is a whole window, and starts over for a visitor who retries too early", () => {
     const ticket = refuse(0, full);
     expect([ticket.isReserved, seconds(ticket, 0)]).toEqual([false, 60]);
     const again = reservations.askedEarly(ticket, false, outlook(10_000, full));
@@ -204,23 +204,23 @@ describe("without a reservation", () => {
   });
 
   test("a crowd is spread evenly over the last quarter of the window", () => {
-    const told = Array.from({ length: 400 }, () => seconds(refuse(0, full), 0));
-    expect([Math.min(...told), Math.max(...told)]).toEqual([45, 60]);
-    const perSecond = [...new Set(told)].map((one) => told.filter((other) => other === one).length);
+    const waits = Array.from({ length: 400 }, () => seconds(refuse(0, full), 0));
+    expect([Math.min(...waits), Math.max(...waits)]).toEqual([45, 60]);
+    const perSecond = [...new Set(waits)].map((one) => waits.filter((other) => other === one).length);
     expect(perSecond).toEqual(Array.from({ length: 16 }, () => 400 / 16));
   });
 
-  test("as many return in one second as four times the calls in it", () => {
+  test("up to four times as many visitors return in a second as it has calls", () => {
     const many = { maxWaitMs: Infinity, callsUntil: (at: number) => (at >= 60_000 ? 600 : 0) };
-    const told = Array.from({ length: 100 }, () => seconds(refuse(0, many), 0));
-    const returning = (second: number): number => told.filter((one) => one === second).length;
+    const waits = Array.from({ length: 100 }, () => seconds(refuse(0, many), 0));
+    const returning = (second: number): number => waits.filter((one) => one === second).length;
     expect([60, 59, 58, 57].map(returning)).toEqual([40, 40, 20, 0]);
   });
 
   test("nobody returns before the end of a pause, and a crowd within a quarter of a window after it", () => {
     const paused = { pausedForMs: 55_000, maxWaitMs: Infinity, callsUntil: () => 57 };
-    const told = Array.from({ length: 400 }, () => seconds(refuse(0, paused), 0));
-    expect([Math.min(...told), Math.max(...told)]).toEqual([55, 70]);
+    const waits = Array.from({ length: 400 }, () => seconds(refuse(0, paused), 0));
+    expect([Math.min(...waits), Math.max(...waits)]).toEqual([55, 70]);
   });
 
   test("after a cold start the wait is a sixth longer, and it covers a longer pause of the upstream", () => {
@@ -230,7 +230,7 @@ describe("without a reservation", () => {
     expect(seconds(refuse(0, paused), 0)).toBe(200);
   });
 
-  test("no more tickets are remembered than fit", () => {
+  test("the number of remembered tickets is bounded", () => {
     const first = refuse(0, full);
     for (let n = 0; n < 10_000; n += 1) refuse(0, full);
     expect(reservations.standing(first.key, 60_000).kind).toBe("newcomer");
@@ -238,14 +238,14 @@ describe("without a reservation", () => {
 });
 
 describe("a call", () => {
-  /** Until when `heldUntil` counts the calls for each second that it looks at. */
+  /** The times until which `heldUntil` counts calls, one for each second that it looks at. */
   function lookedAt(now: number): number[] {
     const asked: number[] = [];
     expect(heldUntil(now, (at) => asked.push(at) + 9)).toBeNull();
     return asked;
   }
 
-  test("is looked for until three quarters of the patience after each second, within the patience from now", () => {
+  test("is expected until three quarters of the patience after each second that is due within the patience", () => {
     expect(seconds(refuse(0, { waiting: 12 }), 0)).toBe(12);
     expect(lookedAt(3999)).toEqual([]);
     expect(lookedAt(4000)).toEqual([18_000]);
@@ -254,7 +254,7 @@ describe("a call", () => {
     expect(lookedAt(12_500)[0]).toBe(18_500);
   });
 
-  test("is looked for as if people had a second of patience where they have less", () => {
+  test("is expected as if visitors waited for at least one second", () => {
     expect(seconds(refuse(0, { maxWaitMs: 0, waiting: 3 }), 0)).toBe(4);
     expect(lookedAt(4050)).toEqual([4800, 5750]);
     expect(heldUntil(4050, () => 1)).toBe(5100);
@@ -269,7 +269,7 @@ describe("a call", () => {
     expect(seconds(refuse(0, { callsUntil, maxWaitMs: 1000 }), 0)).toBe(1);
   });
 
-  test("is held for reservations only where those after it could not serve them in time", () => {
+  test("is held for reservations only if the calls after it couldn't serve them in time", () => {
     const scarce = (at: number): number => (at >= 5000 ? 1 : 0);
     refuse(0, { callsUntil: scarce });
     // The next call after this one is far away.
@@ -280,7 +280,7 @@ describe("a call", () => {
   });
 });
 
-describe("a reservation that another replica has made", () => {
+describe("a reservation shared between replicas", () => {
   const reserved = {
     key: "elsewhere",
     client: "b",
@@ -290,7 +290,7 @@ describe("a reservation that another replica has made", () => {
     earlyAsks: 0,
   };
 
-  test("is honoured here, until that one says that it is over", () => {
+  test("is honoured here until its replica publishes that it is over", () => {
     reservations.learn(reserved.key, reserved, 0);
     expect(reservations.standing(reserved.key, 5000).kind).toBe("early");
     expect(reservations.standing(reserved.key, 10_000).kind).toBe("reserved");
@@ -307,7 +307,7 @@ describe("a reservation that another replica has made", () => {
     expect([reservations.size, reservations.standing(reserved.key, 12_500).kind]).toEqual([0, "newcomer"]);
   });
 
-  test("takes as much from what can be promised here, and does not count as unclaimed here", () => {
+  test("reduces what can be reserved here, and doesn't count as unclaimed here", () => {
     for (let n = 0; n < 6; n += 1)
       reservations.learn(`elsewhere ${n}`, { ...reserved, key: `elsewhere ${n}` }, 0);
     expect(Array.from({ length: 3 }, () => seconds(refuse(0), 0))).toEqual([20, 23, 26]);
@@ -315,7 +315,7 @@ describe("a reservation that another replica has made", () => {
     expect([reservations.lapsed(12_600), reservations.size]).toEqual([0, 3]);
   });
 
-  test("takes as much and holds calls as it is likely to be claimed here, where only this replica's calls count", () => {
+  test("is weighted by the likelihood of its claim here, if only this replica's calls count", () => {
     for (const key of ["one", "two", "three", "four"]) reservations.learn(key, { ...reserved, key }, 0);
     const held = (part: number) => reservations.heldUntil(9500, { callsUntil: () => 2, part });
     expect([held(1), held(1 / 4)]).toEqual([11_800, null]);
@@ -323,7 +323,7 @@ describe("a reservation that another replica has made", () => {
     expect(seconds(refuse(0, { part: 1 / 4, waiting: 12 }), 0)).toBe(13);
   });
 
-  test("for a later second takes nothing from the seconds before it, however likely it is to be claimed here", () => {
+  test("for a later second takes nothing from earlier seconds, however likely its claim here is", () => {
     const four = ["one", "two", "three", "four"];
     for (const key of four)
       reservations.learn(`${key} soon`, { ...reserved, key: `${key} soon`, dueAt: 1000 }, 0);
@@ -331,14 +331,14 @@ describe("a reservation that another replica has made", () => {
     expect(seconds(refuse(0, { part: 1 / 4 }), 0)).toBe(3);
   });
 
-  test("leaves its holder nothing to be forgiven here: the refusal was charged there", () => {
+  test("needs no forgiveness here, because the refusal was charged by the other replica", () => {
     reservations.learn(reserved.key, reserved, 0);
     expect(reservations.standing(reserved.key, 10_000)).toMatchObject({ ticket: { isForgiven: true } });
     const { key, dueAt } = refuse(0);
     expect(reservations.standing(key, dueAt)).toMatchObject({ ticket: { isForgiven: false } });
   });
 
-  test("is published again when its holder keeps it by asking too early once, and nothing is without one", () => {
+  test("is published again when its holder retries too early once; a ticket without one isn't published", () => {
     const changes: [string, boolean][] = [];
     reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
     const full = { callsUntil: () => 1, waiting: 5 };

@@ -1,4 +1,4 @@
-/** Kills at random points, between the ledger's entry and the call too, while the receiver counts on: never over the budget. */
+/** Kills at random points, even between a ledger entry and its call, never let more calls than the budget reach the upstream. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,15 +48,15 @@ const steps = fc.array(
 );
 
 interface Flight {
-  /** Set when its process was killed: nobody settles it then. */
+  /** Whether its process was killed, so nobody settles it. */
   orphan: boolean;
   arrived: boolean;
-  /** Settled, so that it arrives within the grace that was recorded, whoever is killed. */
+  /** Whether it was settled, so it arrives within the recorded grace period even if the process is killed. */
   ended: boolean;
   readonly arrive: () => void;
 }
 
-/** Plays a script against the file in `directory`; answers when calls arrived at the receiver. */
+/** Runs a script against the file in `directory`; returns when calls arrived at the upstream. */
 async function play(
   directory: string,
   script: readonly Step[],
@@ -114,15 +114,15 @@ async function play(
     } else if (step.kind === "calls") {
       for (let n = 0; n < step.count; n += 1) await call(step);
     } else {
-      // Written down, but killed before the call left.
+      // Recorded, but killed before the call was sent.
       if (step.between) await ledger.take();
       for (const flight of flights.filter(({ ended }) => !ended)) {
         flight.orphan = true;
-        // What was under way may arrive while nobody runs, or up to a grace after the next start.
+        // A call in flight may arrive while no process runs, or within a grace period after the next start.
         clock.after((step.downMs + graceMs) * step.late, flight.arrive);
       }
       flights = [];
-      // Closing writes nothing: to the file it is the kill, and the run keeps no descriptors.
+      // Closing writes nothing, so for the file it equals a kill, but it closes the file descriptor.
       await ledger.close();
       await clock.advance(step.downMs);
       ledger = await start();
@@ -134,7 +134,7 @@ async function play(
 }
 
 test.each(["assume-spent", "assume-free"] as const)(
-  "no rolling window ever has more than the budget over any kills (%s)",
+  "no rolling window ever exceeds the budget, whenever the process is killed (%s)",
   async (coldStart) => {
     const root = mkdtempSync(join(tmpdir(), "restarts-"));
     let run = 0;
@@ -150,7 +150,7 @@ test.each(["assume-spent", "assume-free"] as const)(
   },
 );
 
-test("a file lost between two runs costs at most the headroom on top, which is the limit", async () => {
+test("losing the file between two runs adds at most the headroom, so the limit isn't exceeded", async () => {
   const root = mkdtempSync(join(tmpdir(), "restarts-"));
   let run = 0;
   await fc.assert(

@@ -1,4 +1,4 @@
-/** Who is served, who waits, who is refused, and what they are told. */
+/** Which requests are served, wait or are refused, and their retry times. */
 import { describe, expect, test } from "@jest/globals";
 import { ServiceError } from "../../src/errors.js";
 import type { Lane } from "../../src/quota/lane.js";
@@ -8,7 +8,7 @@ import { ask, gate, memoryQuota, outcome, refusalOf, spend, WINDOW_MS } from "./
 const OCCUPIED_MS = WINDOW_MS + 60;
 
 describe("a call", () => {
-  test("runs at once while there is budget, and its answer and its error come through", async () => {
+  test("runs immediately while there is budget, and returns its result or error", async () => {
     const { quota } = memoryQuota(2);
     await expect(quota.run(ask(), async () => 7)).resolves.toBe(7);
     const broken = new ServiceError("upstream_failed", "no");
@@ -16,7 +16,7 @@ describe("a call", () => {
     expect(quota.snapshot()).toMatchObject({ used: 2, budget: 2, limit: 3, largestWindowToday: 2 });
   });
 
-  test("spends its slot from its answer on, even when its body takes longer", async () => {
+  test("occupies its slot for a window from its answer on, even if its body takes longer", async () => {
     const { quota, clock } = memoryQuota(1);
     const body = gate();
     const work = quota.run(ask(), ({ answered }) => {
@@ -30,7 +30,7 @@ describe("a call", () => {
     expect(quota.snapshot().used).toBe(0);
   });
 
-  test("that was given up keeps its slot for a grace longer", async () => {
+  test("that was abandoned keeps its slot for an extra grace period", async () => {
     const { quota, clock } = memoryQuota(1);
     const gone = new ServiceError("upstream_timeout", "too slow");
     await expect(quota.run(ask(), () => Promise.reject(gone))).rejects.toBe(gone);
@@ -40,7 +40,7 @@ describe("a call", () => {
     expect(quota.snapshot().used).toBe(0);
   });
 
-  test("that was answered and then failed keeps its slot for the window alone", async () => {
+  test("that failed after it was answered keeps its slot only for the window", async () => {
     const { quota, clock } = memoryQuota(1);
     const odd = new ServiceError("upstream_contract", "odd");
     const work = quota.run(ask(), ({ answered }) => {
@@ -54,7 +54,7 @@ describe("a call", () => {
 });
 
 describe("waiting", () => {
-  test("is short enough or not done at all: a refusal comes at once, and a retry at its time is served", async () => {
+  test("is replaced by an immediate refusal if it would take too long, and a retry on time is served", async () => {
     const { quota, clock } = memoryQuota(3);
     await spend(quota, 3);
     const refusal = await refusalOf(quota.run(ask(), async () => 1));
@@ -65,7 +65,7 @@ describe("waiting", () => {
     expect(await served).toBe(2);
   });
 
-  test("ends with the slot as soon as there is one", async () => {
+  test("ends as soon as there is a slot", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 5000);
@@ -85,7 +85,7 @@ describe("waiting", () => {
     });
   });
 
-  test("ends at once for one who cannot be served in time any more because somebody more urgent came", async () => {
+  test("ends immediately for a request that can't be served in time after a more urgent one has come", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 5000);
@@ -99,7 +99,7 @@ describe("waiting", () => {
     expect(await high).toBe("high");
   });
 
-  test("is given up by an abort without spending anything", async () => {
+  test("ends when the request is aborted, without spending anything", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 5000);
@@ -120,7 +120,7 @@ describe("waiting", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("is not begun for a visitor who has gone already", async () => {
+  test("doesn't start for a visitor who has already left", async () => {
     const { quota } = memoryQuota(1);
     await expect(quota.run(ask({ signal: AbortSignal.abort() }), async () => 1)).rejects.toThrow(
       "nobody waits",
@@ -128,7 +128,7 @@ describe("waiting", () => {
     expect(quota.snapshot().used).toBe(0);
   });
 
-  test("is bounded over all, and for each client while others wait", async () => {
+  test("is limited overall, and per client while others wait", async () => {
     const { quota, clock } = memoryQuota(1, { maxQueued: 4, maxQueuedPerClient: 2 });
     await spend(quota, 1);
     const stop = new AbortController();
@@ -145,21 +145,21 @@ describe("waiting", () => {
   });
 });
 
-describe("order", () => {
-  test("is by lane, then by arrival, and a waiting ask can rise", async () => {
+describe("the order", () => {
+  test("is by lane, then by arrival, and a waiting request can move to a more urgent lane", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     const order: string[] = [];
-    let rising: Lane = "refresh";
+    let risingLane: Lane = "refresh";
     const run = (client: string, lane: Lane) =>
       quota.run(ask({ client, lane, maxWaitMs: Infinity }), async () => {
         order.push(client);
       });
-    const rises = [
+    const rising = [
       quota.run(
         {
           get lane() {
-            return rising;
+            return risingLane;
           },
           client: "riser",
           queryKey: "rising",
@@ -172,15 +172,15 @@ describe("order", () => {
       ),
     ];
     await clock.advance(1);
-    const works = [...rises, run("exact 1", "exact"), run("exact 2", "exact"), run("checkout", "checkout")];
+    const works = [...rising, run("exact 1", "exact"), run("exact 2", "exact"), run("checkout", "checkout")];
     await settle();
-    rising = "checkout";
+    risingLane = "checkout";
     await clock.advance(OCCUPIED_MS * 4);
     await Promise.all(works);
     expect(order).toEqual(["riser", "checkout", "exact 1", "exact 2"]);
   });
 
-  test("starves no lane while all ask for more than there is", async () => {
+  test("starves no lane while all of them want more than the budget", async () => {
     const { quota, clock } = memoryQuota(57);
     const lanes: readonly Lane[] = ["checkout", "exact", "search", "account", "refresh"];
     const works: Promise<unknown>[] = [];
@@ -203,7 +203,7 @@ describe("order", () => {
 });
 
 describe("a suggestion", () => {
-  test("goes when nobody else waits, and never before", async () => {
+  test("is called only when nobody else waits", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     const order: string[] = [];
@@ -217,7 +217,7 @@ describe("a suggestion", () => {
     expect(order).toEqual(["search", "refresh", "suggestion"]);
   });
 
-  test("can go while two fifths of the budget are free, nobody waits and it is not ahead of the pace", async () => {
+  test("can be called while two fifths of the budget are free, nobody waits and the pace isn't exceeded", async () => {
     const { quota, clock } = memoryQuota(57);
     let used = 0;
     for (; quota.hasSpare(); used += 1)
@@ -236,7 +236,7 @@ describe("a suggestion", () => {
     expect([quota.hasSpare(), quota.roomInMs() > 0]).toEqual([false, true]);
   });
 
-  test("that is refused keeps no call from others", async () => {
+  test("that is refused reserves no call", async () => {
     const { quota, clock } = memoryQuota(2);
     await spend(quota, 2);
     const refused = await refusalOf(quota.run(ask({ lane: "suggestion", maxWaitMs: 0 }), async () => 1));
@@ -261,7 +261,7 @@ describe("a pause", () => {
     expect(await work).toBe(20_000);
   });
 
-  test("ends the wait of those who already wait in vain", async () => {
+  test("immediately refuses waiting requests that can't be served in time any more", async () => {
     const { quota, clock } = memoryQuota(1);
     await spend(quota, 1);
     await clock.advance(OCCUPIED_MS - 1000);

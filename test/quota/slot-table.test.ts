@@ -1,4 +1,4 @@
-/** The slot table alone: never more than its slots in any rolling window at the receiver, and never less than it could. */
+/** The slot table lets as many calls arrive in any rolling window as it has slots, and never more. */
 import { describe, expect, test } from "@jest/globals";
 import * as fc from "fast-check";
 import { graceMsOf, occupiedMsOf, SlotTable } from "../../src/quota/ledger/slot-table.js";
@@ -10,7 +10,7 @@ interface Call {
   readonly idleMs: number;
   readonly tookMs: number;
   readonly abandoned: boolean;
-  /** Where between the first and the last possible moment it arrives, 0 to 1. */
+  /** When it arrives, from 0 for the first possible moment to 1 for the last one. */
   readonly arrives: number;
 }
 
@@ -24,18 +24,18 @@ const calls = fc.array(
   { minLength: 1, maxLength: 80 },
 );
 
-/** Sends every call as early as the table allows; answers when each arrived. */
+/** Sends every call as early as the table allows; returns when each one arrived. */
 function play(slots: number, script: readonly Call[]): number[] {
   const table = new SlotTable(slots, WINDOW_MS);
-  const flying: { slot: number; endsAt: number; abandoned: boolean }[] = [];
+  const inFlight: { slot: number; endsAt: number; abandoned: boolean }[] = [];
   const arrivals: number[] = [];
   let now = 0;
   const settleUntil = (until: number): void => {
-    flying.sort((a, b) => a.endsAt - b.endsAt);
-    while (flying[0] !== undefined && flying[0].endsAt <= until) {
-      const { slot, endsAt, abandoned } = flying[0];
+    inFlight.sort((a, b) => a.endsAt - b.endsAt);
+    while (inFlight[0] !== undefined && inFlight[0].endsAt <= until) {
+      const { slot, endsAt, abandoned } = inFlight[0];
       table.settle(slot, abandoned ? endsAt + graceMsOf(WINDOW_MS) : endsAt);
-      flying.shift();
+      inFlight.shift();
     }
   };
   for (const call of script) {
@@ -43,7 +43,7 @@ function play(slots: number, script: readonly Call[]): number[] {
     settleUntil(now);
     let slot = table.take(now);
     while (slot === undefined) {
-      const soonest = Math.min(table.usableInMs(0, now), ...flying.map(({ endsAt }) => endsAt - now));
+      const soonest = Math.min(table.usableInMs(0, now), ...inFlight.map(({ endsAt }) => endsAt - now));
       now += Math.max(soonest, 1e-6);
       settleUntil(now);
       slot = table.take(now);
@@ -51,13 +51,13 @@ function play(slots: number, script: readonly Call[]): number[] {
     const endsAt = now + call.tookMs;
     const last = call.abandoned ? endsAt + graceMsOf(WINDOW_MS) : endsAt;
     arrivals.push(now + (last - now) * call.arrives);
-    flying.push({ slot, endsAt, abandoned: call.abandoned });
+    inFlight.push({ slot, endsAt, abandoned: call.abandoned });
   }
   return arrivals;
 }
 
-/** What each slot is known to have done, without any order. */
-interface Known {
+/** A slot of the model, which keeps no order. */
+interface ModelSlot {
   lastArrivalAt: number;
   takenAt: number | null;
   assumed: boolean;
@@ -91,8 +91,8 @@ const records = fc.array(
 
 const ascending = (values: number[]): number[] => values.sort((a, b) => (a === b ? 0 : a < b ? -1 : 1));
 
-/** Expects of a table what can be read from the slots one by one. */
-function expectSame(table: SlotTable, slots: readonly Known[], now: number): void {
+/** Expects the table to report what the slots of the model show one by one. */
+function expectSame(table: SlotTable, slots: readonly ModelSlot[], now: number): void {
   const occupiedMs = occupiedMsOf(WINDOW_MS);
   const resting = slots.filter(({ takenAt }) => takenAt === null).map(({ lastArrivalAt }) => lastArrivalAt);
   const usable = ascending(resting.map((at) => Math.max(0, at + occupiedMs - now)));
@@ -116,12 +116,12 @@ function playBesideModel(
 ): void {
   const table = new SlotTable(record.length, WINDOW_MS);
   table.restore(record);
-  const slots = record.map((slot): Known => ({ ...slot, takenAt: null }));
-  const rested = ({ lastArrivalAt }: Known): boolean => lastArrivalAt + occupiedMsOf(WINDOW_MS) <= now;
+  const slots = record.map((slot): ModelSlot => ({ ...slot, takenAt: null }));
+  const rested = ({ lastArrivalAt }: ModelSlot): boolean => lastArrivalAt + occupiedMsOf(WINDOW_MS) <= now;
   let now = 0;
   for (const step of script) {
     if (step.kind === "wait") now += step.waitMs;
-    // An assumed call counts as one until its slot has rested, whoever takes it then.
+    // A call that was only assumed counts as such until its slot has rested.
     for (const slot of slots) slot.assumed &&= !rested(slot);
     if (step.kind === "take") {
       const free = slots.filter((slot) => slot.takenAt === null && rested(slot));
@@ -145,11 +145,11 @@ function playBesideModel(
 }
 
 describe("the slot table", () => {
-  test("says of its slots what they say one by one, after any record and in any order of calls", () => {
+  test("agrees with a simple model, after any record and any order of calls", () => {
     fc.assert(fc.property(records, steps, playBesideModel), { numRuns: 200 });
   });
 
-  test("keeps its order over thousands of calls, those of the first ones included", () => {
+  test("keeps its order over thousands of calls, from the first one on", () => {
     const table = new SlotTable(3, WINDOW_MS);
     const turnMs = occupiedMsOf(WINDOW_MS);
     const taken = Array.from({ length: 1_500 }, (_, turn) =>
@@ -163,11 +163,11 @@ describe("the slot table", () => {
     expect(table.resting).toBe(3);
   });
 
-  test("keeps a slot a thousandth longer than the window, and a call that was given up a sixth", () => {
+  test("occupies a slot a thousandth longer than the window, and a sixth longer for an abandoned call", () => {
     expect([occupiedMsOf(60_000), occupiedMsOf(1_500), graceMsOf(60_000)]).toEqual([60_060, 1_502, 10_000]);
   });
 
-  test("rejects a slot that it doesn't have, by its number", () => {
+  test("throws for a slot that it doesn't have, and names its number", () => {
     expect(() => new SlotTable(1, WINDOW_MS).inFlight(1)).toThrow(new RangeError("there is no slot 1"));
   });
 
@@ -193,7 +193,7 @@ describe("the slot table", () => {
     );
   });
 
-  test("gives a slot that never left back as it was, and settles a slot once", () => {
+  test("leaves an unsent slot as it was, and settles a slot only once", () => {
     const table = new SlotTable(1, WINDOW_MS);
     expect(table.take(0)).toBe(0);
     expect(table.take(0)).toBeUndefined();

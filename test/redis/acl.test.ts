@@ -1,4 +1,4 @@
-/** The service as the Redis user that docs/going-live.md describes, over TLS and through every part that uses Redis. */
+/** Runs the service as the Redis user of docs/going-live.md, over TLS and through every part that uses Redis. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { execFileSync } from "node:child_process";
 import { z } from "zod";
@@ -28,7 +28,7 @@ const overviewShape = z.object({
   caches: z.object({ availability: z.object({ counts: z.object({ shared: z.number() }) }) }),
 });
 
-/** The rules of `ACL SETUSER storefront …` in the document. */
+/** The words of `ACL SETUSER storefront …` in the document. */
 function documentedRules(): string[] {
   const line = blocksOf(read("docs/going-live.md"))
     .flatMap(({ code }) => code.split("\n"))
@@ -37,7 +37,7 @@ function documentedRules(): string[] {
   return line.split(" ");
 }
 
-describeWithRedis("the user of docs/going-live.md", () => {
+describeWithRedis("the Redis user of docs/going-live.md", () => {
   const folder = temporaryFolder();
   let redis: RedisServer;
   let sandbox: Sandbox;
@@ -83,13 +83,16 @@ describeWithRedis("the user of docs/going-live.md", () => {
     folder.remove();
   });
 
-  test("may do all that the service does, and nothing else", async () => {
+  test("has every permission that the service needs, and no others", async () => {
     const [first, second] = replicas;
-    if (first === undefined || second === undefined) throw new Error("there is no replica");
+    if (first === undefined || second === undefined) throw new Error("a replica is missing");
     const overview = async (replica: ServiceProcess) =>
       overviewShape.parse((await replica.ask("/v1/staff/overview", { headers: bearer("read") })).body);
-    await until(async () => (await overview(first)).fleet.length === 2, "the fleet");
-    await until(async () => (await first.ask("/v1/availability?domain=kabul.af")).status === 200, "a name");
+    await until(async () => (await overview(first)).fleet.length === 2, "the discovery of both replicas");
+    await until(
+      async () => (await first.ask("/v1/availability?domain=kabul.af")).status === 200,
+      "the first availability check",
+    );
     expect((await second.ask("/v1/availability?domain=kabul.af")).status).toBe(200);
     expect((await overview(second)).caches.availability.counts.shared).toBe(1);
     let promise: string | null = null;
@@ -98,14 +101,17 @@ describeWithRedis("the user of docs/going-live.md", () => {
       const cart = await first.ask("/v1/quotes", { method: "POST", body });
       promise = cartShape.safeParse(cart.body).data?.promise ?? null;
       return promise !== null;
-    }, "a promise");
+    }, "the first promise");
     const path = `/v1/staff/promises/${claimsOf(promise ?? "").jti}`;
     expect((await second.ask(path, { headers: bearer("read") })).status).toBe(200);
     const purge = { method: "POST", headers: bearer("operate"), body: { what: "all" } };
     expect((await first.ask("/v1/staff/cache/purge", purge)).status).toBe(200);
-    await until(async () => (await first.ask("/v1/prices")).status === 429, "the limit");
+    await until(
+      async () => (await first.ask("/v1/prices")).status === 429,
+      "the rejection over the client limit",
+    );
     expect((await second.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "pass" }] } });
-    // `redis.lost` only says that the machine was busy for 100 ms.
+    // `redis.lost` can only mean that the machine was busy for 100 ms.
     for (const { stdout } of replicas)
       expect(stdout.filter((line) => line.includes("redis.refused"))).toEqual([]);
     expect(await redis.command("ACL", "LOG")).toBe("*0\r\n");

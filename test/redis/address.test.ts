@@ -1,4 +1,4 @@
-/** What REDIS_URL may say. */
+/** The addresses that `REDIS_URL` accepts. */
 import { describe, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
@@ -7,7 +7,7 @@ import { parseRedisAddress } from "../../src/redis-address.js";
 const plain = { tls: false, username: null, password: null, db: 0 };
 const local = { host: "127.0.0.1", port: 6379 };
 
-describe("an address of Redis", () => {
+describe("the Redis address", () => {
   test.each([
     ["redis://127.0.0.1", { ...plain, at: local }],
     ["valkey://127.0.0.1:6379/", { ...plain, at: local }],
@@ -44,7 +44,7 @@ describe("an address of Redis", () => {
       "valkeys+sentinel://a:1/main",
       { ...plain, tls: true, at: { sentinels: [{ host: "a", port: 1 }], name: "main" } },
     ],
-  ])("%s", (text, address) => {
+  ])("%s is parsed", (text, address) => {
     expect(parseRedisAddress(text)).toEqual({ ok: true, address });
   });
 
@@ -59,14 +59,14 @@ describe("an address of Redis", () => {
     ["redis+sentinel://:secret@a:1,b:2", "name of the Redis"],
     ["redis://:secret%zz@127.0.0.1", "percent-encoded"],
     ["redis://:secret@127.0.0.1?tls=true", "must be redis://"],
-  ])("%s is refused, without being quoted", (text, problem) => {
+  ])("%s is rejected without being quoted", (text, problem) => {
     const result = parseRedisAddress(text);
     expect(result).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
     expect(JSON.stringify(result)).not.toContain("secret");
   });
 });
 
-test("a bad address is listed with all other faults of the settings", () => {
+test("an invalid address is listed with all other faults in the settings", () => {
   const result = readConfig({ REDIS_URL: "redis+sentinel://a:1", LOG_LEVEL: "loud" }, systemClock);
   expect(result).toMatchObject({
     ok: false,

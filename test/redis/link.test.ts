@@ -1,4 +1,4 @@
-/** The connection to a real Redis that stops, hangs and comes back. */
+/** The connection to a real Redis that stops, hangs and recovers. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import { type RedisLink, RedisGoneError, redisScript } from "../../src/redis.js";
@@ -23,7 +23,7 @@ describeWithRedis("the connection to Redis", () => {
     log.length = 0;
   });
 
-  test("keeps values, claims what is free, and runs scripts that Redis has forgotten", async () => {
+  test("stores values, claims free keys, and runs scripts that Redis has forgotten", async () => {
     const script = redisScript("return redis.call('INCRBY', KEYS[1], ARGV[1])");
     expect(await link.run(script, "n", [2])).toBe(2);
     await server.command("SCRIPT", "FLUSH");
@@ -34,37 +34,37 @@ describeWithRedis("the connection to Redis", () => {
     expect(await link.claim("free", "mine", 1000)).toBe(true);
   });
 
-  test("fails fast when Redis is killed, and is back by itself when it is started again", async () => {
+  test("fails fast when Redis is killed, and reconnects by itself when Redis is restarted", async () => {
     await server.kill();
     await until(() => !link.reachable(), "the loss");
     await expect(link.get("k")).rejects.toBeInstanceOf(RedisGoneError);
-    let again = 0;
+    let reconnections = 0;
     link.onReachable(() => {
-      again += 1;
+      reconnections += 1;
     });
     await server.start();
-    await until(() => link.reachable(), "the return");
-    expect(again).toBe(1);
+    await until(() => link.reachable(), "the reconnection");
+    expect(reconnections).toBe(1);
     expect(await link.get("k")).toBeNull();
     expect(log.filter((line) => line.includes("redis.lost"))).toHaveLength(1);
   });
 
-  test("does not wait for a hung Redis, and uses it again once it answers", async () => {
+  test("doesn't wait for a hung Redis, and uses it again once it answers", async () => {
     server.hang();
     await expect(link.get("k")).rejects.toBeInstanceOf(RedisGoneError);
     await until(() => !link.reachable(), "the loss");
     server.wake();
-    await until(() => link.reachable(), "the return");
+    await until(() => link.reachable(), "the reconnection");
     expect(await link.get("k")).toBeNull();
   });
 
-  test("notices a hung Redis while nobody asks", async () => {
+  test("notices a hung Redis even while no commands are sent", async () => {
     server.hang();
     await until(() => !link.reachable(), "the loss");
     server.wake();
   });
 
-  test("a process that was busy for longer than the deadline still gets the answer that came in the meantime", async () => {
+  test("still delivers an answer that came while the process was busy for longer than the deadline", async () => {
     const answer = link.get("k");
     const until = performance.now() + 300;
     while (performance.now() < until);
@@ -73,28 +73,28 @@ describeWithRedis("the connection to Redis", () => {
   });
 
   test("delivers messages, and reports when some may have been missed", async () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     let gaps = 0;
     link.subscribe(
-      "news",
-      (message) => heard.push(message),
+      "channel",
+      (message) => received.push(message),
       () => {
         gaps += 1;
       },
     );
     await until(() => gaps === 1, "the subscription");
-    await link.publish("news", "one");
-    await until(() => heard.length === 1, "the message");
+    await link.publish("channel", "one");
+    await until(() => received.length === 1, "the message");
     await server.kill();
     await until(() => !link.reachable(), "the loss");
     await server.start();
     await until(() => gaps === 2 && link.reachable(), "the second subscription");
-    await link.publish("news", "two");
-    await until(() => heard.length === 2, "the second message");
-    expect(heard).toEqual(["one", "two"]);
+    await link.publish("channel", "two");
+    await until(() => received.length === 2, "the second message");
+    expect(received).toEqual(["one", "two"]);
   });
 
-  test("never writes the address, which may hold a password", async () => {
+  test("never logs the address, which may contain a password", async () => {
     await server.kill();
     await until(() => !link.reachable(), "the loss");
     expect(log.join("\n")).not.toContain(server.url.slice(7));

@@ -1,4 +1,4 @@
-/** A real Redis that answers and refuses: noticed, counted, logged once by kind, and left alone until it serves again. */
+/** A real Redis that refuses commands: this is noticed, counted and logged once per kind, and Redis isn't used until it recovers. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { chmodSync, mkdirSync, rmdirSync } from "node:fs";
 import { z } from "zod";
@@ -9,16 +9,16 @@ import { fixedSecret } from "../../src/secret.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, recordingLog, type Service, startService, until } from "../support/service.js";
-import { sideBySide, type World } from "../support/stories.js";
+import { concurrentTest, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
 
-interface Story {
+interface RefusalCase {
   readonly kind: string;
   readonly begin: (redis: RedisServer) => Promise<unknown>;
   readonly end: (redis: RedisServer) => Promise<unknown>;
 }
 
-const STORIES: readonly Story[] = [
+const CASES: readonly RefusalCase[] = [
   {
     kind: "READONLY",
     begin: (redis) => redis.command("REPLICAOF", "127.0.0.1", "1"),
@@ -38,7 +38,7 @@ const STORIES: readonly Story[] = [
     kind: "NOAUTH",
     async begin(redis) {
       await redis.command("CONFIG", "SET", "requirepass", "secret");
-      // Those who are in stay in.
+      // Connected clients stay authenticated.
       await redis.kill();
       await redis.start("--requirepass", "secret");
     },
@@ -127,11 +127,11 @@ async function open(): Promise<Refusing> {
 }
 
 describeWithRedis("a Redis that refuses commands", () => {
-  const tell = sideBySide(open);
+  const testConcurrently = concurrentTest(open);
 
-  for (const { kind, begin, end } of STORIES)
-    tell(
-      `${kind}: noticed while nobody asks, logged once, and over when it is over`,
+  for (const { kind, begin, end } of CASES)
+    testConcurrently(
+      `with ${kind} is noticed even while no commands are sent, logged once, and used again when it recovers`,
       async ({ redis, link, log }) => {
         for (const round of [1, 2]) {
           await begin(redis);
@@ -151,14 +151,17 @@ describeWithRedis("a Redis that refuses commands", () => {
       },
     );
 
-  tell("one value of a wrong type is reported, and keeps nobody from the others", async ({ redis, link }) => {
-    await redis.command("LPUSH", "list", "1");
-    await expect(link.get("list")).rejects.toBeInstanceOf(RedisGoneError);
-    expect(link.state()).toBe("refusing");
-    expect(await link.get("k")).toBeNull();
-    await until(() => link.state() === "shared", "the recovery");
-    expect(link.refusals()["other"]).toBe(1);
-  });
+  testConcurrently(
+    "for one value of the wrong type is reported, but still used for other keys",
+    async ({ redis, link }) => {
+      await redis.command("LPUSH", "list", "1");
+      await expect(link.get("list")).rejects.toBeInstanceOf(RedisGoneError);
+      expect(link.state()).toBe("refusing");
+      expect(await link.get("k")).toBeNull();
+      await until(() => link.state() === "shared", "the recovery");
+      expect(link.refusals()["other"]).toBe(1);
+    },
+  );
 });
 
 const healthShape = z.object({ checks: z.object({ redis: z.tuple([z.object({ status: z.string() })]) }) });
@@ -192,7 +195,7 @@ describeWithRedis("the service with a Redis that refuses commands", () => {
   const health = async (): Promise<string> =>
     healthShape.parse((await service.ask("/health")).body).checks.redis[0].status;
 
-  test("says so in /health, counts it, and goes on with its own share", async () => {
+  test("reports it in /health, counts it, and continues with its own share", async () => {
     expect(await health()).toBe("pass");
     await redis.command("REPLICAOF", "127.0.0.1", "1");
     await until(async () => (await health()) === "warn", "the warning");
@@ -200,7 +203,7 @@ describeWithRedis("the service with a Redis that refuses commands", () => {
     await until(async () => {
       names += 1;
       return (await service.ask(`/v1/availability?domain=new-name-${names}.af`)).status === 200;
-    }, "a new name by the local share");
+    }, "the check of a new name with the local share");
     const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
     expect(metrics.text).toMatch(/^redis_refused_total\{kind="READONLY"\} [1-9]/m);
     await redis.command("REPLICAOF", "NO", "ONE");

@@ -1,4 +1,4 @@
-/** Redis behind real Sentinels, through a failover; and what is no Redis that can be used. */
+/** Redis behind a real Sentinel during a failover, and servers that can't be used as Redis. */
 import { afterEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { RedisLink } from "../../src/redis.js";
@@ -39,9 +39,9 @@ function connect(url: string): { link: RedisLink; log: string[] } {
 
 describeWithRedis("Redis behind Sentinel", () => {
   test.each([
-    ["open", null],
+    ["without a password", null],
     ["with a password", PASSWORD],
-  ])("%s: found by name, and found again after a failover", async (_name, password) => {
+  ])("%s is found by its name, and found again after a failover", async (_name, password) => {
     const auth = password === null ? [] : ["--requirepass", password, "--masterauth", password];
     const [first, second, silent] = [await freePort(), await freePort(), await freePort()];
     const master = await redisOn(first, ...auth);
@@ -51,14 +51,14 @@ describeWithRedis("Redis behind Sentinel", () => {
     const { link } = connect(`redis+sentinel://${user}127.0.0.1:${silent},127.0.0.1:${sentinel.port}/main`);
     await until(() => link.reachable(), "the connection");
     await link.set("k", "before", 60_000);
-    const heard: string[] = [];
+    const received: string[] = [];
     link.subscribe(
       "channel",
-      (message) => heard.push(message),
-      () => heard.push("gap"),
+      (message) => received.push(message),
+      () => received.push("gap"),
     );
-    await until(() => heard.length === 1, "the subscription");
-    await until(() => sentinel.hasReplica(), "the sentinel knows of it");
+    await until(() => received.length === 1, "the subscription");
+    await until(() => sentinel.hasReplica(), "the Sentinel's discovery of the replica");
 
     await master.kill();
     await until(() => !link.reachable(), "the loss");
@@ -69,15 +69,15 @@ describeWithRedis("Redis behind Sentinel", () => {
           () => true,
           () => false,
         ),
-      "a write",
+      "a successful write",
     );
     expect(await link.get("k")).toBe("after");
-    await until(() => heard.length === 2, "the second subscription");
-    await link.publish("channel", "news");
-    await until(() => heard.length === 3, "the message");
+    await until(() => received.length === 2, "the second subscription");
+    await link.publish("channel", "message");
+    await until(() => received.length === 3, "the message");
   });
 
-  test("says that a Sentinel itself isn't a Redis", async () => {
+  test("isn't confused with the Sentinel itself, which is rejected", async () => {
     const port = await freePort();
     await redisOn(port);
     const sentinel = await sentinelOf(port, null);
@@ -87,7 +87,7 @@ describeWithRedis("Redis behind Sentinel", () => {
 });
 
 describeWithRedis("a Redis Cluster", () => {
-  test("is refused at the start, in one line", async () => {
+  test("prevents startup with a one-line message", async () => {
     const cluster = await startRedis("--cluster-enabled", "yes");
     closers.push(() => cluster.close());
     const service = spawnService({ REDIS_URL: cluster.url });
@@ -97,7 +97,7 @@ describeWithRedis("a Redis Cluster", () => {
     ]);
   });
 
-  test("that takes the place of a Redis is never used", async () => {
+  test("that replaces a Redis is never used", async () => {
     const redis = await startRedis();
     closers.push(() => redis.close());
     const { link, log } = connect(redis.url);

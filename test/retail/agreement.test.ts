@@ -1,4 +1,4 @@
-/** What a checked price and a quote say together: the verdicts as sentences, and what no verdict may ever be. */
+/** What a checked price and a quote mean together: the verdict in each case, and rules that every verdict follows. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type Evidence, weigh } from "../../src/cache/facts.js";
@@ -7,7 +7,7 @@ import { type CheckedPrice, judge, type Observed, type Verdict } from "../../src
 
 const usd = (amount: string): Wholesale => ({ kind: "wholesale", amount, currency: "USD" });
 
-/** Asked at 100, answered at 110, for the first time. */
+/** Requested at 100 and answered at 110, for the first time. */
 const SEEN: Observed = {
   wholesale: usd("17.31"),
   askedMs: 100,
@@ -28,7 +28,7 @@ function checked(changes: Partial<CheckedPrice> = {}): CheckedPrice {
 const OTHER = { wholesale: usd("250.00") };
 const BEFORE = { askedMs: 50, answeredMs: 60, unchangedSinceMs: 60 };
 const AFTER = { askedMs: 150, answeredMs: 160, unchangedSinceMs: 160 };
-/** Asked last at 150, and the same since 60. */
+/** Last requested at 150, and unchanged since 60. */
 const AROUND = { askedMs: 150, answeredMs: 160, unchangedSinceMs: 60 };
 const UNSETTLED = { settled: false, unchangedSinceMs: Infinity };
 const DOUBTFUL = { isTrusted: false };
@@ -43,7 +43,7 @@ interface Case {
 const cases: readonly Case[] = [
   { when: "both name the same price", check: checked(), quote: observed(BEFORE), verdict: "ordinary" },
   {
-    when: "both name the same price with other zeros",
+    when: "both name the same price with different zeros",
     check: checked({ wholesale: usd("017.310") }),
     quote: observed(BEFORE),
     verdict: "ordinary",
@@ -103,19 +103,19 @@ const cases: readonly Case[] = [
     verdict: "premium",
   },
   {
-    when: "they differ, and the quote was seen only while the check was under way",
+    when: "they differ, and the quote was first seen while the check was in flight",
     check: checked(OTHER),
     quote: observed({ ...AROUND, unchangedSinceMs: 105 }),
     verdict: "ask check",
   },
   {
-    when: "they differ, and the quote was asked again before the check was answered",
+    when: "they differ, and the quote was requested again before the check was answered",
     check: checked(OTHER),
     quote: observed({ askedMs: 105, answeredMs: 120, unchangedSinceMs: 60 }),
     verdict: "ask check",
   },
   {
-    when: "they differ in currency alone, and the quote is the older one",
+    when: "they differ only in currency, and the quote is the older one",
     check: checked({ wholesale: { ...usd("17.31"), currency: "EUR" } }),
     quote: observed(BEFORE),
     verdict: "ask quote",
@@ -145,19 +145,19 @@ const cases: readonly Case[] = [
     verdict: "ordinary",
   },
   {
-    when: "they differ, and the quote is doubtful, though younger",
+    when: "they differ, and the quote is doubtful, though newer",
     check: checked(OTHER),
     quote: observed({ ...AFTER, ...DOUBTFUL }),
     verdict: "ask quote",
   },
   {
-    when: "they differ, and the check is doubtful, though younger",
+    when: "they differ, and the check is doubtful, though newer",
     check: checked({ ...OTHER, ...DOUBTFUL }),
     quote: observed(BEFORE),
     verdict: "ask check",
   },
   {
-    when: "they differ, both doubtful",
+    when: "they differ, and both are doubtful",
     check: checked({ ...OTHER, ...DOUBTFUL }),
     quote: observed({ ...AROUND, ...DOUBTFUL }),
     verdict: "ask quote",
@@ -169,13 +169,13 @@ const cases: readonly Case[] = [
     verdict: "ask check",
   },
   {
-    when: "answers to the check contradict each other, the held one at the quote's price",
+    when: "answers to the check contradict each other, and the held one has the quote's price",
     check: checked(UNSETTLED),
     quote: observed(AROUND),
     verdict: "ask check",
   },
   {
-    when: "quotes contradict each other, the held one at the check's price",
+    when: "quotes contradict each other, and the held one has the check's price",
     check: checked(),
     quote: observed({ ...BEFORE, ...UNSETTLED, ...DOUBTFUL }),
     verdict: "ask quote",
@@ -213,14 +213,14 @@ const check = fc
   .record({ seen: observation, canVouch: fc.boolean(), isKnownPremium: fc.boolean() })
   .map(({ seen, ...rest }): CheckedPrice => ({ ...seen, ...rest }));
 
-/** `outer` was the same before `inner` was asked, and after it was answered. */
+/** Whether `outer` was the same before `inner` was requested, and after it was answered. */
 const isAround = (outer: Observed, inner: Observed): boolean =>
   outer.unchangedSinceMs <= inner.askedMs && inner.answeredMs <= outer.askedMs;
 
 const RUNS = { numRuns: 10_000 };
 
-describe("whatever was seen", () => {
-  test("a name is never premium unless the prices differ, and one was the same before and after the other, or it is known", () => {
+describe("whatever was observed,", () => {
+  test("a name is premium only if the prices differ, and one was the same before and after the other or it is known", () => {
     fc.assert(
       fc.property(check, observation, (seen, quote) => {
         if (judge(seen, quote) !== "premium") return;
@@ -269,7 +269,7 @@ describe("whatever was seen", () => {
   });
 });
 
-describe("asking again what the verdict names, while nothing changes", () => {
+describe("requesting again what the verdict names, while nothing changes,", () => {
   type Weighed = Evidence<Wholesale>;
 
   /** One answer, or two that overlap and contradict each other. */
@@ -291,12 +291,12 @@ describe("asking again what the verdict names, while nothing changes", () => {
         return { evidence: isContradicted ? weigh(first, between, compareWholesale) : first, isTrusted };
       });
 
-  function seenAs({ held, settled, unchangedSinceMs }: Weighed, isTrusted: boolean): Observed {
+  function observedAs({ held, settled, unchangedSinceMs }: Weighed, isTrusted: boolean): Observed {
     const { value, askedMs, answeredMs } = held;
     return { wholesale: value, askedMs, answeredMs, unchangedSinceMs, settled, isTrusted };
   }
 
-  /** How many calls it takes until something is said, and what that is. */
+  /** The number of calls until the verdict is final, and that verdict. */
   function resolve(
     first: {
       check: { evidence: Weighed; isTrusted: boolean };
@@ -306,10 +306,10 @@ describe("asking again what the verdict names, while nothing changes", () => {
   ): { calls: number; verdict: Verdict } {
     let { check: ofCheck, quote: ofQuote } = first;
     for (let calls = 0; ; calls += 1) {
-      const seen = seenAs(ofCheck.evidence, ofCheck.isTrusted);
+      const seen = observedAs(ofCheck.evidence, ofCheck.isTrusted);
       const verdict = judge(
         { ...seen, canVouch: ofCheck.isTrusted, isKnownPremium: false },
-        seenAs(ofQuote.evidence, ofQuote.isTrusted && ofQuote.evidence.settled),
+        observedAs(ofQuote.evidence, ofQuote.isTrusted && ofQuote.evidence.settled),
       );
       if (calls === 5 || verdict === "ordinary" || verdict === "premium") return { calls, verdict };
       const atMs = 1_000 * (calls + 1);
@@ -326,7 +326,7 @@ describe("asking again what the verdict names, while nothing changes", () => {
     { name: "the name is premium", quote: usd("17.31"), verdict: "premium" },
     { name: "the name is ordinary", quote: usd("250.00"), verdict: "ordinary" },
   ])(
-    "ends within two calls with what is so, unless both prices were contradicted: $name",
+    "gives the right verdict within two calls, or three if both prices were contradicted: $name",
     ({ quote, verdict }) => {
       const prices = { check: usd("250.00"), quote };
       fc.assert(

@@ -1,6 +1,6 @@
 /**
- * What replicas believe of prices, in random histories: lists that change, late answers, a Redis that goes and forgets, lost messages, restarts.
- * No replica may decide by a price that evidence of its own, or evidence that reached it, had already replaced.
+ * Random histories of replicas and their prices: changes of the price list, late answers, a Redis that fails and loses data, lost messages, and
+ * restarts. No replica may trust a price that was already replaced by its own evidence, or by evidence that reached it.
  */
 import { describe, expect, test } from "@jest/globals";
 import { createPool } from "../../src/cache/cache.js";
@@ -32,7 +32,7 @@ const STEPS = 60;
 const REPLICAS = 3;
 const SIGNED_WITHIN_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** What the clocks of two replicas may differ by. */
+/** The maximum difference between the clocks of two replicas. */
 const SKEW_MS = 90;
 
 const TERMS: readonly Combination[] = [
@@ -41,11 +41,11 @@ const TERMS: readonly Combination[] = [
   { tld: ".af", action: "transfer", years: 1 },
 ];
 
-/** The upstream's list: each version has a price of its own for every term, so that a price tells its version. */
+/** The upstream's price list. Each version has its own price for every term, so a price identifies its version. */
 class List {
   readonly #clock: FakeClock;
   readonly #random: () => number;
-  /** Since when each version has been in force. */
+  /** When each version came into force. */
   readonly #sinceMs: number[] = [-Infinity];
   readonly #versions = new Map<string, number>();
 
@@ -75,7 +75,7 @@ class List {
     return this.#versions.get(`${keyOf(what)} at ${amount}`) ?? -1;
   }
 
-  /** When it was replaced; Infinity if it is in force. */
+  /** When the version was replaced; Infinity if it is in force. */
   untilMs(version: number): number {
     return this.#sinceMs[version + 1] ?? Infinity;
   }
@@ -94,7 +94,7 @@ interface Replica {
   readonly clock: Clock;
   readonly epochs: PriceEpochs;
   readonly quotes: PriceQuotes;
-  /** The version that the evidence told which reached this replica. */
+  /** The version of the latest evidence that reached this replica. */
   knownVersion: number;
   close(): void;
 }
@@ -108,7 +108,7 @@ class History {
   readonly list: List;
   readonly #random: () => number;
   #mayFail = true;
-  /** The least version told by the evidence that began each epoch. */
+  /** The lowest version of the evidence that started each epoch. */
   readonly #versionOfMark = new Map<string, number>();
 
   constructor(seed: number) {
@@ -165,10 +165,10 @@ class History {
     });
     const ask = async (_ask: Ask, what: Combination): Promise<Answered<Wholesale>> => {
       const askedMs = stamp();
-      await this.#passes(this.#random() < 0.2 ? 4_000 : 200);
+      await this.#wait(this.#random() < 0.2 ? 4_000 : 200);
       const version = list.version;
       const amount = list.amount(what, version);
-      await this.#passes(this.#random() < 0.2 ? 4_000 : 200);
+      await this.#wait(this.#random() < 0.2 ? 4_000 : 200);
       if (this.#mayFail && this.#random() < 0.05)
         throw new ServiceError("upstream_failed", "The registry service failed.");
       lastVersion = version;
@@ -208,20 +208,22 @@ class History {
     this.note(`replica ${at} started in ${epochs.current().slice(0, 14)}`);
   }
 
-  /** What a replica may not sign, although it would. */
+  /** Reports prices that a replica trusts although it must not. */
   check(): void {
     for (const [at, { quotes, epochs, knownVersion, clock }] of this.replicas.entries()) {
-      const told = Math.max(knownVersion, this.#versionOfMark.get(epochs.current()) ?? 0);
+      const leastVersion = Math.max(knownVersion, this.#versionOfMark.get(epochs.current()) ?? 0);
       for (const what of TERMS) {
         const price = quotes.peek(what);
         if (price?.isTrusted !== true) continue;
         const version = this.list.versionOf(what, price.wholesale);
         const askedMs = price.askedMs - (clock.monotonic() - this.clock.monotonic());
-        if (version < told)
-          this.#fault(`replica ${at} trusts ${keyOf(what)} of version ${version}, but knows of ${told}`);
+        if (version < leastVersion)
+          this.#fault(
+            `replica ${at} trusts ${keyOf(what)} of version ${version}, but knows of ${leastVersion}`,
+          );
         if (this.list.untilMs(version) < askedMs - SKEW_MS - 100)
           this.#fault(
-            `replica ${at} trusts ${keyOf(what)} of version ${version}, replaced before it was asked`,
+            `replica ${at} trusts ${keyOf(what)} of version ${version}, replaced before it was requested`,
           );
       }
     }
@@ -233,9 +235,9 @@ class History {
     this.wrong.push(what);
   }
 
-  #passes(mostMs: number): Promise<void> {
+  #wait(maxMs: number): Promise<void> {
     return new Promise((done) => {
-      this.clock.after(this.#random() * mostMs, done);
+      this.clock.after(this.#random() * maxMs, done);
     });
   }
 
@@ -243,7 +245,7 @@ class History {
     return { lane, client: "somebody", waitUntilMs: Infinity, signal: new AbortController().signal };
   }
 
-  /** What a cart asks: a price no older than a minute. */
+  /** Requests a price as a cart does: no older than a minute. */
   quote({ quotes, clock }: Replica, what: Combination): Promise<unknown> {
     return quotes
       .quote(this.asker("checkout"), what, clock.monotonic() - SIGNED_WITHIN_MS)
@@ -270,18 +272,18 @@ class History {
       this.list.change();
       this.note(`the list changes to version ${this.list.version}`);
     } else if (dice < 0.74) {
-      this.note("Redis goes");
+      this.note("Redis fails");
       this.redis.setUp(false);
       if (random() < 0.5) this.redis.values.clear();
     } else if (dice < 0.82) {
       this.note("Redis is back");
       this.redis.setUp(true);
     } else if (dice < 0.86) {
-      this.note(`replica ${at} is cut off, or not any more`);
+      this.note(`replica ${at} is cut off or reconnected`);
       replica.link.cut(random() < 0.5);
     } else if (dice < 0.9) {
-      replica.link.isDeaf = !replica.link.isDeaf;
-      this.note(`replica ${at} ${replica.link.isDeaf ? "misses" : "gets"} messages`);
+      replica.link.losesMessages = !replica.link.losesMessages;
+      this.note(`replica ${at} ${replica.link.losesMessages ? "misses" : "gets"} messages`);
     } else if (dice < 0.92) {
       replica.epochs.end({ kind: "purge" });
     } else if (dice < 0.94) {
@@ -299,15 +301,15 @@ class History {
     for (const { close } of this.replicas) close();
   }
 
-  /** Once nothing disturbs them, all come to sign the prices in force. */
+  /** Checks that all replicas trust the current prices once nothing disturbs them. */
   async #end(): Promise<void> {
     this.redis.setUp(true);
     for (const { link } of this.replicas) {
       link.cut(false);
-      link.isDeaf = false;
+      link.losesMessages = false;
     }
     this.#mayFail = false;
-    // Older than a price may be that is signed.
+    // Longer than the maximum age of a price that is signed.
     await this.pass(61_000);
     for (let round = 0; round < 3; round += 1) {
       const asked = this.replicas.flatMap((replica) => TERMS.map((what) => this.quote(replica, what)));
@@ -321,9 +323,9 @@ class History {
   }
 }
 
-describe("prices of replicas", () => {
+describe("replicas", () => {
   const seeds = Array.from({ length: HISTORIES }, (_, at) => FIRST + at);
-  test(`are never decided by once evidence that reached a replica has replaced them, in ${HISTORIES} random histories`, async () => {
+  test(`never trust prices that evidence known to them has replaced, in ${HISTORIES} random histories`, async () => {
     for (const seed of seeds) {
       const history = new History(seed);
       await history.play();

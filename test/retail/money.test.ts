@@ -51,7 +51,7 @@ function vectors(file: string, operation: string) {
 }
 
 describe("decimal arithmetic", () => {
-  test("multiplies as IBM's vectors say", () => {
+  test("multiplies like IBM's test vectors", () => {
     const exact = vectors("multiply.decTest.gz", "multiply").filter(
       ({ b, isExact }) => isExact && /^-?\d+(\.\d+)?$/.test(b),
     );
@@ -61,7 +61,7 @@ describe("decimal arithmetic", () => {
     }
   });
 
-  test("rounds up where IBM's vectors round half up or not at all, never down", () => {
+  test("rounds up, and never down, where IBM's test vectors round half up", () => {
     const cases = vectors("quantize.decTest.gz", "quantize").flatMap(({ a, b, result }) => {
       const digits =
         /^1e-(\d+)$/.exec(b)?.[1] ?? (/^1(?:e\+?0)?$/.test(b) ? "0" : /^0\.(0*1)$/.exec(b)?.[1]?.length);
@@ -76,7 +76,7 @@ describe("decimal arithmetic", () => {
     }
   });
 
-  test("takes no floats, exponents or anything else that is not a plain decimal", () => {
+  test("rejects floats, exponents and anything else that isn't a plain decimal", () => {
     for (const text of ["", " 1", "1e2", "1.", ".5", "+1", "0x1", "NaN", "Infinity", "1,5"]) {
       expect(() => decimal(text)).toThrow(TypeError);
     }
@@ -94,7 +94,7 @@ describe("decimal arithmetic", () => {
 });
 
 describe("an upstream price", () => {
-  test.each(["0.01", "0.99", "1.00", "10.50", "999999999.99"])("%j is taken as it is", (amount) => {
+  test.each(["0.01", "0.99", "1.00", "10.50", "999999999.99"])("of %j is accepted as it is", (amount) => {
     const wholesale = parseWholesale(amount, "USD");
     expect(wholesale).toEqual({ kind: "wholesale", amount, currency: "USD" });
     expect(Object.isFrozen(wholesale)).toBe(true);
@@ -124,12 +124,12 @@ describe("an upstream price", () => {
     undefined,
     {},
     100n,
-  ])("%p is no price", (amount) => {
+  ])("of %p is rejected", (amount) => {
     expect(parseWholesale(amount, "USD")).toBeNull();
   });
 
   test.each(["usd", "US", "USDT", "", " USD", "USD\n", "U5D", null, undefined, 840])(
-    "%p is no currency",
+    "in the currency %p is rejected",
     (currency) => {
       expect(parseWholesale("1.00", currency)).toBeNull();
     },
@@ -141,12 +141,12 @@ describe("an upstream price", () => {
       parseWholesale("1.00", "USD"),
       parseWholesale("1.00", "EUR"),
     ];
-    if (a === null || b === null || c === null) throw new Error("not parsed");
+    if (a === null || b === null || c === null) throw new Error("a price wasn't parsed");
     expect(sameWholesale(a, b)).toBe(true);
     expect(sameWholesale(a, c)).toBe(false);
   });
 
-  test("cannot be presented: these lines do not compile", () => {
+  test("can't be presented: these lines don't compile", () => {
     expect(doesNotCompile).toBeInstanceOf(Function);
   });
 });
@@ -163,7 +163,7 @@ describe("a retail amount", () => {
     });
   });
 
-  test("has a currency that people pay in", () => {
+  test("has a currency that is used for payments", () => {
     expect("AFN USD JPY KWD CLF XAF XCG".split(" ").map(currencyDigits)).toEqual([2, 2, 0, 3, 4, 0, 2]);
     expect(["ZZZ", "XXX", "XAU", "XTS", "usd", "", "HRK"].map(currencyDigits)).toEqual([
       null,
@@ -176,7 +176,7 @@ describe("a retail amount", () => {
     ]);
   });
 
-  test("adds up exactly, by currency", () => {
+  test("is added up exactly, by currency", () => {
     expect(totalsOf([])).toEqual([]);
     expect(totalsOf([retail("0.10"), retail("5", "EUR"), retail("0.20")])).toEqual([
       { amount: "0.30", currency: "USD" },

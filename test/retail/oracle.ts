@@ -1,4 +1,4 @@
-/** Contract section 8 once more, in bigint fractions and written apart from the service's own arithmetic. */
+/** A second implementation of contract section 8, in bigint fractions and independent of the service's own arithmetic. */
 
 interface Fraction {
   readonly over: bigint;
@@ -32,7 +32,7 @@ export interface OracleRule {
   readonly step?: string | undefined;
 }
 
-/** The regular price, the price under a percentage off, and the floor, in amounts with that many digits. */
+/** The regular price, the price with this percentage off, and the floor, all with this many fraction digits. */
 export function oracle(
   wholesale: string,
   rate: string,

@@ -61,7 +61,7 @@ const plainDecimal = (max: bigint, digits: number) =>
     return `${padded.slice(0, -scale)}.${padded.slice(-scale)}`;
   });
 
-describe("any rule over any amount", () => {
+describe("any rule for any amount", () => {
   const setting = fc.constantFrom("JPY:0", "USD:2", "AFN:2", "KWD:3").chain((text) => {
     const [currency = "", digitsText] = text.split(":");
     const digits = Number(digitsText);
@@ -201,12 +201,12 @@ describe("a price", () => {
     );
   });
 
-  test("is refused for what no rule matches", () => {
+  test("is refused if no rule matches", () => {
     const config = configOf({}, { rules: [{ match: { action: "renewal" }, ...AT_COST }] });
     expect(priceOf(config, "10.00")).toEqual({ ok: false, reason: "not_sold" });
   });
 
-  test("is refused for what is not sold", () => {
+  test("is refused for combinations that aren't sold", () => {
     const policy = createRetailPolicy(configOf({}));
     for (const what of [
       { ...ONE_YEAR, tld: ".com.af" },
@@ -236,19 +236,19 @@ describe("a promotion", () => {
     expect(amounts(priceUnder([promotion("33.33")]))).toMatchObject({ price: "10.01" });
   });
 
-  test("holds from its first instant to the one before its last", () => {
+  test("applies from its first instant until just before its end", () => {
     const shown = [NOW - 1, NOW, NOW + 999, NOW + 1000].map((atMs) => priceUnder([promotion("10")], atMs));
     expect(shown.map((result) => "promotion" in result)).toEqual([false, true, true, false]);
   });
 
-  test("begins and ends an epoch of prices, the same until then", () => {
+  test("starts a new promotion epoch when it begins and when it ends, and at no other time", () => {
     const list = [promotion("10"), promotion("20", { fromMs: NOW + 500, toMs: NOW + 2000 })];
     const policy = createRetailPolicy(configOf({}, { promotions: list }));
     const at = [-1, 0, 499, 500, 999, 1000, 1999, 2000].map((ms) => policy.promotionEpoch(NOW + ms));
     expect(at).toEqual([0, 1, 1, 2, 2, 3, 3, 4]);
   });
 
-  test("never goes below wholesale with the least margin", () => {
+  test("never goes below wholesale plus the minimum margin", () => {
     expect(
       amounts(priceUnder([promotion("100")], NOW, { markupPercent: "50", minMargin: "2.00" })),
     ).toMatchObject({
@@ -293,7 +293,7 @@ describe("the catalogue", () => {
     ]);
   });
 
-  test("has a margin that is rounded down and known only where there is a rate", () => {
+  test("gives a margin that is rounded down, and only if there is a rate", () => {
     const inAfn = createRetailPolicy(configOf({}, { currency: "AFN", rates: { USD: "70.1234" } }));
     expect(inAfn.margin(wholesale("1.00"), retailOf(decimal("80"), "AFN"))).toEqual({
       amount: "9.87",

@@ -1,4 +1,4 @@
-/** Which prices may decide: what each kind of evidence makes doubtful, at a start, during a question, and on other replicas. */
+/** Which prices are trusted: what each kind of evidence makes doubtful on startup, during a request, and on other replicas. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import type { Channel } from "../../src/cache/invalidation.js";
 import { createStamps } from "../../src/clock.js";
@@ -26,12 +26,12 @@ const QUOTE: PriceEvidence = {
 };
 const PURGE: PriceEvidence = { kind: "purge" };
 
-/** Connects replicas; a message is on its way until it is delivered. */
+/** Connects replicas. Messages are in flight until `deliver` is called. */
 class Wire {
   readonly #lines: { mark: string | null; readonly acts: ((wasPublished: boolean) => void)[] }[] = [];
-  #onTheWay: (() => void)[] = [];
+  #inFlight: (() => void)[] = [];
 
-  channel(mark: string | null = "first"): Channel & { find(stored: string | null): void } {
+  channel(mark: string | null = "first"): Channel & { reach(stored: string | null): void } {
     const line = { mark, acts: [] as ((wasPublished: boolean) => void)[] };
     let offered = "";
     this.#lines.push(line);
@@ -41,7 +41,7 @@ class Wire {
         line.mark = next;
         for (const other of this.#lines)
           if (other !== line)
-            this.#onTheWay.push(() => {
+            this.#inFlight.push(() => {
               if (other.mark === next) return;
               other.mark = next;
               for (const act of other.acts) act(true);
@@ -53,8 +53,8 @@ class Wire {
       offer: (first) => {
         offered = first;
       },
-      // Redis is found, with the mark that it has, if any.
-      find: (stored) => {
+      // Reaches Redis, which has this mark, if any.
+      reach: (stored) => {
         line.mark = stored ?? offered;
         if (stored !== null) for (const act of line.acts) act(true);
       },
@@ -62,7 +62,7 @@ class Wire {
   }
 
   deliver(): void {
-    for (const arrive of this.#onTheWay.splice(0)) arrive();
+    for (const arrive of this.#inFlight.splice(0)) arrive();
   }
 }
 
@@ -75,7 +75,7 @@ function epochsOn(channel: Channel | null): PriceEpochs {
   return createPriceEpochs({ channel, stamp, clock, log: recordingLog(lines) });
 }
 
-/** A price asked and answered now. */
+/** A price requested and answered now. */
 function asked(of: PriceEpochs = epochs): InEpoch {
   const askedMs = stamp();
   return { epoch: of.of(askedMs), askedMs };
@@ -92,7 +92,7 @@ beforeEach(() => {
 describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "silver" }])(
   "evidence of the kind $kind",
   (evidence) => {
-    test("makes every price asked before it doubtful, and none asked after it", () => {
+    test("makes every price requested before it doubtful, and none requested after it", () => {
       const before = asked();
       expect(epochs.isDoubtful(before)).toBe(false);
       epochs.end(evidence);
@@ -118,7 +118,7 @@ describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "s
       expect(epochs.isDoubtful({ epoch: epochs.current(), askedMs })).toBe(false);
     });
 
-    test("is listed for staff with its time for a day, newest first, and reported to listeners", () => {
+    test("is listed for staff with its time, and reported to listeners", () => {
       let calls = 0;
       epochs.onChange(() => (calls += 1));
       const changes = epochs.changes();
@@ -129,7 +129,7 @@ describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "s
   },
 );
 
-describe("the epochs ended", () => {
+describe("the ended epochs", () => {
   test("are kept for a day, at most fifty of them, newest first", async () => {
     epochs.end(PURGE);
     await clock.advance(1_000);
@@ -145,15 +145,15 @@ describe("the epochs ended", () => {
   });
 
   test("never return: no two epochs have the same mark", () => {
-    const names = new Set([epochs.current()]);
+    const marks = new Set([epochs.current()]);
     for (const evidence of [QUOTE, QUOTE, PURGE, PURGE, QUOTE]) {
       epochs.end(evidence);
-      names.add(epochs.current());
+      marks.add(epochs.current());
     }
-    expect(names.size).toBe(6);
+    expect(marks.size).toBe(6);
   });
 
-  test("are logged by kind and place, without an amount", () => {
+  test("are logged with their kind and combination, but without amounts", () => {
     epochs.end(QUOTE);
     epochs.end(PURGE);
     const logged = lines.join("\n");
@@ -163,8 +163,8 @@ describe("the epochs ended", () => {
   });
 });
 
-describe("a price that differs from the one before", () => {
-  test("only confirms a change that was seen since that one was asked for", () => {
+describe("a price that differs from an earlier one", () => {
+  test("only confirms a change that was noticed since the earlier one was requested", () => {
     const before = asked();
     epochs.end(QUOTE);
     expect(epochs.hasChangedSince(before)).toBe(true);
@@ -177,7 +177,7 @@ describe("a price that differs from the one before", () => {
     expect(epochs.hasChangedSince(after)).toBe(true);
   });
 
-  test("counts as a new change after a purge or an epoch that another replica has ended, which are no evidence of a change", () => {
+  test("is a new change after a purge or an epoch ended by another replica, which don't prove a change", () => {
     epochs.end(QUOTE);
     const before = asked();
     epochs.end(PURGE);
@@ -185,20 +185,20 @@ describe("a price that differs from the one before", () => {
     expect(epochs.hasChangedSince(before)).toBe(false);
   });
 
-  test("only confirms a change after its epoch, though another replica asked for it later by its own clock", () => {
+  test("only confirms a change since the epoch of the earlier one, even if that has a later time by another clock", () => {
     const { epoch } = asked();
     epochs.end(QUOTE);
     expect(epochs.hasChangedSince({ epoch, askedMs: stamp() })).toBe(true);
   });
 
-  test("of an unknown epoch confirms what was seen since it was asked for", () => {
+  test("is compared by request time if the epoch of the earlier one is unknown", () => {
     const askedMs = stamp();
     epochs.end(QUOTE);
     expect(epochs.hasChangedSince({ epoch: "of another replica", askedMs })).toBe(true);
     expect(epochs.hasChangedSince({ epoch: "of another replica", askedMs: stamp() })).toBe(false);
   });
 
-  test("and was asked for before the oldest known epoch belongs to none", () => {
+  test("belongs to no known epoch if it was requested before the oldest one", () => {
     const askedMs = stamp();
     const first = epochs.of(askedMs);
     for (let ended = 0; ended < 50; ended += 1) epochs.end(PURGE);
@@ -222,7 +222,7 @@ describe("the tier", () => {
     expect(lines.join("\n")).toContain("account.tier.changed");
   });
 
-  test("that changes back ends an epoch again, and restores no earlier price", () => {
+  test("that changes back ends an epoch again, and makes no earlier price trusted", () => {
     epochs.noteTier("gold", stamp());
     const gold = asked();
     epochs.noteTier("silver", stamp());
@@ -236,7 +236,7 @@ describe("the tier", () => {
 describe("saved prices", () => {
   let saved: InEpoch;
 
-  /** A start with prices that were learned under that tier. */
+  /** Starts with saved prices that were learned under that tier. */
   function restart(tier: string | null): void {
     epochs = epochsOn(null);
     saved = { epoch: epochs.current(), askedMs: stamp() - 3_600_000 };
@@ -276,7 +276,7 @@ describe("saved prices", () => {
     expect(epochs.isDoubtful(saved)).toBe(true);
   });
 
-  test("learned under an unknown tier stay doubtful whatever it is, without ending an epoch", () => {
+  test("learned under an unknown tier stay doubtful whatever the tier is, without ending an epoch", () => {
     restart(null);
     epochs.noteTier("gold", stamp());
     expect(epochs.isDoubtful(saved)).toBe(true);
@@ -286,7 +286,7 @@ describe("saved prices", () => {
     expect(epochs.awaitsTierSinceMs()).toBeNull();
   });
 
-  test("don't make those asked since the start doubtful", () => {
+  test("don't make prices doubtful that were requested since startup", () => {
     restart("gold");
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
@@ -306,7 +306,7 @@ describe("saved prices", () => {
   });
 });
 
-describe("of two replicas", () => {
+describe("with several replicas,", () => {
   let wire: Wire;
   let one: PriceEpochs;
   let two: PriceEpochs;
@@ -318,7 +318,7 @@ describe("of two replicas", () => {
     for (const replica of [one, two]) replica.resume(null);
   });
 
-  test("the prices of one are trusted on the other, until either has evidence against them", () => {
+  test("the prices of one are trusted on another until either has evidence against them", () => {
     const price = asked(one);
     expect(two.isDoubtful(price)).toBe(false);
     one.end(QUOTE);
@@ -353,7 +353,7 @@ describe("of two replicas", () => {
   test.each([
     { what: "quote", end: (replica: PriceEpochs) => replica.end(QUOTE) },
     { what: "tier", end: (replica: PriceEpochs) => replica.noteTier("silver", stamp()) },
-  ])("the same evidence, a $what, noticed by both at once ends one epoch once", ({ end }) => {
+  ])("the same evidence, a $what, noticed by two at once ends one epoch once", ({ end }) => {
     for (const replica of [one, two]) replica.noteTier("gold", stamp());
     end(one);
     end(two);
@@ -366,7 +366,7 @@ describe("of two replicas", () => {
     }
   });
 
-  test("a change noticed by both at once, each by another price, ends one epoch once", () => {
+  test("a change noticed by two at once, each by another price, ends one epoch once", () => {
     one.end(QUOTE);
     two.end({ ...QUOTE, years: 5 });
     const after = [asked(one), asked(two)];
@@ -383,7 +383,7 @@ describe("of two replicas", () => {
     expect(one.isDoubtful(between)).toBe(true);
   });
 
-  test("the tier that one has ended the epoch on doesn't end the next one on the other", () => {
+  test("a change of tier that ended the epoch on one doesn't end the next one on the other", () => {
     for (const replica of [one, two]) replica.noteTier("gold", stamp());
     one.noteTier("silver", stamp());
     wire.deliver();
@@ -395,7 +395,7 @@ describe("of two replicas", () => {
     expect(two.tier()).toBe("silver");
   });
 
-  test("different evidence on both at once leaves every price asked before it doubtful on both", () => {
+  test("different evidence on two at once makes every earlier price doubtful on both", () => {
     const before = asked(one);
     one.end(QUOTE);
     two.end(PURGE);
@@ -403,19 +403,19 @@ describe("of two replicas", () => {
     for (const replica of [one, two]) expect(replica.isDoubtful(before)).toBe(true);
   });
 
-  test("purges on both at once end an epoch each", () => {
+  test("purges on two at once end an epoch each", () => {
     one.end(PURGE);
     two.end(PURGE);
     expect(one.current()).not.toBe(two.current());
   });
 
-  test("one that starts later joins the epoch in force, without ending it", () => {
+  test("one that starts later joins the current epoch without ending it", () => {
     one.end(QUOTE);
     const price = asked(one);
     wire.deliver();
     const late = wire.channel(null);
     const three = epochsOn(late);
-    late.find(one.current());
+    late.reach(one.current());
     three.resume(null);
     expect(three.isDoubtful(price)).toBe(false);
     expect(three.ended()).toEqual([]);
@@ -435,25 +435,25 @@ describe("of two replicas", () => {
     const three = epochsOn(late);
     three.resume(null);
     const price = asked(three);
-    late.find(null);
+    late.reach(null);
     expect(three.isDoubtful(price)).toBe(false);
     three.end(QUOTE);
     expect(three.isDoubtful(price)).toBe(true);
   });
 
-  test("one that finds another epoch in Redis after its start doubts its prices, and logs it", () => {
+  test("one that finds another epoch in Redis after its start doubts its prices, and records this", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
     three.resume(null);
     const price = asked(three);
     const changes = three.changes();
-    late.find(one.current());
+    late.reach(one.current());
     expect(three.isDoubtful(price)).toBe(true);
     expect(three.changes()).toBeGreaterThan(changes);
     expect(three.ended()).toMatchObject([{ evidence: { kind: "replica" } }]);
   });
 
-  test("one that ended an epoch without Redis does so on the others once it is found", () => {
+  test("one that ended an epoch without Redis ends it on the others once they can be reached", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
     three.resume(null);

@@ -1,4 +1,4 @@
-/** A promise holds what was shown and nothing of what it cost, and its keys can be changed while promises are out. */
+/** A promise contains what was shown and nothing about its cost, and its keys can be changed while promises are valid. */
 import { describe, expect, test } from "@jest/globals";
 import { execFileSync } from "node:child_process";
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
@@ -50,7 +50,7 @@ const key = newPromiseKey();
 
 function signed(promises: Promises, ...lines: PromisedLine[]) {
   const promise = promises.sign(lines, VALID_MS);
-  if (promise === null) throw new Error("there is no promise");
+  if (promise === null) throw new Error("no promise was signed");
   return promise;
 }
 
@@ -89,7 +89,7 @@ describe("a promise", () => {
     await expect(verified(promises, jws, clock)).resolves.toMatchObject({ payload: { currency: "USD" } });
   });
 
-  test("expires at the second that it names", async () => {
+  test("expires at the second that it states", async () => {
     const { promises, clock } = setup();
     await clock.advance(999);
     const { jws, validUntilMs } = signed(promises, line("26.99", "20.21"));
@@ -161,7 +161,7 @@ describe("a promise", () => {
 });
 
 describe("the keys", () => {
-  test("are named by their RFC 7638 thumbprint", async () => {
+  test("are identified by their RFC 7638 thumbprint", async () => {
     for (const published of setup().promises.publicKeys().keys)
       expect(published.kid).toBe(await calculateJwkThumbprint({ ...published }));
   });
@@ -194,7 +194,7 @@ describe("the keys", () => {
     expect(kids()[0]).not.toBe(former);
     await clock.advance(VALID_MS - 1);
     await expect(verified(promises, last.jws, clock)).resolves.toBeDefined();
-    // Longer by what another replica may be late.
+    // Longer by the time that another replica may lag behind.
     await clock.advance(120_000);
     expect(kids()).toHaveLength(2);
     await clock.advance(1);
@@ -223,17 +223,17 @@ describe("the keys", () => {
   test.each<[string, string, RegExp]>([
     ["no key at all", "a text", /must contain an Ed25519 private key/],
     ["half a key", key.slice(0, 70), /must contain an Ed25519 private key/],
-    ["one of another kind", ec.privateKey.export(pem).toString(), /key 1 must be an Ed25519 key/],
-    ["one of X25519", generateKeyPairSync("x25519").privateKey.export(pem).toString(), /key 1 must be an Ed/],
+    ["a key of another type", ec.privateKey.export(pem).toString(), /key 1 must be an Ed25519 key/],
+    ["an X25519 key", generateKeyPairSync("x25519").privateKey.export(pem).toString(), /key 1 must be an Ed/],
     [
-      "a public one",
+      "a public key",
       createPublicKey(key).export({ type: "spki", format: "pem" }).toString(),
       /key 1 must be a private key/,
     ],
-    ["one with a passphrase", sealed.toString(), /key 1 must be a private key in PEM without a passphrase/],
-    ["a second one of another kind", key + ec.privateKey.export(pem).toString(), /key 2 must be an Ed25519/],
-    ["a second one that is broken", key + key.replace(/\n.{20}/, "\n"), /key 2 must be a key in PEM/],
-  ])("that are %s stop the start, which quotes nothing", (_what, text, problem) => {
+    ["a key with a passphrase", sealed.toString(), /key 1 must be a private key in PEM without a passphrase/],
+    ["a second key of another type", key + ec.privateKey.export(pem).toString(), /key 2 must be an Ed25519/],
+    ["a broken second key", key + key.replace(/\n.{20}/, "\n"), /key 2 must be a key in PEM/],
+  ])("prevent startup, without being quoted, if the setting contains %s", (_what, text, problem) => {
     const result = readConfig({ PROMISE_PRIVATE_KEY: text }, new FakeClock());
     const faults = result.ok ? [] : result.faults;
     expect(faults).toEqual([expect.stringMatching(problem)]);
@@ -242,7 +242,7 @@ describe("the keys", () => {
     if (body !== "") expect(faults[0]).not.toContain(body);
   });
 
-  test("are created by npm run promise-key, with instructions on stderr", () => {
+  test("are created by `npm run promise-key`, which writes nothing else to stdout", () => {
     const command = fileURLToPath(new URL("../../dist/keys/promise-key.js", import.meta.url));
     const text = execFileSync(process.execPath, [command], { encoding: "utf8", stdio: "pipe" });
     expect(text).toMatch(/^-----BEGIN PRIVATE KEY-----\n[^-]+-----END PRIVATE KEY-----\n$/);

@@ -1,4 +1,4 @@
-/** The retail config is read whole or refused whole, with every fault at its path. */
+/** The retail config is accepted or rejected as a whole, and every fault is reported with its path. */
 import { describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { createRetailPolicy } from "../../src/retail/policy.js";
@@ -36,7 +36,7 @@ function faultsOf(yaml: string): readonly string[] {
   return result.ok ? [] : result.faults;
 }
 
-/** A config that is right but for what is replaced. */
+/** The faults of a valid config after these replacements. */
 function changed(...replacements: readonly (readonly [string, string])[]): readonly string[] {
   let yaml = CONTRACT_EXAMPLE;
   for (const [from, to] of replacements) {
@@ -46,8 +46,8 @@ function changed(...replacements: readonly (readonly [string, string])[]): reado
   return faultsOf(yaml);
 }
 
-describe("a right config", () => {
-  test("as in the contract is read whole and cannot be changed", () => {
+describe("a valid config", () => {
+  test("as in the contract is read completely and can't be modified", () => {
     const config = configOf(CONTRACT_EXAMPLE);
     expect(config).toEqual({
       currency: "USD",
@@ -82,12 +82,12 @@ describe("a right config", () => {
     expect(Object.isFrozen(config.rules[0]?.match)).toBe(true);
   });
 
-  test("is the one that the project ships", () => {
+  test("is shipped with the project", () => {
     const shipped = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
     expect(createRetailPolicy(configOf(shipped)).soldTlds).toContain(".af");
   });
 
-  test("needs neither rates, premium nor promotions", () => {
+  test("needs no rates, premium rule or promotions", () => {
     const config = configOf(`
 currency: AFN
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -98,17 +98,17 @@ rules: [{ match: {}, addFixed: "5" }]
 });
 
 describe("the shop", () => {
-  const running = (shop: string): string => `${CONTRACT_EXAMPLE}shop: ${shop}\n`;
+  const withShop = (shop: string): string => `${CONTRACT_EXAMPLE}shop: ${shop}\n`;
 
-  test("has a name for all languages or one for each, a logo, a contact and links", () => {
-    expect(configOf(running('{ name: Names, contact: { phone: "+93 20 000" } }')).shop).toMatchObject({
+  test("can have a name for all languages or one for each, a logo, a contact and links", () => {
+    expect(configOf(withShop('{ name: Names, contact: { phone: "+93 20 000" } }')).shop).toMatchObject({
       name: { en: "Names", fa: "Names", ps: "Names" },
       phone: "+93 20 000",
       email: null,
     });
     const own = "name: { en: Names, fa: نام‌ها, ps: نومونه }, logo: /logo.svg";
     const more = "contact: { email: a@b.af }, links: { terms: https://b.af/terms?x=1, privacy: /privacy }";
-    expect(configOf(running(`{ ${own}, ${more} }`)).shop).toEqual({
+    expect(configOf(withShop(`{ ${own}, ${more} }`)).shop).toEqual({
       name: { en: "Names", fa: "نام‌ها", ps: "نومونه" },
       logo: "/logo.svg",
       email: "a@b.af",
@@ -116,7 +116,7 @@ describe("the shop", () => {
       terms: "https://b.af/terms?x=1",
       privacy: "/privacy",
     });
-    expect(configOf(running("{}")).shop).toEqual(configOf(CONTRACT_EXAMPLE).shop);
+    expect(configOf(withShop("{}")).shop).toEqual(configOf(CONTRACT_EXAMPLE).shop);
   });
 
   test.each([
@@ -139,28 +139,28 @@ describe("the shop", () => {
     ["{ contact: { email: help } }", "shop.contact.email: must be an e-mail address"],
     ["{ contact: { phone: 93200000 } }", "shop.contact.phone: must be text"],
     ["[]", "shop: must be a mapping"],
-  ])("%s is a fault", (shop, fault) => {
-    expect(parseRetailConfig(running(shop))).toEqual({ ok: false, faults: [fault] });
+  ])("written as %s is a fault", (shop, fault) => {
+    expect(parseRetailConfig(withShop(shop))).toEqual({ ok: false, faults: [fault] });
   });
 });
 
-/** The config with this list of suggestions. */
-function suggesting(suggestions: string): string {
+/** The config with these suggestions. */
+function withSuggestions(suggestions: string): string {
   return `${CONTRACT_EXAMPLE}suggestions: ${suggestions}\n`;
 }
 
 test("suggestions are prefixes and suffixes in any script, six per search by default", () => {
-  expect(configOf(suggesting("{ prefixes: [my], suffixes: [-af, آنلاین] }")).suggestions).toEqual({
+  expect(configOf(withSuggestions("{ prefixes: [my], suffixes: [-af, آنلاین] }")).suggestions).toEqual({
     prefixes: ["my"],
     suffixes: ["-af", "آنلاین"],
     most: 6,
   });
-  expect(configOf(suggesting("{ suffixes: [shop], most: 2 }")).suggestions).toEqual({
+  expect(configOf(withSuggestions("{ suffixes: [shop], most: 2 }")).suggestions).toEqual({
     prefixes: [],
     suffixes: ["shop"],
     most: 2,
   });
-  expect(configOf(suggesting("")).suggestions).toBeNull();
+  expect(configOf(withSuggestions("")).suggestions).toBeNull();
 });
 
 test.each([
@@ -177,7 +177,7 @@ test.each([
   ["{ most: 21 }", "suggestions.most: must be at most 20"],
   ["{ most: 1.5 }", "suggestions.most: must be a whole number"],
 ])("suggestions written as %s are a fault", (suggestions, fault) => {
-  const faults = faultsOf(suggesting(suggestions));
+  const faults = faultsOf(withSuggestions(suggestions));
   expect([faults.length, faults[0]]).toEqual([1, expect.stringContaining(fault)]);
 });
 
@@ -231,7 +231,7 @@ describe("a fault", () => {
     ["from: 2026-03-20T00:00:00Z", "from: 2026-03-20", "promotions[0].from: must be an RFC 3339"],
     ["from: 2026-03-20T00:00:00Z, ", "", "promotions[0].from: is missing"],
     ["id: nowruz", "id: 1404", "promotions[0].id: must be text"],
-  ])("%j written as %j is reported", (from, to, fault) => {
+  ])("in %j written as %j is reported", (from, to, fault) => {
     const faults = changed([from, to]);
     expect(faults).toContainEqual(expect.stringContaining(fault));
     expect(faults).toHaveLength(1);
@@ -250,7 +250,7 @@ describe("a fault", () => {
     }
   });
 
-  test("is each combination sold without a rule", () => {
+  test("is reported for each combination that is sold without a rule", () => {
     expect(changed(["match: {}", "match: { action: renewal }"])).toEqual([
       "rules: no rule matches .af registration for 2 year(s)",
       "rules: no rule matches .af registration for 3 year(s)",
@@ -259,12 +259,12 @@ describe("a fault", () => {
     ]);
   });
 
-  test("is a second promotion of the same id", () => {
+  test("is reported for a second promotion with the same id", () => {
     const [line = ""] = CONTRACT_EXAMPLE.match(/ {2}- \{ id.*\n/) ?? [];
     expect(faultsOf(CONTRACT_EXAMPLE + line)).toEqual(["promotions[1].id: appears twice"]);
   });
 
-  test("is an ending in cents for a currency without any", () => {
+  test("is reported for amounts in cents if the currency has none", () => {
     const faults = changed(["currency: USD", "currency: JPY"]);
     expect(faults).toEqual([
       "rules[0].ending: has more fraction digits than the currency, which has 0",
@@ -311,17 +311,17 @@ describe("a fault", () => {
     "---\na: 1\n---\nb: 1",
     "\u0000",
     "a: !!binary %",
-  ])("is a file such as %j", (yaml) => {
+  ])("is reported for a file such as %j", (yaml) => {
     const faults = faultsOf(yaml);
     expect(faults.length).toBeGreaterThan(0);
     for (const fault of faults) expect(fault).not.toContain("\n");
   });
 
-  test("is reported once when everything is missing", () => {
+  test("is reported once per missing part if everything is missing", () => {
     expect(faultsOf("{}")).toEqual(["currency: is missing", "catalog: is missing", "rules: is missing"]);
   });
 });
 
-test("a rule without a match holds for everything", () => {
+test("a rule without a match applies to everything", () => {
   expect(changed(["match: {}\n    mark", "mark"])).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** A bare HTTP caller for the sandbox's tests: it knows header names and JSON, and nothing of the sandbox's code. */
+/** A minimal HTTP client for the sandbox's tests. It uses none of the sandbox's code. */
 import { z } from "zod";
 
 export interface Credential {
@@ -15,7 +15,7 @@ export interface Reply {
 
 export interface Call {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON; a string is sent as it stands. */
+  /** A string is sent as is, anything else as JSON. */
   readonly body?: unknown;
 }
 
@@ -42,7 +42,7 @@ export function authHeaders({ key, secret }: Credential): Record<string, string>
   return { "X-Service-Key": key, "X-Service-Secret": secret };
 }
 
-/** The data of a documented success; anything else fails the test that asked. */
+/** The data of a documented success. Throws for anything else. */
 export function dataOf(reply: Reply): Record<string, unknown> {
   return z.object({ success: z.literal(true), data: z.record(z.string(), z.unknown()) }).parse(reply.json)
     .data;
@@ -53,7 +53,7 @@ const documentedFailure = z.object({
   error: z.object({ code: z.string(), message: z.string() }),
 });
 
-/** "status code" of a failure of the sandbox's own shapes. */
+/** The status and code of a failure in the sandbox's default shapes. */
 export function failureOf(reply: Reply): string {
   return `${reply.status} ${documentedFailure.parse(reply.json).error.code}`;
 }

@@ -1,4 +1,4 @@
-/** Whom the conformance facts are told of: a sandbox for each preset, or the server that the environment names; asked once per endpoint. */
+/** What the conformance tests run against: a sandbox for each preset, or the server that the environment names. Each endpoint is called once. */
 import { it } from "@jest/globals";
 import { z } from "zod";
 import { PRESET_NAMES, type PresetName } from "../../src/sandbox/presets.js";
@@ -13,7 +13,7 @@ import {
   type Reply,
 } from "./client.js";
 
-const outside = z
+const settings = z
   .object({
     CONFORMANCE_BASE_URL: z.url().optional(),
     CONFORMANCE_KEY: z.string().default(""),
@@ -22,17 +22,18 @@ const outside = z
     CONFORMANCE_FREE_NAME: z.string().default("kabul.af"),
   })
   .parse(process.env);
-const hasPortal = outside.CONFORMANCE_BASE_URL === undefined || outside.CONFORMANCE_CONTROL_URL !== undefined;
+const hasPortal =
+  settings.CONFORMANCE_BASE_URL === undefined || settings.CONFORMANCE_CONTROL_URL !== undefined;
 
-/** Whose facts are told: that of each preset, or that of the server outside. */
-export const PLAYED: readonly (PresetName | "another server")[] =
-  outside.CONFORMANCE_BASE_URL === undefined ? PRESET_NAMES : ["another server"];
+/** Each preset, or the server that the environment names. */
+export const TARGETS: readonly (PresetName | "another server")[] =
+  settings.CONFORMANCE_BASE_URL === undefined ? PRESET_NAMES : ["another server"];
 
 /** A name that is available and not premium. */
-export const freeName = outside.CONFORMANCE_FREE_NAME;
+export const availableName = settings.CONFORMANCE_FREE_NAME;
 
 export const ENDPOINTS: [method: "GET" | "POST", path: string, body: unknown][] = [
-  ["POST", "/api/v1/domains/check", { domain: freeName, years: 1 }],
+  ["POST", "/api/v1/domains/check", { domain: availableName, years: 1 }],
   ["POST", "/api/v1/pricing", { tld: ".af", action: "renewal", years: 1 }],
   ["GET", "/api/v1/domains", undefined],
   ["GET", "/api/v1/domains/{domain}", undefined],
@@ -47,19 +48,19 @@ let credential: Credential = { key: "", secret: "" };
 let managed = "";
 const answers = new Map<string, Reply>();
 
-export async function openTarget(played: PresetName | "another server"): Promise<void> {
-  if (outside.CONFORMANCE_BASE_URL === undefined) {
+export async function openTarget(target: PresetName | "another server"): Promise<void> {
+  if (settings.CONFORMANCE_BASE_URL === undefined) {
     own = await startSandbox({
       controlPort: 0,
-      shapes: { preset: played === "another server" ? undefined : played },
+      shapes: { preset: target === "another server" ? undefined : target },
     });
     base = own.url;
     control = own.controlUrl ?? "";
     credential = own.credential();
   } else {
-    base = outside.CONFORMANCE_BASE_URL.replace(/\/+$/, "");
-    control = (outside.CONFORMANCE_CONTROL_URL ?? "").replace(/\/+$/, "");
-    credential = { key: outside.CONFORMANCE_KEY, secret: outside.CONFORMANCE_SECRET };
+    base = settings.CONFORMANCE_BASE_URL.replace(/\/+$/, "");
+    control = (settings.CONFORMANCE_CONTROL_URL ?? "").replace(/\/+$/, "");
+    credential = { key: settings.CONFORMANCE_KEY, secret: settings.CONFORMANCE_SECRET };
   }
   const list = await ask("GET", "/api/v1/domains");
   managed = leaves(items(list)[0]).find(isFqdn) ?? "";
@@ -89,30 +90,33 @@ export function withName(path: string): string {
   return path.replace("{domain}", managed);
 }
 
-export function bare(method: string, path: string, options: Call = {}): Promise<Reply> {
+export function askUnauthenticated(method: string, path: string, options: Call = {}): Promise<Reply> {
   return call(method, base + path, options);
 }
 
 export function ask(method: string, path: string, options: Call = {}, as = credential): Promise<Reply> {
-  return bare(method, path, { ...options, headers: { ...authHeaders(as), ...options.headers } });
+  return askUnauthenticated(method, path, {
+    ...options,
+    headers: { ...authHeaders(as), ...options.headers },
+  });
 }
 
 export function portal(method: string, path: string, body?: unknown): Promise<Reply> {
   return call(method, control + path, { body });
 }
 
-export async function created(reseller: string): Promise<Credential> {
+export async function createCredential(reseller: string): Promise<Credential> {
   return credentialShape.parse((await portal("POST", "/credentials", { reseller })).json);
 }
 
-/** What the endpoint answered to its plain request before the first fact. */
+/** The endpoint's answer to a plain request, made before the first test. */
 export function answered(path: string): Reply {
   const reply = answers.get(path);
-  if (reply === undefined) throw new Error(`${path} was not asked`);
+  if (reply === undefined) throw new Error(`${path} was not called`);
   return reply;
 }
 
-/** The list's items, wherever its undocumented shape carries them: the first array that is met from the outside in. */
+/** The list's items, wherever its undocumented shape puts them: in the outermost array. */
 export function items(reply: Reply): unknown[] {
   let layer: unknown[] = [dataOf(reply)];
   while (layer.length > 0) {
@@ -122,17 +126,17 @@ export function items(reply: Reply): unknown[] {
       typeof value === "object" && value !== null ? Object.values(value) : [],
     );
   }
-  throw new Error("there is no list");
+  throw new Error("the answer contains no list");
 }
 
-/** Every value that has none inside it, in their order. */
+/** All primitive values, in order. */
 export function leaves(value: unknown): unknown[] {
   if (value === undefined) return [];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(leaves) : [value];
 }
 
-/** A fact that only someone with the portal at hand can see. */
-export function portalFact(title: string, run: () => Promise<void>): void {
+/** A test that needs the portal. It is skipped for a server without one. */
+export function testWithPortal(title: string, run: () => Promise<void>): void {
   if (hasPortal) it(title, run);
-  else it.skip(`${title} [skipped: needs the portal side]`, run);
+  else it.skip(`${title} [skipped: needs the portal]`, run);
 }

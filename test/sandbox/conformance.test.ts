@@ -1,7 +1,7 @@
 /**
- * Every fact that the upstream's document states, one line each, seen from outside over HTTP and independent of what the
- * document leaves open: with the shapes of every preset. CONFORMANCE_BASE_URL, _KEY and _SECRET aim it at another server (fewer than 60 calls, and even
- * if it had writes, none of these would change anything), CONFORMANCE_CONTROL_URL at its portal side.
+ * Every statement of the upstream's document as a test over HTTP, independent of what the document leaves open: it runs with the shapes of
+ * every preset. CONFORMANCE_BASE_URL, _KEY and _SECRET select another server, and CONFORMANCE_CONTROL_URL its portal. The server gets fewer than
+ * 60 calls, none of which would change anything even if it had write operations.
  */
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { z } from "zod";
@@ -9,19 +9,19 @@ import { type Credential, credentialShape, dataOf, type Reply } from "./client.j
 import {
   answered,
   ask,
-  bare,
+  askUnauthenticated,
   closeTarget,
-  created,
+  createCredential,
   ENDPOINTS,
-  freeName,
+  availableName,
   items,
   leaves,
   mainCredential,
   managedName,
   openTarget,
-  PLAYED,
+  TARGETS,
   portal,
-  portalFact,
+  testWithPortal,
   withName,
 } from "./conformance-target.js";
 
@@ -36,29 +36,29 @@ const isJson = (reply: Reply): boolean =>
   reply.json !== undefined;
 const successful = ({ status, json }: Reply): boolean =>
   status === 200 && z.object({ success: z.literal(true) }).safeParse(json).success;
-/** Which status a refusal has is not shown, only that it is no success and no accident. */
+/** The document doesn't specify the status of a refusal, so it only has to be neither a success nor a server error. */
 const refused = (reply: Reply): boolean =>
   (reply.status >= 400 && reply.status < 500) || (reply.status === 200 && !successful(reply));
-/** What a success without a record would look like is not shown either. */
-const showsNothing = (reply: Reply): boolean =>
+/** The document doesn't specify what a success without a record looks like either. */
+const hasNoRecord = (reply: Reply): boolean =>
   refused(reply) ||
   (successful(reply) &&
     leaves(z.object({ data: z.unknown() }).parse(reply.json).data).every((leaf) => leaf === null));
 
-describe.each(PLAYED)("as %s", (played) => {
-  beforeAll(() => openTarget(played));
+describe.each(TARGETS)("against %s", (target) => {
+  beforeAll(() => openTarget(target));
   afterAll(closeTarget);
 
   describe("§1 what the service does", () => {
     it.each(ENDPOINTS)("§1 the response of %s %s is JSON", (_method, path) => {
       expect(isJson(answered(path))).toBe(true);
     });
-    it("§1 a refusal is JSON as well", async () => {
-      expect(isJson(await bare("GET", "/api/v1/domains"))).toBe(true);
+    it("§1 a refusal is JSON, too", async () => {
+      expect(isJson(await askUnauthenticated("GET", "/api/v1/domains"))).toBe(true);
       expect(isJson(await ask("GET", "/api/v1/nothing-of-the-kind"))).toBe(true);
       expect(isJson(await check("{not json"))).toBe(true);
     });
-    it("§1 a check answers availability and the reseller-effective price in one response", () => {
+    it("§1 a check returns availability and the reseller-effective price in one response", () => {
       expect(dataOf(answered("/api/v1/domains/check"))).toMatchObject({
         available: true,
         pricing: { amount: expect.stringMatching(decimal) },
@@ -71,8 +71,8 @@ describe.each(PLAYED)("as %s", (played) => {
         expect(refused(reply)).toBe(true);
       },
     );
-    portalFact("§1 API access is available only to accounts on which it is enabled", async () => {
-      const euro = await created("euro");
+    testWithPortal("§1 API access is available only to accounts on which it is enabled", async () => {
+      const euro = await createCredential("euro");
       expect(successful(await balance(euro))).toBe(true);
       await portal("PUT", "/resellers/euro/api-access", { enabled: false });
       expect(refused(await balance(euro))).toBe(true);
@@ -82,12 +82,12 @@ describe.each(PLAYED)("as %s", (played) => {
   });
 
   describe("§2 resources and their fields", () => {
-    it.each(ENDPOINTS)("§2 %s %s answers success: true and data, an object", (_method, path) => {
+    it.each(ENDPOINTS)("§2 %s %s returns success: true and data, an object", (_method, path) => {
       expect(answered(path).status).toBe(200);
       expect(() => dataOf(answered(path))).not.toThrow();
     });
     it("§2 an availability result has domain, the fully qualified name checked", () => {
-      expect(dataOf(answered("/api/v1/domains/check"))["domain"]).toBe(freeName);
+      expect(dataOf(answered("/api/v1/domains/check"))["domain"]).toBe(availableName);
     });
     it("§2 status is the string available when the domain is available", () => {
       expect(dataOf(answered("/api/v1/domains/check"))["status"]).toBe("available");
@@ -164,9 +164,9 @@ describe.each(PLAYED)("as %s", (played) => {
       expect(refused(form)).toBe(true);
     });
     it("§4 a check takes domain, a string, and years, an integer", async () => {
-      expect(successful(await check({ domain: freeName, years: 2 }))).toBe(true);
+      expect(successful(await check({ domain: availableName, years: 2 }))).toBe(true);
       expect(refused(await check({ domain: 7, years: 1 }))).toBe(true);
-      expect(refused(await check({ domain: freeName, years: "two" }))).toBe(true);
+      expect(refused(await check({ domain: availableName, years: "two" }))).toBe(true);
     });
     it("§4 action must be one of the four", async () => {
       expect(refused(await quote({ tld: ".af", action: "deletion", years: 1 }))).toBe(true);
@@ -176,44 +176,44 @@ describe.each(PLAYED)("as %s", (played) => {
       expect(leaves(dataOf(answered("/api/v1/domains/{domain}")))).toContain(managedName());
     });
     it("§4 a domain that the reseller does not manage is not shown", async () => {
-      expect(showsNothing(await ask("GET", `/api/v1/domains/${freeName}`))).toBe(true);
+      expect(hasNoRecord(await ask("GET", `/api/v1/domains/${availableName}`))).toBe(true);
     });
   });
 
   describe("§5 authentication", () => {
     it("§5 every request carries X-Service-Key", async () => {
-      const reply = await bare("GET", "/api/v1/domains", {
+      const reply = await askUnauthenticated("GET", "/api/v1/domains", {
         headers: { "X-Service-Secret": mainCredential().secret },
       });
       expect(refused(reply)).toBe(true);
     });
     it("§5 every request carries X-Service-Secret", async () => {
-      const reply = await bare("GET", "/api/v1/domains", {
+      const reply = await askUnauthenticated("GET", "/api/v1/domains", {
         headers: { "X-Service-Key": mainCredential().key },
       });
       expect(refused(reply)).toBe(true);
     });
     it.each(ENDPOINTS)("§5 %s %s is refused without credentials", async (method, path, body) => {
-      const reply = await bare(method, withName(path), { body });
+      const reply = await askUnauthenticated(method, withName(path), { body });
       expect(refused(reply)).toBe(true);
     });
     it("§5 a wrong secret is refused", async () => {
       const { key, secret } = mainCredential();
       expect(refused(await balance({ key, secret: `${secret}x` }))).toBe(true);
     });
-    portalFact(
+    testWithPortal(
       "§5 credentials are created in the portal, after API access is enabled on the account",
       async () => {
         expect(refused(await portal("POST", "/credentials", { reseller: "locked" }))).toBe(true);
         await portal("PUT", "/resellers/locked/api-access", { enabled: true });
-        const fresh = await created("locked");
+        const fresh = await createCredential("locked");
         expect(successful(await balance(fresh))).toBe(true);
         await portal("PUT", "/resellers/locked/api-access", { enabled: false });
       },
     );
     for (const step of ["emailVerified", "twoFactor"]) {
-      portalFact(`§5 API access and credentials are not to be had without ${step}`, async () => {
-        const old = await created("euro");
+      testWithPortal(`§5 API access and credentials are not available without ${step}`, async () => {
+        const old = await createCredential("euro");
         await portal("PUT", "/resellers/euro/api-access", { enabled: false });
         await portal("PUT", "/resellers/euro/security", { [step]: false });
         expect(refused(await portal("PUT", "/resellers/euro/api-access", { enabled: true }))).toBe(true);
@@ -221,53 +221,53 @@ describe.each(PLAYED)("as %s", (played) => {
         expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
         await portal("PUT", "/resellers/euro/security", { [step]: true });
         await portal("PUT", "/resellers/euro/api-access", { enabled: true });
-        expect(successful(await balance(await created("euro")))).toBe(true);
+        expect(successful(await balance(await createCredential("euro")))).toBe(true);
       });
     }
-    portalFact("§5 a credential is not rotated while API access is off", async () => {
-      const old = await created("euro");
+    testWithPortal("§5 a credential is not rotated while API access is off", async () => {
+      const old = await createCredential("euro");
       await portal("PUT", "/resellers/euro/api-access", { enabled: false });
       expect(refused(await portal("POST", `/credentials/${old.key}/rotate`))).toBe(true);
       await portal("PUT", "/resellers/euro/api-access", { enabled: true });
       const reply = await portal("POST", `/credentials/${old.key}/rotate`);
       expect(successful(await balance(credentialShape.parse(reply.json)))).toBe(true);
     });
-    portalFact("§5 the secret is displayed once, at creation", async () => {
-      const fresh = await created("demo");
+    testWithPortal("§5 the secret is displayed once, at creation", async () => {
+      const fresh = await createCredential("demo");
       const stats = await portal("GET", "/stats");
       expect(stats.text).toContain(fresh.key);
       expect(stats.text).not.toContain(fresh.secret);
     });
-    portalFact("§5 a credential can be rotated at any time", async () => {
-      const old = await created("demo");
+    testWithPortal("§5 a credential can be rotated at any time", async () => {
+      const old = await createCredential("demo");
       const reply = await portal("POST", `/credentials/${old.key}/rotate`);
       const fresh = credentialShape.parse(reply.json);
       expect(fresh.secret).not.toBe(old.secret);
       expect(successful(await balance(fresh))).toBe(true);
     });
-    portalFact("§5 a revoked credential is no longer valid", async () => {
-      const doomed = await created("demo");
-      expect(successful(await balance(doomed))).toBe(true);
-      await portal("DELETE", `/credentials/${doomed.key}`);
-      expect(refused(await balance(doomed))).toBe(true);
+    testWithPortal("§5 a revoked credential is no longer valid", async () => {
+      const revoked = await createCredential("demo");
+      expect(successful(await balance(revoked))).toBe(true);
+      await portal("DELETE", `/credentials/${revoked.key}`);
+      expect(refused(await balance(revoked))).toBe(true);
     });
-    portalFact("§5 a credential may be restricted by an IP allowlist of its own", async () => {
-      const [fenced, open] = [await created("demo"), await created("demo")];
-      const path = `/credentials/${fenced.key}/allowlist`;
+    testWithPortal("§5 a credential may be restricted by an IP allowlist of its own", async () => {
+      const [restricted, open] = [await createCredential("demo"), await createCredential("demo")];
+      const path = `/credentials/${restricted.key}/allowlist`;
       await portal("PUT", path, { addresses: ["192.0.2.1"] });
-      expect(refused(await balance(fenced))).toBe(true);
+      expect(refused(await balance(restricted))).toBe(true);
       expect(successful(await balance(open))).toBe(true);
       await portal("PUT", path, { addresses: ["127.0.0.0/8", "::1"] });
-      expect(successful(await balance(fenced))).toBe(true);
+      expect(successful(await balance(restricted))).toBe(true);
     });
-    portalFact(
+    testWithPortal(
       "§5 all data returned is that of the one reseller to whom the credential belongs",
       async () => {
-        const euro = await created("euro");
+        const euro = await createCredential("euro");
         expect(dataOf(await balance(euro))["account_number"]).not.toBe(
           dataOf(await balance(mainCredential()))["account_number"],
         );
-        expect(showsNothing(await ask("GET", `/api/v1/domains/${managedName()}`, {}, euro))).toBe(true);
+        expect(hasNoRecord(await ask("GET", `/api/v1/domains/${managedName()}`, {}, euro))).toBe(true);
         const foreign = items(await ask("GET", "/api/v1/domains", {}, euro));
         expect(leaves(foreign)).not.toContain(managedName());
         const tier = "/api/v1/account/tier";
@@ -287,7 +287,7 @@ describe.each(PLAYED)("as %s", (played) => {
 
   describe("§7 errors", () => {
     it.each([
-      ["missing credentials", () => bare("GET", "/api/v1/domains")],
+      ["missing credentials", () => askUnauthenticated("GET", "/api/v1/domains")],
       ["invalid credentials", () => balance({ key: "no-such-key", secret: "no-such-secret" })],
       ["invalid input", () => check({ domain: "-not a name-", years: 1 })],
       ["an unknown address", () => ask("GET", "/api/v1/nothing-of-the-kind")],
@@ -303,14 +303,14 @@ describe.each(PLAYED)("as %s", (played) => {
   });
 
   describe("§8 limits", () => {
-    portalFact("§8 60 requests per minute by default pass, and the next one does not", async () => {
-      const fresh = await created("demo");
+    testWithPortal("§8 60 requests per minute are accepted by default, and the next one is not", async () => {
+      const fresh = await createCredential("demo");
       const passed: boolean[] = [];
       for (let index = 0; index < 61; index += 1) passed.push(successful(await balance(fresh)));
       expect(passed).toEqual([...Array.from({ length: 60 }, () => true), false]);
     });
-    portalFact("§8 the rate limit is per credential, over all endpoints", async () => {
-      const [fresh, other] = [await created("demo"), await created("demo")];
+    testWithPortal("§8 the rate limit is per credential, over all endpoints", async () => {
+      const [fresh, other] = [await createCredential("demo"), await createCredential("demo")];
       for (let round = 0; round < 10; round += 1) {
         for (const [method, path, body] of ENDPOINTS) {
           expect(successful(await ask(method, withName(path), { body }, fresh))).toBe(true);
@@ -324,8 +324,8 @@ describe.each(PLAYED)("as %s", (played) => {
     it("§8 at most 100 domains are returned by GET /api/v1/domains", () => {
       expect(items(answered("/api/v1/domains")).length).toBeLessThanOrEqual(100);
     });
-    portalFact("§8 of an account with more than 100 domains, GET /api/v1/domains returns 100", async () => {
-      const big = await created("big");
+    testWithPortal("§8 GET /api/v1/domains returns 100 domains of an account that has more", async () => {
+      const big = await createCredential("big");
       expect(dataOf(await balance(big))["active_domains"]).toBeGreaterThan(100);
       expect(items(await ask("GET", "/api/v1/domains", {}, big))).toHaveLength(100);
     });
@@ -343,7 +343,7 @@ describe.each(PLAYED)("as %s", (played) => {
       "/api/v1/domains/register",
       "/api/v1/domains/renew",
       "/api/v1/domains/transfer",
-    ])("§9 registration, renewal and transfer are no API writes in v1: POST %s is refused", async (path) => {
+    ])("§9 registration, renewal and transfer are not API writes in v1: POST %s is refused", async (path) => {
       const reply = await ask("POST", path, { body: {} });
       expect(refused(reply)).toBe(true);
     });

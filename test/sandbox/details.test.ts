@@ -1,4 +1,4 @@
-/** What the sandbox chose where the document is silent: names, statuses, configuration faults. Its own shapes, so not part of conformance. */
+/** The sandbox's choices where the document is silent: names, statuses and configuration faults. They aren't part of conformance. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-describe("names", () => {
+describe("a name", () => {
   it.each([
     "kabul",
     "",
@@ -42,19 +42,19 @@ describe("names", () => {
     `${"a".repeat(64)}.af`,
     "127.0.0.1",
     "kabul.af\n",
-  ])("%j is no name that could be registered", async (domain) => {
+  ])("such as %j is rejected because it can't be registered", async (domain) => {
     expect(failureOf(await check({ domain }))).toBe("422 invalid_domain");
   });
   it.each(["kabul.edu.af", "kabul.gov.af", "kabul.com"])(
-    "%s is under a TLD that is not sold",
+    "such as %s is rejected because its TLD isn't sold",
     async (domain) => {
       expect(failureOf(await check({ domain }))).toBe("422 tld_not_supported");
     },
   );
-  it("are answered in lower case", async () => {
+  it("is returned in lower case", async () => {
     expect(dataOf(await check({ domain: "KaBul.AF" }))["domain"]).toBe("kabul.af");
   });
-  it("look taken for about 30 % of all, the same on every start", async () => {
+  it("looks taken in about 30% of cases, and the same after every start", async () => {
     const other = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
     let taken = 0;
     for (let index = 0; index < 400; index += 1) {
@@ -71,7 +71,7 @@ describe("names", () => {
     expect(taken / 400).toBeGreaterThan(0.22);
     expect(taken / 400).toBeLessThan(0.38);
   });
-  it("that are premium have a price of their own in the check, and further years at the ordinary price", async () => {
+  it("that is premium has its own price for the first year of a check, and the ordinary price for more years", async () => {
     expect(dataOf(await check({ domain: "gold.af" }))["pricing"]).toEqual({
       amount: "1450.00",
       currency: "USD",
@@ -83,7 +83,7 @@ describe("names", () => {
   });
 });
 
-describe("requests", () => {
+describe("a request", () => {
   it.each([
     [{ tld: ".af", action: "renewal", years: 0 }, "422 validation_failed"],
     [{ tld: ".af", action: "renewal", years: 11 }, "422 validation_failed"],
@@ -98,10 +98,10 @@ describe("requests", () => {
     ["{", "400 invalid_json"],
     ["", "422 validation_failed"],
     [{ tld: "x".repeat(20_000) }, "413 payload_too_large"],
-  ])("the quote request %j is answered %s", async (body, expected) => {
+  ])("for the quote %j is answered with %s", async (body, expected) => {
     expect(failureOf(await quote(body))).toBe(expected);
   });
-  it("years are 1 unless given", async () => {
+  it("is for one year by default", async () => {
     expect(dataOf(await quote({ tld: ".af", action: "restore" }))).toEqual({
       tld: ".af",
       action: "restore",
@@ -118,10 +118,10 @@ describe("requests", () => {
     ["/api/v1/domains/check", "405 method_not_allowed"],
     ["/api/v2/domains", "404 not_found"],
     ["/", "404 not_found"],
-  ])("GET %s is answered %s", async (path, expected) => {
+  ])("such as GET %s is answered with %s", async (path, expected) => {
     expect(failureOf(await get(path))).toBe(expected);
   });
-  it("a method that is not documented is answered 405 with Allow, HEAD included", async () => {
+  it("with an undocumented method, including HEAD, is answered with 405 and Allow", async () => {
     const headers = authHeaders(sandbox.credential());
     for (const method of ["HEAD", "OPTIONS", "DELETE", "PUT", "PATCH", "POST"]) {
       const reply = await call(method, `${sandbox.url}/api/v1/domains`, { headers });
@@ -130,7 +130,7 @@ describe("requests", () => {
       expect(managed.status).toBe(405);
     }
   });
-  it("a repeated header is not a credential", async () => {
+  it("with a repeated credential header isn't authenticated", async () => {
     const { key, secret } = sandbox.credential();
     const status = await new Promise((resolve, reject) => {
       request(`${sandbox.url}/api/v1/domains`, {
@@ -145,7 +145,7 @@ describe("requests", () => {
     });
     expect(status).toBe(401);
   });
-  it("what is no HTTP is answered in JSON as well", async () => {
+  it("that isn't HTTP is answered in JSON, too", async () => {
     const text = await new Promise<string>((resolve, reject) => {
       let seen = "";
       connect(Number(new URL(sandbox.url).port), "127.0.0.1")
@@ -159,7 +159,7 @@ describe("requests", () => {
 });
 
 describe("the domain record", () => {
-  it("has lower-case names, dates in UTC and an expiry ahead, unless the domain has expired", async () => {
+  it("has lower-case names, UTC dates and an expiry in the future, unless the domain has expired", async () => {
     expect(dataOf(await get("/api/v1/domains/SAFFRON.af"))).toEqual({
       domain: "saffron.af",
       status: "active",
@@ -175,9 +175,9 @@ describe("the domain record", () => {
   });
 });
 
-describe("a configuration that is wrong", () => {
+describe("a configuration", () => {
   const folder = mkdtempSync(join(tmpdir(), "sandbox-config-"));
-  const sound = `
+  const valid = `
 nameservers: [ns1.example.af]
 tiers: [{ name: Bronze, fromDomains: 0, discountPercent: 0 }]
 priceLists: { USD: { .af: { registration: ["1.00"], renewal: [], transfer: [], restore: [] } } }
@@ -194,8 +194,8 @@ resellers:
     rmSync(folder, { recursive: true });
   });
 
-  it("is read when it is sound", () => {
-    expect(read(sound)).toMatchObject({ rateLimit: { limit: 60, windowMs: 60_000 } });
+  it("is read if it is valid", () => {
+    expect(read(valid)).toMatchObject({ rateLimit: { limit: 60, windowMs: 60_000 } });
   });
   it.each([
     ['"1.00"', '"1.0"', "priceLists.USD..af.registration.0"],
@@ -204,10 +204,10 @@ resellers:
     ["takenPercent: 0", "takenPercent: 0, more: 1", "names"],
     ["id: demo", "id: Demo", "resellers.0.id"],
     ["nameservers:", "nameserver:", "nameservers"],
-  ])("names the path: %s written as %s", (right, wrong, path) => {
-    expect(() => read(sound.replace(right, wrong))).toThrow(`  ${path}: `);
+  ])("is rejected with the path of its error: %s written as %s", (right, wrong, path) => {
+    expect(() => read(valid.replace(right, wrong))).toThrow(`  ${path}: `);
   });
-  it("names the file that is no YAML or not there", () => {
+  it("is rejected with its file name if it isn't YAML or doesn't exist", () => {
     expect(() => read("a: [")).toThrow("sandbox.yaml: not YAML");
     expect(() => readConfig(join(folder, "none.yaml"))).toThrow("none.yaml");
   });

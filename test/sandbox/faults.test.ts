@@ -1,4 +1,4 @@
-/** Faults on demand: what is set strikes its calls and no others, however it is set, and the quota stays exact. */
+/** Faults on demand: a fault affects only the calls that it was set for, however it was set, and calls are still counted exactly. */
 import { connect } from "node:net";
 import { afterEach, describe, expect, it, test } from "@jest/globals";
 import { z } from "zod";
@@ -33,7 +33,7 @@ function ask(sandbox: Sandbox, operation: keyof typeof ASKED): Promise<Reply> {
   return call(method, `${sandbox.url}/api/v1${path}`, { headers, body });
 }
 
-/** The status, or "none" when no answer can be read. */
+/** The status, or "none" if no answer can be read. */
 async function statusOf(sandbox: Sandbox, operation: keyof typeof ASKED): Promise<number | "none"> {
   return ask(sandbox, operation).then(
     ({ status }) => status,
@@ -45,8 +45,8 @@ function portal(sandbox: Sandbox, method: string, path: string, body?: unknown):
   return call(method, `${sandbox.controlUrl}${path}`, { body });
 }
 
-/** All that comes over a connection of its own until `enough`, or until it ends. */
-function raw(sandbox: Sandbox, requests: number, enough: (text: string) => boolean): Promise<string> {
+/** Everything received on a new connection until `isEnough` returns true or the connection ends. */
+function raw(sandbox: Sandbox, requests: number, isEnough: (text: string) => boolean): Promise<string> {
   const { key, secret } = sandbox.credential();
   const { port } = new URL(sandbox.url);
   const request = `GET /api/v1/account/tier HTTP/1.1\r\nHost: sandbox\r\nX-Service-Key: ${key}\r\nX-Service-Secret: ${secret}\r\n\r\n`;
@@ -56,7 +56,7 @@ function raw(sandbox: Sandbox, requests: number, enough: (text: string) => boole
     socket.on("error", () => undefined);
     socket.on("data", (bytes) => {
       text += bytes.toString("latin1");
-      if (enough(text)) socket.destroy();
+      if (isEnough(text)) socket.destroy();
     });
     socket.on("close", () => {
       done(text);
@@ -68,7 +68,7 @@ function raw(sandbox: Sandbox, requests: number, enough: (text: string) => boole
 const accepted = (sandbox: Sandbox): number | undefined => sandbox.stats().credentials[0]?.accepted;
 
 describe("a fault", () => {
-  it("strikes its operation and no other", async () => {
+  it("affects its operation and no other", async () => {
     for (const operation of OPERATIONS) {
       const sandbox = await start({ faults: { [operation]: { fault: "status-503" } } });
       const seen = new Map<string, number | "none">();
@@ -79,7 +79,7 @@ describe("a fault", () => {
     }
   });
 
-  it("set for all strikes those for which no other one is set", async () => {
+  it("that is set for all operations affects those without a fault of their own", async () => {
     const sandbox = await start({ faults: { all: { fault: "status-503" }, tier: { fault: "status-418" } } });
     expect([await statusOf(sandbox, "check"), await statusOf(sandbox, "tier")]).toEqual([503, 418]);
     sandbox.control.clearFaults("tier");
@@ -88,7 +88,7 @@ describe("a fault", () => {
     expect(await statusOf(sandbox, "tier")).toBe(200);
   });
 
-  it("strikes as many calls as it was set for", async () => {
+  it("affects as many calls as it was set for", async () => {
     const sandbox = await start();
     sandbox.control.setFault("tier", { fault: "status-503", calls: 2 });
     const seen = [];
@@ -104,21 +104,21 @@ describe("a fault", () => {
     [0.3, "x..x..x..."],
     [0.1, "x........."],
     [1, "xxxxxxxxxx"],
-  ])("with a share of %d strikes that share of the calls, evenly", async (share, pattern) => {
+  ])("with a share of %d affects that share of the calls, evenly spread", async (share, pattern) => {
     const sandbox = await start({ faults: { tier: { fault: "status-503", share } } });
     let seen = "";
     for (let count = 0; count < 10; count += 1) seen += (await statusOf(sandbox, "tier")) === 503 ? "x" : ".";
     expect(seen).toBe(pattern);
   });
 
-  it("that flaps strikes every second call", async () => {
+  it("that flaps affects every second call", async () => {
     const sandbox = await start({ faults: { tier: { fault: "flapping" } } });
     const seen = [];
     for (let count = 0; count < 4; count += 1) seen.push(await statusOf(sandbox, "tier"));
     expect(seen).toEqual([503, 200, 503, 200]);
   });
 
-  it("never touches what the sandbox refuses of its own accord", async () => {
+  it("doesn't affect requests that the sandbox itself refuses", async () => {
     const sandbox = await start({
       rateLimit: { limit: 1, windowMs: 60_000 },
       faults: { all: { fault: "status-503" } },
@@ -129,14 +129,14 @@ describe("a fault", () => {
   });
 });
 
-describe("a fault of the connection", () => {
+describe("a connection fault", () => {
   it("closes the listener, which opens again on the same port when it is cleared", async () => {
     const sandbox = await start();
     for (let times = 0; times < 3; times += 1) {
       sandbox.control.setFault("all", { fault: "connection-refused" });
       await expect(ask(sandbox, "tier")).rejects.toMatchObject({ cause: { code: "ECONNREFUSED" } });
       sandbox.control.clearFaults();
-      // It opens in the next moments.
+      // The listener opens shortly afterwards.
       let status = await statusOf(sandbox, "tier");
       for (let tries = 0; status !== 200 && tries < 500; tries += 1) status = await statusOf(sandbox, "tier");
       expect(status).toBe(200);
@@ -144,12 +144,15 @@ describe("a fault of the connection", () => {
     expect(accepted(sandbox)).toBe(3);
   });
 
-  it.each(["reset-on-accept", "end-on-accept"])("%s strikes before anything is counted", async (fault) => {
-    const sandbox = await start({ faults: { all: { fault, calls: 2 } } });
-    expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual(["none", "none"]);
-    expect(accepted(sandbox)).toBe(0);
-    expect(await statusOf(sandbox, "tier")).toBe(200);
-  });
+  it.each(["reset-on-accept", "end-on-accept"])(
+    "such as %s takes effect before anything is counted",
+    async (fault) => {
+      const sandbox = await start({ faults: { all: { fault, calls: 2 } } });
+      expect([await statusOf(sandbox, "tier"), await statusOf(sandbox, "tier")]).toEqual(["none", "none"]);
+      expect(accepted(sandbox)).toBe(0);
+      expect(await statusOf(sandbox, "tier")).toBe(200);
+    },
+  );
 
   it("lets the sandbox close while the listener is closed", async () => {
     const sandbox = await startSandbox({ faults: { all: { fault: "connection-refused" } } });
@@ -158,23 +161,27 @@ describe("a fault of the connection", () => {
   });
 });
 
-describe("on a connection that stays", () => {
-  it("a forged answer stands behind the honest one, where a second call would find it", async () => {
+describe("a connection that stays open", () => {
+  it("has a forged answer after the honest one, where a second call would read it", async () => {
     const sandbox = await start({ faults: { tier: { fault: "left-over-answer" } } });
-    const text = await raw(sandbox, 1, (so) => so.includes("bait") && so.split('"data"').length > 2);
+    const text = await raw(
+      sandbox,
+      1,
+      (received) => received.includes("bait") && received.split('"data"').length > 2,
+    );
     const [, honest, forged] = text.split('"data"');
     expect(honest).toContain("Silver");
     expect(forged).not.toContain("Silver");
   });
 
-  it("a call behind a broken answer is counted and never answered", async () => {
+  it("counts but never answers a call after a broken answer", async () => {
     const sandbox = await start({ faults: { tier: { fault: "length-short", calls: 1 } } });
     const text = await raw(sandbox, 2, () => false);
     expect(text.split("HTTP/1.1").length - 1).toBe(1);
     expect(accepted(sandbox)).toBe(2);
   });
 
-  it("a byte comes at a time", async () => {
+  it("delivers one byte at a time", async () => {
     const sandbox = await start({ faults: { tier: { fault: "drip-head", ms: 1 } } });
     const pieces: number[] = [];
     await raw(sandbox, 1, (text) => pieces.push(text.length) > 5);
@@ -183,16 +190,16 @@ describe("on a connection that stays", () => {
   });
 });
 
-test("every fault that lets a call arrive leaves it counted once", async () => {
+test("every fault that lets a call arrive counts it once", async () => {
   const sandbox = await start({ rateLimit: { limit: 10_000, windowMs: 60_000 } });
   const counted = [...FAULTS.values()].filter(({ play }) => typeof play !== "string");
   for (const { name } of counted) {
     sandbox.control.setFault("tier", { fault: name });
     const before = accepted(sandbox) ?? 0;
-    // Every answer has a first byte, or an end, or is silent: the call has arrived when the fault has struck.
+    // An answer may never come, but once the fault has struck, the call has arrived.
     const waiting = raw(sandbox, 1, () => true);
     const struck = (): number => sandbox.control.faults().active[0]?.struck ?? 0;
-    for (let looks = 0; struck() === 0 && looks < 1000; looks += 1)
+    for (let tries = 0; struck() === 0 && tries < 1000; tries += 1)
       await new Promise((later) => setTimeout(later, 1));
     expect([name, struck(), (accepted(sandbox) ?? 0) - before]).toEqual([name, 1, 1]);
     void waiting;
@@ -206,7 +213,7 @@ describe("the control port", () => {
     known: z.array(z.strictObject({ name: z.string(), what: z.string() })),
   });
 
-  it("lists every fault with a line about it", async () => {
+  it("lists every fault with a description", async () => {
     const sandbox = await start();
     const { known, active } = report.parse((await portal(sandbox, "GET", "/faults")).json);
     expect(known.map(({ name }) => name)).toEqual([...FAULTS.keys()]);
@@ -214,7 +221,7 @@ describe("the control port", () => {
     expect(active).toEqual([]);
   });
 
-  it("sets faults, tells what they have done, and clears them", async () => {
+  it("sets faults, reports how many calls they affected, and clears them", async () => {
     const sandbox = await start();
     const set = await portal(sandbox, "PUT", "/faults/tier", { fault: "status-503", calls: 5 });
     expect([set.status, set.json]).toEqual([200, { operation: "tier", fault: "status-503", calls: 5 }]);
@@ -240,9 +247,9 @@ describe("the control port", () => {
     ["tier", { fault: "reset-on-accept" }, 422],
     ["all", { fault: "connection-refused", calls: 1 }, 422],
     ["nothing", { fault: "status-503" }, 404],
-  ])("refuses to set for %s: %j", async (operation, wish, status) => {
+  ])("refuses to set a fault for %s: %j", async (operation, request, status) => {
     const sandbox = await start();
-    const reply = await portal(sandbox, "PUT", `/faults/${operation}`, wish);
+    const reply = await portal(sandbox, "PUT", `/faults/${operation}`, request);
     expect(reply.status).toBe(status);
     expect(z.object({ error: z.string() }).safeParse(reply.json).success).toBe(true);
     expect(sandbox.control.faults().active).toEqual([]);

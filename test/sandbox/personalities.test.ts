@@ -1,6 +1,7 @@
 /**
- * The service's upstream client against everything that the document leaves open: each setting alone, and every two of them together,
- * over HTTP. Right, or refused where nobody could be sure; never a wrong price, never a limit or a dead credential taken for anything else.
+ * The service's upstream client against everything that the document leaves open, over HTTP: each setting alone, and every pair of settings.
+ * Answers are read correctly, or rejected where they are ambiguous. A price is never wrong, and a rate limit or a refused credential is never
+ * mistaken for anything else.
  */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { parseDomainName } from "../../src/domain-name.js";
@@ -15,8 +16,8 @@ import { ask, type Bench, createBench } from "../upstream/support/bench.js";
 
 const WIDE = { limit: 1_000_000, windowMs: 60_000 };
 const name = (text: string) => parseDomainName(text, [".af", ".com.af", ".net.af", ".org.af"], "domain");
-const FREE = name("kabul.af");
-const OWN = name("teppich.com.af");
+const AVAILABLE_NAME = name("kabul.af");
+const MANAGED_NAME = name("teppich.com.af");
 const RENEWAL: Combination = { tld: ".af", action: "renewal", years: 1 };
 const eur = (amount: string) => ({ kind: "wholesale", amount, currency: "EUR" });
 
@@ -33,7 +34,7 @@ function bench(credential = sandbox.credential("euro")): Bench {
   return createBench({ baseUrl: sandbox.url, clock: new FakeClock(Date.now()), credential });
 }
 
-/** What the work gives, or the code of the error in which it ends. */
+/** The result of the work, or the code of its ServiceError. */
 async function outcome(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;
@@ -43,7 +44,7 @@ async function outcome(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** Everything that the document gives, whatever it leaves open. */
+/** Checks everything that the document specifies, with these settings of what it leaves open. */
 async function expectFacts(settings: ShapeSettings): Promise<void> {
   const { upstream, pausesMs, credentials } = bench();
   const doubtful = "upstream_contract";
@@ -53,33 +54,34 @@ async function expectFacts(settings: ShapeSettings): Promise<void> {
   const whole = quoteAmount === "number" || quoteAmount === "minor-units" ? doubtful : eur("84.00");
   const shown = { upper: "ACTIVE", lower: "active", title: "Active", epp: "ok" }[settings.statusWords];
   const hasFields = settings.listItems === "records" || settings.listItems === "wrapped";
-  const own = await outcome(upstream.domain(ask(), OWN));
+  const own = await outcome(upstream.domain(ask(), MANAGED_NAME));
   const list = await upstream.domains(ask());
-  const checkOf2 = await outcome(upstream.check(ask(), FREE, 2));
+  const checkOf2 = await outcome(upstream.check(ask(), AVAILABLE_NAME, 2));
 
   expect({
-    free: await outcome(upstream.check(ask(), FREE, 1)),
-    freeFor2: settings.checkYears === "ignored" && settings.checkEcho === "none" ? "not told" : checkOf2,
+    available: await outcome(upstream.check(ask(), AVAILABLE_NAME, 1)),
+    availableFor2:
+      settings.checkYears === "ignored" && settings.checkEcho === "none" ? "not stated" : checkOf2,
     taken: await outcome(upstream.check(ask(), name("google.af"), 1)),
     renewal: await outcome(upstream.quote(ask(), RENEWAL)),
     renewalFor2: await outcome(upstream.quote(ask(), { ...RENEWAL, years: 2 })),
     whole: await outcome(upstream.quote(ask(), { tld: ".org.af", action: "restore", years: 1 })),
     own,
-    listed: list.find(({ domain }) => domain === OWN.ascii),
+    listed: list.find(({ domain }) => domain === MANAGED_NAME.ascii),
     count: list.length,
-    foreign: await outcome(upstream.domain(ask(), FREE)),
+    foreign: await outcome(upstream.domain(ask(), AVAILABLE_NAME)),
     balance: await outcome(upstream.balance(ask())),
     tier: await outcome(upstream.tier(ask())),
     invalid: await outcome(upstream.quote(ask(), { ...RENEWAL, tld: ".gov.af" })),
     pausesMs,
     isRefused: credentials.states()[0]?.refused,
   }).toEqual({
-    free: { status: "available", wholesale: eur("19.90") },
-    freeFor2:
+    available: { status: "available", wholesale: eur("19.90") },
+    availableFor2:
       settings.checkYears !== "ignored"
         ? { status: "available", wholesale: eur("38.80") }
         : settings.checkEcho === "none"
-          ? "not told"
+          ? "not stated"
           : doubtful,
     taken: {
       status: "taken",
@@ -122,8 +124,8 @@ async function expectFacts(settings: ShapeSettings): Promise<void> {
   });
 }
 
-/** The top tier, of a reseller that has one. */
-async function expectTop({ topTier, tierFields }: ShapeSettings): Promise<void> {
+/** Checks the top tier, with a reseller that has reached it. */
+async function expectTopTier({ topTier, tierFields }: ShapeSettings): Promise<void> {
   const tier = await outcome(bench(sandbox.credential("big")).upstream.tier(ask()));
   expect([topTier, tier]).toEqual([
     topTier,
@@ -133,14 +135,17 @@ async function expectTop({ topTier, tierFields }: ShapeSettings): Promise<void> 
 
 const WAIT_S = 45;
 
-/** A limit is a limit, also where a 403 could mean one domain: it pauses the quota for long enough, and the credential stays in use. */
+/** A rate limit pauses the quota for long enough and the credential stays in use, even where a 403 could be about a single domain. */
 async function expectLimit({ retryAfter }: ShapeSettings): Promise<void> {
   const credential = sandbox.control.createCredential("euro");
   const { upstream, pausesMs, credentials } = bench(credential);
   sandbox.control.setRateLimit({ limit: 1, windowMs: WAIT_S * 1000 });
   try {
     await upstream.balance(ask());
-    const limited = [() => upstream.check(ask(), FREE, 1), () => upstream.domain(ask(), OWN)];
+    const limited = [
+      () => upstream.check(ask(), AVAILABLE_NAME, 1),
+      () => upstream.domain(ask(), MANAGED_NAME),
+    ];
     for (const call of limited) expect(await outcome(call())).toBe("quota_exhausted");
     expect(pausesMs).toHaveLength(limited.length);
     const least = (WAIT_S - 5) * 1000;
@@ -156,14 +161,14 @@ async function expectLimit({ retryAfter }: ShapeSettings): Promise<void> {
   }
 }
 
-/** A credential that is dead, or shut out, is left alone and never taken for anything else. */
+/** A credential that is revoked or excluded is marked as refused, and never mistaken for anything else. */
 async function expectRefusals(): Promise<void> {
   const revoked = sandbox.control.createCredential("euro");
   sandbox.control.revoke(revoked.key);
   const elsewhere = sandbox.control.createCredential("euro");
   sandbox.control.setAllowlist(elsewhere.key, ["192.0.2.1"]);
-  const check = ({ upstream }: Bench) => upstream.check(ask(), FREE, 1);
-  const record = ({ upstream }: Bench) => upstream.domain(ask(), OWN);
+  const check = ({ upstream }: Bench) => upstream.check(ask(), AVAILABLE_NAME, 1);
+  const record = ({ upstream }: Bench) => upstream.domain(ask(), MANAGED_NAME);
   for (const [credential, call] of [
     [revoked, check],
     [revoked, record],
@@ -178,16 +183,16 @@ async function expectRefusals(): Promise<void> {
   sandbox.control.revoke(elsewhere.key);
 }
 
-async function play(choice: Readonly<Record<string, unknown>>): Promise<ShapeSettings> {
+async function applyAndCheck(choice: Readonly<Record<string, unknown>>): Promise<ShapeSettings> {
   sandbox.control.setShapes(choice);
   const settings = shapeSettings(choice);
   await expectFacts(settings);
-  await expectTop(settings);
+  await expectTopTier(settings);
   return settings;
 }
 
 async function expectAll(choice: Readonly<Record<string, unknown>>): Promise<void> {
-  await expectLimit(await play(choice));
+  await expectLimit(await applyAndCheck(choice));
   await expectRefusals();
 }
 
@@ -199,26 +204,29 @@ describe("the service understands", () => {
   const alone = openPoints().flatMap(({ name: point, point: { section, settings } }) =>
     settings.slice(1).map((setting) => ({ point, setting, section })),
   );
-  test.each(alone)("$point: $setting, and all else as documented", async ({ point, setting, section }) => {
-    // Sections 7 and 8 are those of errors and limits.
-    await (section < "7" ? play : expectAll)({ [point]: setting });
-  });
+  test.each(alone)(
+    "$point: $setting, with everything else as documented",
+    async ({ point, setting, section }) => {
+      // Sections 7 and 8 are about errors and limits.
+      await (section < "7" ? applyAndCheck : expectAll)({ [point]: setting });
+    },
+  );
 
   const rows = pairwise(
     Object.fromEntries(openPoints().map(({ name: point, point: { settings } }) => [point, settings])),
   );
-  test("every two settings together, in rows enough to hold them", () => {
+  test("every pair of settings, because each pair occurs in one of the rows", () => {
     expect(rows.length).toBeGreaterThanOrEqual(60);
     const points = openPoints();
     for (const [at, one] of points.entries()) {
       for (const other of points.slice(at + 1)) {
-        const held = new Set(rows.map((row) => `${row.get(one.name)} ${row.get(other.name)}`));
-        expect(held.size).toBe(one.point.settings.length * other.point.settings.length);
+        const pairs = new Set(rows.map((row) => `${row.get(one.name)} ${row.get(other.name)}`));
+        expect(pairs.size).toBe(one.point.settings.length * other.point.settings.length);
       }
     }
   });
   test.each(rows.map((row, index) => [index, Object.fromEntries(row)] as const))(
-    "row %i",
+    "row %i of the pairs of settings",
     async (_index, row) => {
       await expectAll(row);
     },

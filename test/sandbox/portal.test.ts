@@ -1,4 +1,4 @@
-/** What happens around the API while it runs: credentials come and go, access, tiers and prices change. */
+/** Changes while the API runs: credentials are created and revoked, and access, tiers and prices change. */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { z } from "zod";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -70,7 +70,7 @@ describe("credentials", () => {
     expect((await balance(sandbox, fresh)).status).toBe(200);
   });
 
-  it("do not overlap when the rotation revokes the old one, and a revoked one cannot be rotated", async () => {
+  it("don't overlap when the rotation revokes the old one, and a revoked one can't be rotated", async () => {
     const sandbox = await start();
     const old = sandbox.control.createCredential("demo");
     await portal(sandbox, "POST", `/credentials/${old.key}/rotate`, { revokeOld: true });
@@ -85,14 +85,14 @@ describe("credentials", () => {
     expect(failureOf(await balance(sandbox, { key, secret: "wrong" }))).toBe("401 invalid_credentials");
   });
 
-  it("are random on each start where the configuration names none, and fixed where it does", async () => {
+  it("are random on each start unless the configuration specifies them", async () => {
     const [one, two] = [await start(), await start()];
     expect(one.credential("big").secret).not.toBe(two.credential("big").secret);
     expect(one.credential()).toEqual(two.credential("demo"));
     expect(() => one.credential("nobody")).toThrow("nobody");
   });
 
-  it("keep their own allowlist, which a rotation passes on and an empty list lifts", async () => {
+  it("have their own allowlist, which a rotation copies and an empty list removes", async () => {
     const sandbox = await start();
     const old = sandbox.control.createCredential("demo");
     const path = `/credentials/${old.key}/allowlist`;
@@ -111,14 +111,14 @@ describe("credentials", () => {
 });
 
 describe("the account", () => {
-  it("is shut while its API access is disabled", async () => {
+  it("is refused while its API access is disabled", async () => {
     const sandbox = await start();
     expect(failureOf(await balance(sandbox, sandbox.credential("locked")))).toBe("403 api_access_disabled");
     await portal(sandbox, "PUT", "/resellers/locked/api-access", { enabled: true });
     expect((await balance(sandbox, sandbox.credential("locked"))).status).toBe(200);
   });
 
-  it("pays by its tier, exactly to the cent and not in proportion to the years", async () => {
+  it("pays the price of its tier, exact to the cent and not proportional to the years", async () => {
     const sandbox = await start();
     expect(await priceOf(sandbox)).toEqual({ amount: "20.21", currency: "USD" });
     expect(await priceOf(sandbox, 2)).toEqual({ amount: "39.39", currency: "USD" });
@@ -132,13 +132,13 @@ describe("the account", () => {
     expect((await portal(sandbox, "PUT", "/resellers/demo/tier", { tier: "Tin" })).status).toBe(422);
   });
 
-  it("at the top tier has no next one and needs no domains", async () => {
+  it("has no next tier and needs no more domains at the top tier", async () => {
     const sandbox = await start();
     const reply = await get(sandbox, "/account/tier", sandbox.credential("big"));
     expect(dataOf(reply)).toEqual({ current_tier: "Platinum", next_tier: null, domains_needed: 0 });
   });
 
-  it("pays an overridden price in quotes and in checks, and nobody else does", async () => {
+  it("pays an overridden price in quotes and checks, and no other account does", async () => {
     const sandbox = await start();
     const price = { tld: ".af", action: "registration", years: 1, amount: "7.77" };
     expect((await portal(sandbox, "PUT", "/resellers/demo/prices", price)).status).toBe(200);
@@ -169,14 +169,14 @@ describe("the account", () => {
 });
 
 describe("the control server", () => {
-  it("is no part of the API, and the API no part of it", async () => {
+  it("isn't reachable through the API, nor the API through it", async () => {
     const sandbox = await start();
     expect((await call("GET", `${sandbox.url}/stats`)).status).toBe(404);
     expect((await portal(sandbox, "GET", "/api/v1/domains")).status).toBe(404);
     expect((await start({ controlPort: null })).controlUrl).toBeNull();
   });
 
-  it("refuses bodies that it does not understand, in JSON", async () => {
+  it("rejects invalid bodies with an error in JSON", async () => {
     const sandbox = await start();
     for (const body of ["{", {}, { reseller: "demo", more: 1 }, []]) {
       const reply = await portal(sandbox, "POST", "/credentials", body);

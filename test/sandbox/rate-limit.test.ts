@@ -1,4 +1,4 @@
-/** The limit is strict in every rolling window, on a clock that the test sets, and latency lies before or behind the count. */
+/** The rate limit is strict in every rolling window, by a clock that the test sets. Latency comes before or after the count. */
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../src/sandbox/sandbox.js";
 import { authHeaders, call, type Credential, failureOf, type Reply } from "./client.js";
@@ -29,10 +29,10 @@ function portal(sandbox: Sandbox, method: string, path: string, body?: unknown):
 
 const balance = (sandbox: Sandbox, as?: Credential): Promise<Reply> => get(sandbox, "/account/balance", as);
 
-describe("the rolling limit", () => {
+describe("the rolling rate limit", () => {
   const limited = { limit: 3, windowMs: 1000 };
 
-  it("counts at arrival in a window that includes its older end, and forgets refused requests", async () => {
+  it("counts requests on arrival in a window that includes its start, and doesn't count refused ones", async () => {
     let at = 0;
     const sandbox = await start({ rateLimit: limited, now: () => at });
     const statusAt = async (time: number): Promise<number> => {
@@ -45,7 +45,7 @@ describe("the rolling limit", () => {
     expect(sandbox.stats().credentials[0]).toMatchObject({ accepted: 5, rejected429: 3, largestWindow: 3 });
   });
 
-  it("tells a Retry-After that is true at that second, and not one second earlier", async () => {
+  it("sends a Retry-After after which a request is accepted, but not one second earlier", async () => {
     let at = 0;
     const sandbox = await start({ rateLimit: { limit: 1, windowMs: 5000 }, now: () => at });
     await balance(sandbox);
@@ -59,7 +59,7 @@ describe("the rolling limit", () => {
     expect((await balance(sandbox)).status).toBe(200);
   });
 
-  it("never lets more than the limit into any window, wherever the window starts", async () => {
+  it("never accepts more requests than the limit in any window, wherever it starts", async () => {
     let at = 0;
     const sandbox = await start({ rateLimit: { limit: 5, windowMs: 100 }, now: () => at });
     for (let step = 0; step < 300; step += 1) {
@@ -76,7 +76,7 @@ describe("the rolling limit", () => {
     expect((stats?.accepted ?? 0) + (stats?.rejected429 ?? 0)).toBe(300);
   });
 
-  it("counts what is refused for another reason, but not what is not authenticated", async () => {
+  it("counts requests that fail for another reason, but not unauthenticated ones", async () => {
     const sandbox = await start({ rateLimit: limited, now: () => 0 });
     await call("GET", `${sandbox.url}/api/v1/domains`);
     await balance(sandbox, { key: sandbox.credential().key, secret: "wrong" });
@@ -93,7 +93,7 @@ describe("the rolling limit", () => {
     });
   });
 
-  it("can be changed while the sandbox runs, and is part of the statistics", async () => {
+  it("can be changed while the sandbox runs, and is shown in the statistics", async () => {
     const sandbox = await start({ rateLimit: { limit: 1, windowMs: 1000 }, now: () => 0 });
     await balance(sandbox);
     await portal(sandbox, "PUT", "/behaviour", { rateLimit: { limit: 2, windowMs: 1000 } });
@@ -104,7 +104,7 @@ describe("the rolling limit", () => {
 });
 
 describe("latency", () => {
-  it("before counting is spent before the arrival is noted, after counting behind it", async () => {
+  it("of `beforeMs` passes before a request is counted, and `afterMs` afterwards", async () => {
     const sandbox = await start();
     const asked = performance.now();
     sandbox.control.setBehaviour({ beforeMs: 60 });
@@ -119,7 +119,7 @@ describe("latency", () => {
     expect(second?.at).toBeGreaterThanOrEqual(askedAgain);
   });
 
-  it("does not hold up closing", async () => {
+  it("doesn't delay closing", async () => {
     const sandbox = await start({ latency: { beforeMs: 60_000 } });
     const pending = balance(sandbox).catch(() => "cut off");
     await new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** The world as a script: changes fall due on the sandbox's clock or after calls, and single answers arrive late and in another order. */
+/** Scripted changes: they take effect at a time on the sandbox's clock or after a number of calls. Single answers can be delayed and reordered. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Delivered, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -33,7 +33,7 @@ const silver = usd("20.21");
 const gold = usd("18.92");
 
 describe("a change", () => {
-  test("of the tier has every price follow, except one that was set; a set price goes back to the tier's", async () => {
+  test("of the tier changes every price, except one that was set, which returns to the tier's price when unset", async () => {
     sandbox.control.setPrice("demo", { ...TERM, amountCents: 2250 });
     sandbox.control.setTier("demo", "Gold");
     expect([await quoted(), await quoted({ ...TERM, years: 2 })]).toEqual([usd("22.50"), usd("36.87")]);
@@ -41,7 +41,7 @@ describe("a change", () => {
     expect(await quoted()).toEqual(gold);
   });
 
-  test("makes a name premium and ordinary again; several terms follow the price of the first year", async () => {
+  test("makes a name premium and ordinary again, and longer terms follow the price of the first year", async () => {
     sandbox.control.setPremium("kabul.af", { USD: 90_000 });
     expect((await checked("kabul.af"))["pricing"]).toEqual(usd("900.00"));
     expect((await checked("kabul.af", 2))["pricing"]).toEqual(usd("919.18"));
@@ -49,14 +49,14 @@ describe("a change", () => {
     expect((await checked("kabul.af"))["pricing"]).toEqual(silver);
   });
 
-  test("drops a name, and registers it", async () => {
+  test("drops a name and registers it", async () => {
     sandbox.control.setTaken("google.af", false);
     expect((await checked("google.af"))["available"]).toBe(true);
     sandbox.control.setTaken("google.af", true);
     expect((await checked("google.af"))["available"]).toBe(false);
   });
 
-  test("is made at its time, together with those that were scheduled with it", async () => {
+  test("is applied at its time, together with those that were scheduled with it", async () => {
     sandbox.control.schedule({ afterMs: 500 }, [
       { tier: { reseller: "demo", tier: "Gold" } },
       { taken: { domain: "kabul.af", taken: true } },
@@ -68,12 +68,12 @@ describe("a change", () => {
     expect(sandbox.control.scheduled()).toEqual([]);
   });
 
-  test("is made after so many calls: the last of them does not see it yet", async () => {
+  test("is applied after a number of calls, the last of which doesn't see it yet", async () => {
     sandbox.control.schedule({ afterCalls: 2 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
     expect([await quoted(), await quoted(), await quoted()]).toEqual([silver, silver, gold]);
   });
 
-  test("falls due in the order of the clock, whatever the order in which it was given", async () => {
+  test("is applied in the order of time, not in the order of scheduling", async () => {
     const price = (amountCents: number) => [{ price: { reseller: "demo", ...TERM, amountCents } }];
     sandbox.control.schedule({ afterMs: 200 }, price(200));
     sandbox.control.schedule({ afterMs: 100 }, price(100));
@@ -85,7 +85,7 @@ describe("a change", () => {
     expect(await quoted()).toEqual(usd("4.00"));
   });
 
-  test("that makes no sense is refused when it is scheduled, and one that is pending can be dropped", async () => {
+  test("that is invalid is rejected when it is scheduled, and a pending one can be dropped", async () => {
     const tin = [{ tier: { reseller: "demo", tier: "Tin" } }];
     expect(() => sandbox.control.schedule({ afterMs: 1 }, tin)).toThrow("there is no tier Tin");
     sandbox.control.schedule({ afterMs: 1 }, [{ tier: { reseller: "demo", tier: "Gold" } }]);
@@ -96,7 +96,7 @@ describe("a change", () => {
 });
 
 describe("a held answer", () => {
-  test("that was decided on arrival is late: it says what was true before the change", async () => {
+  test("that is decided on arrival says what was true then, before a later change", async () => {
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
     const late = checked("kabul.af");
     const held = await hold.caught();
@@ -106,7 +106,7 @@ describe("a held answer", () => {
     expect((await late)["available"]).toBe(true);
   });
 
-  test("that is decided on release is slow: it says what is true at the end", async () => {
+  test("that is decided on release says what is true then", async () => {
     const hold = sandbox.control.hold({ operation: "check", calls: 1, decided: "on-release" });
     const slow = checked("kabul.af");
     const held = await hold.caught();
@@ -115,7 +115,7 @@ describe("a held answer", () => {
     expect((await slow)["available"]).toBe(false);
   });
 
-  test("is released in any order, one by one, and the rest together", async () => {
+  test("is released in any order, one by one, or together with all that are left", async () => {
     const hold = sandbox.control.hold();
     const order: number[] = [];
     const answers: Promise<unknown>[] = [];
@@ -136,7 +136,7 @@ describe("a held answer", () => {
     expect((await check("kabul.af")).status).toBe(200);
   });
 
-  test("may be the answer to one request among others", async () => {
+  test("can be limited to the answer to one particular request", async () => {
     const hold = sandbox.control.hold({ operation: "check", asked: { domain: "kabul.af", years: 2 } });
     expect((await check("kabul.af")).status).toBe(200);
     expect((await check("herat.af", 2)).status).toBe(200);
@@ -145,7 +145,7 @@ describe("a held answer", () => {
     expect((await late).status).toBe(200);
   });
 
-  test("is released by the clock where the hold has a length, and holds only its operation and its calls", async () => {
+  test("is released by the clock if the hold has a duration, without holding other operations or later calls", async () => {
     const hold = sandbox.control.hold({ operation: "quote", calls: 1, forMs: 3_000 });
     expect((await check("kabul.af")).status).toBe(200);
     let isAnswered = false;
@@ -158,7 +158,7 @@ describe("a held answer", () => {
     expect(await slow).toBe(true);
   });
 
-  test("of latency waits on the sandbox's clock", async () => {
+  test("that is held by latency waits on the sandbox's clock", async () => {
     sandbox.control.setBehaviour({ afterMs: 60_000 });
     let isAnswered = false;
     const slow = quoted().then(() => (isAnswered = true));
@@ -170,7 +170,7 @@ describe("a held answer", () => {
 });
 
 describe("a watcher", () => {
-  test("sees each answer with its three moments, and neither refusals nor what nobody waits for", async () => {
+  test("sees each answer with its three times, but no refusals and no answers that nobody waits for", async () => {
     const seen: Delivered[] = [];
     const stop = sandbox.control.watch((answer) => seen.push(answer));
     await portal("POST", "/holds", { operation: "quote", calls: 1 });
@@ -184,7 +184,7 @@ describe("a watcher", () => {
     await sandbox.control.holds()[0]?.caught();
     caller.abort();
     await left;
-    // The next request comes after the end of that connection.
+    // The next request arrives after that connection has ended.
     await check("not a name");
     sandbox.control.holds()[0]?.release();
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
@@ -209,7 +209,7 @@ describe("a watcher", () => {
 });
 
 describe("the control port", () => {
-  test("schedules changes, shows those that are pending, and drops them", async () => {
+  test("schedules changes, shows the pending ones, and drops them", async () => {
     const price = { reseller: "demo", ...TERM, amount: "22.50" };
     const changes = [
       { price },
@@ -230,7 +230,7 @@ describe("the control port", () => {
       expect((await portal("POST", "/changes", wrong)).status).toBe(422);
   });
 
-  test("changes a name and a price at once", async () => {
+  test("changes a name and a price immediately", async () => {
     await portal("PUT", "/names/google.af", { taken: false, premium: { USD: "900.00" } });
     expect(await checked("google.af")).toMatchObject({ available: true, pricing: usd("900.00") });
     await portal("PUT", "/names/google.af", { premium: null });

@@ -1,9 +1,9 @@
-/** The whole service over HTTP against every preset of the sandbox: the same answers, whatever style of API stands behind it. */
+/** The whole service over HTTP against every preset of the sandbox: its answers are the same with every style of upstream API. */
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { PRESET_NAMES, type PresetName } from "../../src/sandbox/presets.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { wrongInPromise } from "../support/promise.js";
+import { promiseFault } from "../support/promise.js";
 import { bearer, problemOf, type Question, type Service, startService } from "../support/service.js";
 
 const RETAIL = `
@@ -27,8 +27,8 @@ const cart = {
   ],
 };
 const QUESTIONS: Readonly<Record<string, [path: string, question?: Question]>> = {
-  free: ["/v1/availability?domain=kabul.af"],
-  freeFor2: ["/v1/availability?domain=kabul.af&years=2"],
+  available: ["/v1/availability?domain=kabul.af"],
+  availableFor2: ["/v1/availability?domain=kabul.af&years=2"],
   taken: ["/v1/availability?domain=google.af"],
   premium: ["/v1/availability?domain=gold.af"],
   prices: ["/v1/prices"],
@@ -40,7 +40,7 @@ const QUESTIONS: Readonly<Record<string, [path: string, question?: Question]>> =
   record: ["/v1/staff/domains/lapis.af", { headers: bearer("read") }],
 };
 
-/** A promise differs each time; whether it fits its cart is looked at before. */
+/** A promise differs each time, so it is checked against its cart before this is applied. */
 const TIMED = new Set(["asOf", "source", "status", "promise", "validUntil"]);
 const timeless = (body: unknown): unknown =>
   JSON.parse(JSON.stringify(body), (key, value: unknown) => (TIMED.has(key) ? undefined : value));
@@ -54,7 +54,7 @@ async function facts(service: Service): Promise<Record<string, unknown>> {
   const answers: Record<string, unknown> = {};
   for (const [name, [path, question]] of Object.entries(QUESTIONS)) {
     const { status, body } = await service.ask(path, question);
-    if (name === "cart") expect(wrongInPromise(body)).toBeUndefined();
+    if (name === "cart") expect(promiseFault(body)).toBeUndefined();
     answers[name] = [status, timeless(body)];
   }
   const list = await service.ask("/v1/staff/domains", { headers: bearer("read") });
@@ -74,36 +74,39 @@ beforeAll(async () => {
   documented = await facts(service);
   await service.close();
   expect(documented).toMatchObject({
-    free: [200, { available: true, price: { amount: "25.99", currency: "USD" } }],
+    available: [200, { available: true, price: { amount: "25.99", currency: "USD" } }],
     taken: [200, { available: false, price: null }],
     foreign: "not_found",
   });
 });
 
-describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))("behind it is %s", (preset) => {
-  let service: Service;
-  beforeEach(async () => {
-    service = await start(preset);
-  });
-  afterEach(() => service.close());
+describe.each(PRESET_NAMES.filter((preset) => preset !== "documented"))(
+  "with the preset %s, the service",
+  (preset) => {
+    let service: Service;
+    beforeEach(async () => {
+      service = await start(preset);
+    });
+    afterEach(() => service.close());
 
-  test("visitors and staff get the same answers as ever", async () => {
-    expect(await facts(service)).toEqual(documented);
-    expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 0, refused: 0 });
-  });
+    test("gives visitors and staff the same answers as with the documented shapes", async () => {
+      expect(await facts(service)).toEqual(documented);
+      expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 0, refused: 0 });
+    });
 
-  test("a limit pauses the service for at least as long as it lasts, and is no refused credential", async () => {
-    service.sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
-    const first = problemOf(await service.ask("/v1/availability?domain=balkh.af"));
-    expect(first.code).toBe("quota_exhausted");
-    expect(first.retryAfter).toBeGreaterThanOrEqual(29);
-    const second = problemOf(await service.ask("/v1/availability?domain=herat.af"));
-    expect(second.code).toBe("quota_exhausted");
-    expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 1, refused: 0 });
-  });
-});
+    test("pauses for as long as a rate limit lasts, and doesn't take it for a refused credential", async () => {
+      service.sandbox.control.setRateLimit({ limit: 1, windowMs: 30_000 });
+      const first = problemOf(await service.ask("/v1/availability?domain=balkh.af"));
+      expect(first.code).toBe("quota_exhausted");
+      expect(first.retryAfter).toBeGreaterThanOrEqual(29);
+      const second = problemOf(await service.ask("/v1/availability?domain=herat.af"));
+      expect(second.code).toBe("quota_exhausted");
+      expect(service.sandbox.stats().credentials[0]).toMatchObject({ rejected429: 1, refused: 0 });
+    });
+  },
+);
 
-test("an upstream that ignores years has no price for several years, and no wrong one", async () => {
+test("no price is shown for several years, rather than a wrong one, if the upstream ignores years", async () => {
   const shapes = { checkYears: "ignored" } as const;
   const service = await startService({
     clock: new FakeClock(Date.now()),

@@ -1,4 +1,4 @@
-/** How the sandbox's shapes are chosen: in its configuration, at its start, over the control port; and what is refused, in which words. */
+/** How the sandbox's shapes are chosen: in the configuration, at startup or over the control port. Invalid choices are rejected with a reason. */
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { parseConfig } from "../../src/sandbox/config.js";
@@ -41,13 +41,13 @@ describe("the table of open points", () => {
     }
   });
 
-  test("is played as documented by its first settings", () => {
+  test("lists the documented setting of each switch first", () => {
     const first = Object.fromEntries(openPoints().map(({ name, point }) => [name, point.settings[0]]));
     expect(shapeSettings({})).toEqual(first);
     expect(shapeSettings({ preset: "documented" })).toEqual(first);
   });
 
-  test("has no setting that no test could tell from another: each one of a preset differs from the default", () => {
+  test("has no preset that is the same as the default", () => {
     for (const preset of PRESET_NAMES.filter((name) => name !== "documented")) {
       expect(shapeSettings({ preset })).not.toEqual(shapeSettings({}));
     }
@@ -55,7 +55,7 @@ describe("the table of open points", () => {
 });
 
 describe("a choice", () => {
-  test("is a preset with the settings that differ from it, numbers as text or not", () => {
+  test("can override settings of a preset, with numbers as strings or not", () => {
     const rails = shapeSettings({ preset: "rails" });
     expect(shapeSettings({ preset: "rails", limitStatus: 403 })).toEqual({ ...rails, limitStatus: 403 });
     expect(shapeSettings({ preset: "rails", limitStatus: "403" })).toEqual({ ...rails, limitStatus: 403 });
@@ -63,32 +63,36 @@ describe("a choice", () => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ["a preset", { preset: "cobol" }, /^preset: there is no "cobol"; allowed: documented, rails, .*legacy$/],
     [
-      "a preset with a name that every object has",
+      "an unknown preset",
+      { preset: "cobol" },
+      /^preset: there is no "cobol"; allowed: documented, rails, .*legacy$/,
+    ],
+    [
+      "a preset named like a member of every object",
       { preset: "constructor" },
       /^preset: there is no "constructor"/,
     ],
     [
-      "a switch",
+      "an unknown switch",
       { limit: 403 },
       /^there is no switch "limit"; allowed: envelope, takenStatus, .*limitStatus/,
     ],
-    ["a switch with a name that every object has", { toString: 1 }, /^there is no switch "toString"/],
+    ["a switch named like a member of every object", { toString: 1 }, /^there is no switch "toString"/],
     [
-      "a setting",
+      "an unknown setting",
       { limitStatus: 404 },
       /^limitStatus: there is no setting 404; allowed: 429, 403, 503, 200$/,
     ],
-    ["a setting that is a list", { limitStatus: [429] }, /^limitStatus: there is no setting \[429\]/],
-    ["a list", [], /^shapes must be a mapping/],
-    ["a word", "rails", /^shapes must be a mapping/],
-  ])("of %s that is not there is refused with the allowed ones", (_what, choice, sentence) => {
+    ["a list as a setting", { limitStatus: [429] }, /^limitStatus: there is no setting \[429\]/],
+    ["a list of shapes", [], /^shapes must be a mapping/],
+    ["a string", "rails", /^shapes must be a mapping/],
+  ])("of %s is rejected with the reason", (_what, choice, sentence) => {
     expect(() => shapeSettings(choice)).toThrow(ShapeFault);
     expect(() => shapeSettings(choice)).toThrow(sentence);
   });
 
-  test("with several faults is refused with all of them", () => {
+  test("with several faults is rejected with all of them", () => {
     expect(() => shapeSettings({ preset: "x", y: 1, retryAfter: "z" })).toThrow(
       /there is no "x".*\n.*no switch "y".*\nretryAfter: there is no setting "z"/,
     );
@@ -96,7 +100,7 @@ describe("a choice", () => {
 });
 
 describe("the configuration", () => {
-  test("chooses the shapes, and names every preset that there is", () => {
+  test("selects the shapes, and mentions every preset", () => {
     expect(parseConfig(CONFIG, "it").shapes).toEqual(shapeSettings({}));
     for (const preset of PRESET_NAMES) expect(CONFIG).toContain(preset);
     const other = CONFIG.replace(/^shapes: .*$/m, "shapes: { preset: rails, limitStatus: 403 }");
@@ -104,7 +108,7 @@ describe("the configuration", () => {
     expect(parseConfig(CONFIG.replace(/^shapes: .*$/m, ""), "it").shapes).toEqual(shapeSettings({}));
   });
 
-  test("with a switch or a setting that is not there is refused with its path", () => {
+  test("with an unknown switch or setting is rejected with its path", () => {
     const wrong = CONFIG.replace(/^shapes: .*$/m, "shapes: { limitStatus: 418, wrong: 1 }");
     expect(() => parseConfig(wrong, "it")).toThrow(/  shapes: there is no switch "wrong"; allowed: /);
     expect(() => parseConfig(wrong, "it")).toThrow(
@@ -113,8 +117,8 @@ describe("the configuration", () => {
   });
 });
 
-describe("while it runs", () => {
-  test("another choice holds from the next answer on, and what it does not name goes back", async () => {
+describe("a running sandbox", () => {
+  test("applies a new choice from the next answer on, with defaults for what it doesn't name", async () => {
     const sandbox = await start({ shapes: { preset: "terse", quoteAmount: "number" } });
     expect(dataOf(await quote(sandbox))).toEqual({ amount: 78.96, currency: "USD" });
     sandbox.control.setShapes({ quoteFields: "unit" });
@@ -127,15 +131,15 @@ describe("while it runs", () => {
     );
   });
 
-  test("shapes of one's own are played until others are chosen", async () => {
-    const own = { ...plainShapes, quote: () => ({ status: 200, headers: {}, body: { own: true } }) };
-    const sandbox = await start({ shapes: own });
-    expect((await quote(sandbox)).json).toEqual({ own: true });
+  test("plays custom shapes until others are chosen", async () => {
+    const custom = { ...plainShapes, quote: () => ({ status: 200, headers: {}, body: { custom: true } }) };
+    const sandbox = await start({ shapes: custom });
+    expect((await quote(sandbox)).json).toEqual({ custom: true });
     sandbox.control.setShapes({});
     expect((await quote(sandbox)).json).toMatchObject({ success: true });
   });
 
-  test("the control port shows the choice and the table, and changes the choice", async () => {
+  test("shows the choice and the table on the control port, and changes the choice there", async () => {
     const sandbox = await start();
     const shown = await call("GET", `${sandbox.controlUrl}/shapes`);
     expect(shown.json).toMatchObject({
@@ -153,7 +157,7 @@ describe("while it runs", () => {
     expect((await quote(sandbox, { tld: ".af", action: "restore" })).status).toBe(400);
   });
 
-  test("a choice that is not there is refused by the control port, and changes nothing", async () => {
+  test("rejects an invalid choice on the control port without changing anything", async () => {
     const sandbox = await start({ shapes: { preset: "rails" } });
     for (const body of [{ limitStatus: 418 }, { preset: "cobol" }, { wrong: 1 }, []]) {
       const reply = await call("PUT", `${sandbox.controlUrl}/shapes`, { body });
@@ -164,7 +168,7 @@ describe("while it runs", () => {
   });
 });
 
-describe("years", () => {
+describe("the years of a check", () => {
   const check = (sandbox: Sandbox, years?: unknown): Promise<Reply> =>
     call("POST", `${sandbox.url}/api/v1/domains/check`, {
       headers: authHeaders(sandbox.credential()),
@@ -181,14 +185,11 @@ describe("years", () => {
     ["ignored", 3, "20.21"],
     ["ignored", undefined, "20.21"],
     ["ignored", "three", 422],
-  ] as const)(
-    "of a check that are %s: asked for %j, the answer is %s",
-    async (checkYears, years, expected) => {
-      const reply = await check(await start({ shapes: { checkYears } }), years);
-      const { status } = reply;
-      expect(status === 200 ? dataOf(reply)["pricing"] : status).toEqual(
-        typeof expected === "number" ? expected : { amount: expected, currency: "USD" },
-      );
-    },
-  );
+  ] as const)("are %s: a request with %j is answered with %s", async (checkYears, years, expected) => {
+    const reply = await check(await start({ shapes: { checkYears } }), years);
+    const { status } = reply;
+    expect(status === 200 ? dataOf(reply)["pricing"] : status).toEqual(
+      typeof expected === "number" ? expected : { amount: expected, currency: "USD" },
+    );
+  });
 });

@@ -93,7 +93,7 @@ const nobody = (): Promise<void> => Promise.resolve();
 const AFTERWARDS = 20;
 
 testWithTool("promtool", "redis-server").each<readonly [string, number, Condition]>([
-  ["StorefrontDown", 3, conditions.nobodyListens],
+  ["StorefrontDown", 3, conditions.notListening],
   ["StorefrontCredentialRefused", 4, conditions.credentialRefused],
   ["StorefrontCircuitOpen", 5, conditions.upstreamFails],
   ["StorefrontUpstreamFailing", 17, conditions.upstreamFails],

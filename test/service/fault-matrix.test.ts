@@ -11,7 +11,7 @@ import type { Clock } from "../../src/clock.js";
 import { FAULTS } from "../../src/sandbox/fault-table.js";
 import { BAIT } from "../../src/sandbox/fault-wire.js";
 import { type Operation, OPERATIONS } from "../../src/sandbox/sandbox.js";
-import { wrongInPromise } from "../support/promise.js";
+import { promiseFault } from "../support/promise.js";
 import {
   type Answer,
   bearer,
@@ -477,7 +477,7 @@ class Lane {
     const isStaff = one.question === staff;
     const whose = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with words" : "staff") : "visitor";
     if (answer.status === 200 && one.question?.method === "POST") {
-      const wrong = wrongInPromise(answer.body);
+      const wrong = promiseFault(answer.body);
       if (wrong !== undefined) this.#wrong.push(`${nameOf(one)} ${wrong}: ${answer.text.slice(0, 300)}`);
     }
     for (const leak of leaksIn(whole, whose))

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { describeWithRedis } from "../support/redis.js";
 import { startFleet } from "../support/fleet.js";
 import { bearer, type Service, temporaryFolder, until } from "../support/service.js";
-import { sideBySide } from "../support/stories.js";
+import { concurrentTest } from "../support/stories.js";
 
 const overviewShape = z.object({
   fleet: z.array(
@@ -35,7 +35,7 @@ const seenBy = async (replica: Service): Promise<string[]> =>
   (await overviewOf(replica)).fleet.map(({ replica: name }) => name);
 
 describeWithRedis("a fleet", () => {
-  const test = sideBySide(() => startFleet(3));
+  const test = concurrentTest(() => startFleet(3));
 
   test("is seen whole by each of its replicas, with the sum of their figures", async ({ replicas }) => {
     await until(

@@ -1,6 +1,6 @@
 /**
- * The release test: with unmistakable values for everything that is nobody's business, every public answer, header, log line, metric and
- * page, of every reseller, in fair weather and foul, is searched for them.
+ * The release test. All private data has unmistakable values. Every public answer, header, log line, metric and page is searched for them:
+ * for each reseller, and also while the upstream fails.
  */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
@@ -34,14 +34,14 @@ const credit: Record<Reseller, string> = {
   markhor: "332211.23",
   closed: "221100.34",
 };
-/** What .af costs each reseller for a year, the tier's discount taken off: the amounts of the lists, 731.37 and 843.91. */
-const year: Record<Reseller, string> = {
+/** What a year of .af costs each reseller: the list price, 731.37 USD or 843.91 EUR, less the tier's discount. */
+const yearlyCost: Record<Reseller, string> = {
   quetzal: "731.37",
   ibex: "680.17",
   markhor: "742.64",
   closed: "731.37",
 };
-const BODY_OF_UPSTREAM = "LEAKED-TEXT-OF-THE-UPSTREAM";
+const UPSTREAM_TEXT = "LEAKED-TEXT-OF-THE-UPSTREAM";
 
 const world = `
 nameservers: [ns1.example.af]
@@ -97,11 +97,11 @@ const PRIVATE = [
     account(one),
     balance[one],
     credit[one],
-    year[one],
+    yearlyCost[one],
     `owned-by-${one}`,
   ]),
   ...WHOLESALE,
-  BODY_OF_UPSTREAM,
+  UPSTREAM_TEXT,
   "X-Service",
   "/api/v1",
 ];
@@ -111,12 +111,12 @@ function found(text: string, values: readonly string[]): string[] {
   return values.filter((value) => lower.includes(value.toLowerCase()));
 }
 
-function whole({ status, headers, text }: Answer): string {
+function serialized({ status, headers, text }: Answer): string {
   return `${status} ${JSON.stringify(headers)} ${text}`;
 }
 
-/** Every public question, in good and bad form; `name` is a label that nobody has asked for. */
-function questions(name: string, port: number): readonly (readonly [string, Question?])[] {
+/** Every public request, valid and malformed. `name` is a label that hasn't been requested before. */
+function publicRequests(name: string, port: number): readonly (readonly [string, Question?])[] {
   const cart = (...domains: string[]) => ({
     items: domains.map((domain) => ({ domain, action: "registration", years: 1 })),
   });
@@ -182,21 +182,21 @@ function questions(name: string, port: number): readonly (readonly [string, Ques
   ];
 }
 
-async function walk(service: Service, name: string): Promise<{ statuses: Set<number>; leaks: string[] }> {
+async function crawl(service: Service, name: string): Promise<{ statuses: Set<number>; leaks: string[] }> {
   const statuses = new Set<number>();
   const leaks: string[] = [];
-  for (const [path, question] of questions(name, service.port)) {
+  for (const [path, question] of publicRequests(name, service.port)) {
     const answer = await service.ask(path, question);
     statuses.add(answer.status);
-    const own = path.includes("owned-by") ? ["owned-by-quetzal"] : [];
-    const leaked = found(whole(answer), PRIVATE).filter((value) => !own.includes(value));
+    const echoed = path.includes("owned-by") ? ["owned-by-quetzal"] : [];
+    const leaked = found(serialized(answer), PRIVATE).filter((value) => !echoed.includes(value));
     if (leaked.length > 0) leaks.push(`${path}: ${leaked.join(", ")}`);
     if (/(?:\n|\\n)\s+at |node_modules/.test(answer.text) && !path.startsWith("/docs/assets"))
-      leaks.push(`${path}: a stack`);
+      leaks.push(`${path}: a stack trace`);
   }
   const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
   const searched = [name, "free-always", "taken-always", "dear.af"];
-  const inMetrics = found(whole(metrics), [...PRIVATE, ...searched]);
+  const inMetrics = found(serialized(metrics), [...PRIVATE, ...searched]);
   if (inMetrics.length > 0) leaks.push(`/metrics: ${inMetrics.join(", ")}`);
   const inLog = service.log.flatMap((line) => found(line, [...PRIVATE, ...searched]));
   if (inLog.length > 0) leaks.push(`log: ${[...new Set(inLog)].join(", ")}`);
@@ -204,19 +204,19 @@ async function walk(service: Service, name: string): Promise<{ statuses: Set<num
 }
 
 test.each(RESELLERS)(
-  "what is %s's alone is never revealed to the public, whatever happens",
+  "the private data of the reseller %s is never public, whatever happens",
   async (reseller) => {
     const clock = new FakeClock();
-    let foul: "no" | "error" | "garbage" | "limited" | "forbidden" = "no";
+    let failure: "none" | "error" | "garbage" | "limited" | "forbidden" = "none";
     const poisoned = {
       success: false,
-      error: { code: BODY_OF_UPSTREAM, message: `${BODY_OF_UPSTREAM} ${secret(reseller)} ${year[reseller]}` },
-      data: { domain: BODY_OF_UPSTREAM, balance: balance[reseller], tier: tier(reseller) },
+      error: { code: UPSTREAM_TEXT, message: `${UPSTREAM_TEXT} ${secret(reseller)} ${yearlyCost[reseller]}` },
+      data: { domain: UPSTREAM_TEXT, balance: balance[reseller], tier: tier(reseller) },
     };
-    const headers = { "X-Internal": BODY_OF_UPSTREAM, "Set-Cookie": `s=${secret(reseller)}` };
+    const headers = { "X-Internal": UPSTREAM_TEXT, "Set-Cookie": `s=${secret(reseller)}` };
     const availability: typeof plainShapes.availability = (result) => {
-      if (foul === "no") return plainShapes.availability(result);
-      const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[foul];
+      if (failure === "none") return plainShapes.availability(result);
+      const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[failure];
       return { status, headers: { ...headers, "Retry-After": "30" }, body: poisoned };
     };
     const service = await startService({
@@ -228,26 +228,26 @@ test.each(RESELLERS)(
       sandbox: { shapes: { ...plainShapes, availability } },
     });
     try {
-      const fair = await walk(service, "zanzibar-fair");
-      expect(fair.leaks).toEqual([]);
+      const healthy = await crawl(service, "zanzibar-fair");
+      expect(healthy.leaks).toEqual([]);
       const common = [200, 204, 400, 401, 403, 404, 405, 406, 413, 415];
-      expect([...fair.statuses]).toEqual(
+      expect([...healthy.statuses]).toEqual(
         expect.arrayContaining(reseller === "closed" ? common.slice(2) : common),
       );
 
-      for (const weather of ["error", "garbage", "limited", "forbidden"] as const) {
-        foul = weather;
-        const seen = await walk(service, `zanzibar-${weather}`);
-        expect([weather, seen.leaks]).toEqual([weather, []]);
+      for (const mode of ["error", "garbage", "limited", "forbidden"] as const) {
+        failure = mode;
+        const seen = await crawl(service, `zanzibar-${mode}`);
+        expect([mode, seen.leaks]).toEqual([mode, []]);
         expect([...seen.statuses].some((status) => status >= 500)).toBe(true);
-        // Past what is remembered of failures, refusals and pauses.
+        // Longer than failures, refused credentials and pauses are remembered.
         await clock.advance(100_000);
       }
-      foul = "no";
+      failure = "none";
       await service.sandbox.close();
-      expect((await walk(service, "zanzibar-unreachable")).leaks).toEqual([]);
+      expect((await crawl(service, "zanzibar-unreachable")).leaks).toEqual([]);
       service.drain();
-      const draining = await walk(service, "zanzibar-draining");
+      const draining = await crawl(service, "zanzibar-draining");
       expect([draining.leaks, draining.statuses.has(503)]).toEqual([[], true]);
     } finally {
       await service.close();
@@ -255,23 +255,23 @@ test.each(RESELLERS)(
   },
 );
 
-test("staff see wholesale, balance and tier in the fields meant for them, and credentials nowhere", async () => {
+test("staff see wholesale prices, balance and tier only in the fields meant for them, and never credentials", async () => {
   const service = await startService({ clock: new FakeClock(), world, retail });
   try {
     const read = async (path: string) => {
       const answer = await service.ask(`/v1/staff/${path}`, { headers: bearer("read") });
       expect([path, answer.status]).toEqual([path, 200]);
-      expect(found(whole(answer), [...CREDENTIALS, "X-Service", "/api/v1"])).toEqual([]);
+      expect(found(serialized(answer), [...CREDENTIALS, "X-Service", "/api/v1"])).toEqual([]);
       return answer;
     };
     const own = (values: string[]) => values.filter((value) => !/^(?:owned-by-quetzal)$/.test(value));
-    expect(own(found(whole(await read("domains")), PRIVATE))).toEqual([]);
-    expect(own(found(whole(await read("domains/owned-by-quetzal.af")), PRIVATE))).toEqual([]);
-    expect(found(whole(await read("overview")), PRIVATE)).toEqual([]);
-    expect(new Set(found(whole(await read("balance")), PRIVATE))).toEqual(
+    expect(own(found(serialized(await read("domains")), PRIVATE))).toEqual([]);
+    expect(own(found(serialized(await read("domains/owned-by-quetzal.af")), PRIVATE))).toEqual([]);
+    expect(found(serialized(await read("overview")), PRIVATE)).toEqual([]);
+    expect(new Set(found(serialized(await read("balance")), PRIVATE))).toEqual(
       new Set([account("quetzal"), balance.quetzal, credit.quetzal]),
     );
-    expect(new Set(found(whole(await read("tier")), PRIVATE))).toEqual(
+    expect(new Set(found(serialized(await read("tier")), PRIVATE))).toEqual(
       new Set([tier("quetzal"), tier("ibex")]),
     );
     const { prices, ...rest } = z

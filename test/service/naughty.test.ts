@@ -1,4 +1,7 @@
-/** Strings that nobody here chose, through every parameter of every route: contract codes, never a 5xx, never a call for what is no name. */
+/**
+ * Sends the Big List of Naughty Strings and the IDNA test vectors through every parameter of every route. They must cause only documented error
+ * codes, never a 5xx, and never an upstream call for an invalid name.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { validateHeaderValue } from "node:http";
@@ -21,7 +24,7 @@ const NAUGHTY = z
   .array(z.string())
   .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
 
-/** A lone surrogate cannot be written in UTF-8. */
+/** UTF-8 can't encode a lone surrogate. */
 function isSendable(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }
@@ -29,10 +32,10 @@ function isSendable(text: string): boolean {
 const IDNA = idnaVectors()
   .map(({ source }) => source)
   .filter(isSendable);
-/** Every tenth, so that all sections of the file are touched. */
+/** Every tenth, so that all sections of the file are covered. */
 const IDNA_SAMPLE = IDNA.filter((_, index) => index % 10 === 0).flatMap((source) => [source, `${source}.af`]);
 
-const AT_A_TIME = 16;
+const CONCURRENCY = 16;
 
 let service: Service;
 beforeAll(async () => {
@@ -44,7 +47,7 @@ beforeAll(async () => {
       CLIENT_COLD_PER_MINUTE: "1000000000",
     },
   });
-  // What the good parts of the questions below ask for is known, so that every call is one for a string's sake.
+  // Loads everything that the valid parts of the requests below need, so that a hostile string must have caused any further call.
   for (const years of [1, 2, 3]) await service.ask(`/v1/search?q=kabul&years=${years}`);
   await service.ask("/v1/staff/domains", { headers: bearer("read") });
 });
@@ -62,13 +65,13 @@ function accepted(parse: () => unknown): boolean {
 const isName = (text: string): boolean => accepted(() => parseDomainName(text, SOLD, "domain"));
 const isTerm = (text: string): boolean => accepted(() => parseSearchTerm(text, SOLD, "q"));
 
-type Put = (text: string) => readonly [string, Question?];
+type ToRequest = (text: string) => readonly [string, Question?];
 
-/** Asks with every string, and tells what was not a good answer or a problem of the contract. */
-async function faultsOf(strings: readonly string[], put: Put): Promise<string[]> {
+/** Sends a request with each string. Returns the responses that were neither a success nor a documented 4xx problem. */
+async function faultsOf(strings: readonly string[], toRequest: ToRequest): Promise<string[]> {
   const todo = [...strings];
   const faults: string[] = [];
-  const judge = (text: string, answer: Answer): void => {
+  const check = (text: string, answer: Answer): void => {
     if (answer.status < 300) return;
     try {
       const { code, status } = problemOf(answer);
@@ -77,25 +80,25 @@ async function faultsOf(strings: readonly string[], put: Put): Promise<string[]>
       faults.push(`${JSON.stringify(text)}: ${String(error)}`);
     }
   };
-  const work = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let text = todo.shift(); text !== undefined; text = todo.shift())
-      judge(text, await service.ask(...put(text)));
+      check(text, await service.ask(...toRequest(text)));
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return faults;
 }
 
 const enc = encodeURIComponent;
 const post = (body: unknown): Question => ({ method: "POST", body });
-const item = (domain: unknown, action: unknown = "renewal", years: unknown = 1) => ({
+const cartWith = (domain: unknown, action: unknown = "renewal", years: unknown = 1) => ({
   items: [{ domain, action, years }],
 });
 
-describe("in a place for a name", () => {
-  const places: readonly (readonly [string, (text: string) => boolean, Put])[] = [
-    ["domain of availability", isName, (text) => [`/v1/availability?domain=${enc(text)}`]],
-    ["q of search", isTerm, (text) => [`/v1/search?q=${enc(text)}`]],
-    ["domain of a cart", isName, (text) => ["/v1/quotes", post(item(text, "registration"))]],
+describe("a hostile string used as a name", () => {
+  const places: readonly (readonly [string, (text: string) => boolean, ToRequest])[] = [
+    ["domain parameter of availability", isName, (text) => [`/v1/availability?domain=${enc(text)}`]],
+    ["q parameter of search", isTerm, (text) => [`/v1/search?q=${enc(text)}`]],
+    ["domain of a cart item", isName, (text) => ["/v1/quotes", post(cartWith(text, "registration"))]],
     [
       "path of a staff domain",
       isName,
@@ -103,18 +106,18 @@ describe("in a place for a name", () => {
     ],
   ];
 
-  test.each(places)("%s: what is no name costs no call", async (place, isGood, put) => {
+  test.each(places)("in the %s makes no call if it isn't valid", async (place, isValid, toRequest) => {
     const strings = [...NAUGHTY, ...IDNA_SAMPLE].filter(
-      // An empty path part is another path: the list.
-      (text) => !isGood(text) && !(place.startsWith("path") && text === ""),
+      // With an empty path segment, the path is that of the list.
+      (text) => !isValid(text) && !(place.startsWith("path") && text === ""),
     );
     expect(strings.length).toBeGreaterThan(1200);
     const calls = service.calls();
-    expect(await faultsOf(strings, put)).toEqual([]);
+    expect(await faultsOf(strings, toRequest)).toEqual([]);
     expect(service.calls()).toBe(calls);
   });
 
-  test("domain of availability: what is a name is answered, each with one call at most", async () => {
+  test("in the domain parameter of availability is answered with at most one call if it is valid", async () => {
     const names = [...NAUGHTY, ...IDNA.map((source) => `${source}.af`)].filter(isName).slice(0, 400);
     const different = new Set(names.map((text) => parseDomainName(text, SOLD, "domain").ascii));
     expect(different.size).toBeGreaterThan(50);
@@ -123,13 +126,13 @@ describe("in a place for a name", () => {
     expect(service.calls() - calls).toBeLessThanOrEqual(different.size);
   });
 
-  test("q of search: what is a term is answered", async () => {
+  test("in the q parameter of search is answered if it is valid", async () => {
     const terms = [...NAUGHTY, ...IDNA_SAMPLE.slice(0, 60)].filter(isTerm);
     expect(await faultsOf(terms, (text) => [`/v1/search?q=${enc(text)}`])).toEqual([]);
   });
 });
 
-describe("in every other place", () => {
+describe("a hostile string used elsewhere", () => {
   const sendable = (text: string): boolean => {
     try {
       validateHeaderValue("x-any", text);
@@ -139,10 +142,10 @@ describe("in every other place", () => {
     }
   };
   const header =
-    (name: string, path = "/v1/prices"): Put =>
+    (name: string, path = "/v1/prices"): ToRequest =>
     (text) => [path, { headers: { [name]: sendable(text) ? text : enc(text) } }];
 
-  const places: Readonly<Record<string, Put>> = {
+  const places: Readonly<Record<string, ToRequest>> = {
     "years of availability": (text) => [`/v1/availability?domain=kabul.af&years=${enc(text)}`],
     "tlds of search": (text) => [`/v1/search?q=kabul&tlds=${enc(text)}`],
     "years of search": (text) => [`/v1/search?q=kabul&years=${enc(text)}`],
@@ -156,11 +159,11 @@ describe("in every other place", () => {
     "a whole query": (text) => [`/v1/prices?${enc(text)}`],
     "a path": (text) => [`/${enc(text)}`],
     "a problem's code": (text) => [`/problems/${enc(text)}`],
-    "action of a cart": (text) => ["/v1/quotes", post(item("kabul.af", text))],
-    "years of a cart": (text) => ["/v1/quotes", post(item("kabul.af", "renewal", text))],
+    "action of a cart": (text) => ["/v1/quotes", post(cartWith("kabul.af", text))],
+    "years of a cart": (text) => ["/v1/quotes", post(cartWith("kabul.af", "renewal", text))],
     "a field of a cart": (text) => ["/v1/quotes", post({ [text]: text, items: [{ [text]: text }] })],
     "a whole body": (text) => ["/v1/quotes", post(text)],
-    "what is to be purged": (text) => [
+    "the pool to purge": (text) => [
       "/v1/staff/cache/purge",
       { method: "POST", headers: bearer("operate"), body: { what: text } },
     ],
@@ -176,15 +179,15 @@ describe("in every other place", () => {
     ],
   };
 
-  test.each(Object.entries(places))("%s: nothing breaks and nothing is asked", async (_place, put) => {
+  test.each(Object.entries(places))("as %s breaks nothing and makes no call", async (_place, toRequest) => {
     const calls = service.calls();
     const strings = NAUGHTY.filter(isSendable);
     expect(strings.length).toBeGreaterThan(450);
-    expect(await faultsOf(strings, put)).toEqual([]);
+    expect(await faultsOf(strings, toRequest)).toEqual([]);
     expect(service.calls()).toBe(calls);
   });
 });
 
-test("nothing of all this was our own fault", () => {
+test("none of these requests logged an error", () => {
   expect(service.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
 });

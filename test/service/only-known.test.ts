@@ -1,4 +1,4 @@
-/** `only=known`: what memory holds, for people who are still typing. It costs nothing, waits for nothing and counts as nothing. */
+/** `only=known` answers from memory, for people who are still typing. It makes no call, doesn't wait, and counts towards no limit. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "@jest/globals";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { openStream } from "../support/event-stream.js";
@@ -28,12 +28,12 @@ function unknown(domain: string, tld = ".af") {
   };
 }
 
-describe("with only=known", () => {
+describe("only=known", () => {
   let service: Service;
   let before: number;
   beforeAll(async () => {
     service = await startService({ clock: new FakeClock() });
-    await until(() => service.calls() === 29, "the start's own calls");
+    await until(() => service.calls() === 29, "the last startup call");
     await service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/v1/search?q=herat");
     before = service.calls();
@@ -43,13 +43,13 @@ describe("with only=known", () => {
   });
   afterAll(() => service.close());
 
-  test("a name in memory is answered as without it", async () => {
+  test("answers a name in memory as a normal request does", async () => {
     const plain = await service.ask("/v1/availability?domain=kabul.af");
     const known = await service.ask("/v1/availability?domain=kabul.af&only=known");
     expect([known.status, known.text]).toEqual([200, plain.text]);
   });
 
-  test("a name not in memory is unknown, with nothing to come back for", async () => {
+  test("returns a name that isn't in memory as unknown, without retryAfter or kept", async () => {
     const { status, body } = await service.ask("/v1/availability?domain=nobody-asked.af&only=known");
     expect(status).toBe(200);
     expect(body).toMatchObject({ ...unknown("nobody-asked.af"), years: 1, premium: false });
@@ -58,7 +58,7 @@ describe("with only=known", () => {
     expectShape("Availability", body);
   });
 
-  test("a search tells what memory holds, name by name, and whether that is all", async () => {
+  test("returns what is known of each name of a search, and whether that is complete", async () => {
     const { body } = await service.ask("/v1/search?q=kabul&tlds=.af,.com.af&only=known");
     expect(body).toMatchObject({
       label: "kabul",
@@ -74,7 +74,7 @@ describe("with only=known", () => {
     expect(known.body).toMatchObject({ complete: true });
   });
 
-  test("the answer follows what is learned in the meantime", async () => {
+  test("includes what has been learned since the last request", async () => {
     const path = "/v1/search?q=later&tlds=.af,.com.af&only=known";
     expect((await service.ask(path)).body).toMatchObject({ results: [unknown("later.af"), {}] });
     await service.ask("/v1/availability?domain=later.af");
@@ -85,7 +85,7 @@ describe("with only=known", () => {
     });
   });
 
-  test("headers are the same for a name in memory and one that is not", async () => {
+  test("sends the same headers whether or not a name is in memory", async () => {
     for (const [known, other] of [
       ["/v1/availability?domain=kabul.af", "/v1/availability?domain=other-one.af"],
       ["/v1/search?q=herat", "/v1/search?q=other-one"],
@@ -106,7 +106,7 @@ describe("with only=known", () => {
     expect(headers["cache-control"]).toBe("private, max-age=5");
   });
 
-  test("a stream tells the results in memory and ends", async () => {
+  test("streams the results in memory and ends the stream", async () => {
     const { port } = service;
     const stream = await openStream({ port }, "/v1/search?q=kabul&tlds=.af,.com.af&only=known");
     const events = await stream.whole();
@@ -124,23 +124,26 @@ describe("with only=known", () => {
     expect(whole.at(-1)?.data).toEqual({ complete: true });
   });
 
-  test.each(["only=", "only=fresh", "only=KNOWN", "only=known&only=known"])("%s is refused", async (only) => {
-    for (const path of ["/v1/availability?domain=kabul.af", "/v1/search?q=kabul"]) {
-      const problem = problemOf(await service.ask(`${path}&${only}`));
-      expect(problem).toMatchObject({ code: "invalid_request", errors: [{ field: "only" }] });
-    }
-  });
+  test.each(["only=", "only=fresh", "only=KNOWN", "only=known&only=known"])(
+    "is the only accepted form: %s is rejected",
+    async (only) => {
+      for (const path of ["/v1/availability?domain=kabul.af", "/v1/search?q=kabul"]) {
+        const problem = problemOf(await service.ask(`${path}&${only}`));
+        expect(problem).toMatchObject({ code: "invalid_request", errors: [{ field: "only" }] });
+      }
+    },
+  );
 
-  test("what cannot be a name is refused as ever", async () => {
+  test("still rejects invalid names, and isn't accepted for prices", async () => {
     for (const path of ["/v1/availability?domain=-.af&only=known", "/v1/search?q=-&only=known"])
       expect(problemOf(await service.ask(path)).code).toBe("invalid_request");
     expect(problemOf(await service.ask("/v1/prices?only=known")).code).toBe("invalid_request");
   });
 });
 
-test("with only=known no request counts towards the cold limit, and none is refused by it", async () => {
+test("with only=known, requests neither count towards the limit for new names nor are refused by it", async () => {
   const service = await startService({ clock: new FakeClock(), env: { CLIENT_COLD_PER_MINUTE: "1" } });
-  await until(() => service.calls() === 29, "the start's own calls");
+  await until(() => service.calls() === 29, "the last startup call");
   for (let typed = 1; typed <= 5; typed += 1) {
     await service.ask(`/v1/availability?domain=typed-${typed}.af&only=known`);
     await service.ask(`/v1/search?q=typed-${typed}&only=known`);
@@ -152,7 +155,7 @@ test("with only=known no request counts towards the cold limit, and none is refu
   await service.close();
 });
 
-test("with only=known nobody waits while the quota is spent and the upstream is down", async () => {
+test("with only=known, nobody waits even if the quota is used up and the upstream is down", async () => {
   const service = await startService({
     clock: new FakeClock(),
     retail: `

@@ -1,4 +1,4 @@
-/** An hour without the upstream: prices are there throughout, it is left alone, and all is as before soon after it is back. */
+/** An hour without the upstream: prices stay available, the upstream gets only a few calls, and everything works soon after it is back. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
@@ -15,12 +15,12 @@ import {
 import { upstreamAt } from "../support/upstream.js";
 
 const MINUTE_MS = 60_000;
-/** The longest time for which a failing operation is left alone. */
+/** The longest time that a circuit stays open before a trial request. */
 const TRIAL_MS = 30_000;
 
-/** How long a refused credential isn't used: after the first refusal, and after each other one. */
-const RESTS_S = 5;
-const LATER_RESTS_S = 75;
+/** How long a refused credential isn't used: after the first refusal, and after each later one. */
+const FIRST_PAUSE_S = 5;
+const LATER_PAUSE_S = 75;
 
 const search = z.object({ results: z.array(z.object({ retryAfter: z.number() })) });
 const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
@@ -43,13 +43,13 @@ async function withService(
   }
 }
 
-/** Calls that were sent, arrived or not. */
+/** The number of calls that were sent, whether or not they arrived. */
 function sent({ log }: Service): number {
   return log.filter((line) => line.includes('"event":"upstream.call"')).length;
 }
 
-/** What visitors and staff ask in a few seconds, each of the upstream's operations among it. */
-async function bustle(service: Service, second: number): Promise<void> {
+/** Sends what visitors and staff request in a few seconds. Together it needs every operation of the upstream. */
+async function sendTraffic(service: Service, second: number): Promise<void> {
   const staff = { headers: bearer("read") };
   const name = `name-${second}.af`;
   await Promise.all([
@@ -76,8 +76,8 @@ interface Sample {
   readonly sent: number;
 }
 
-/** The most calls that any minute between two samples has seen. */
-function worstMinute(samples: readonly Sample[]): number {
+/** The most calls in any minute between two samples. */
+function busiestMinute(samples: readonly Sample[]): number {
   const within = samples.flatMap((from) =>
     samples
       .filter(({ atMs }) => atMs >= from.atMs && atMs <= from.atMs + MINUTE_MS)
@@ -87,11 +87,11 @@ function worstMinute(samples: readonly Sample[]): number {
 }
 
 describe.each([
-  ["an hour without a listener", "connection-refused", 60],
+  ["an hour of refused connections", "connection-refused", 60],
   ["twenty minutes of 503", "status-503", 20],
 ])("%s", (_what, fault, minutes) => {
   test(
-    "leaves prices as they are, makes only a few calls, and is over within one trial request",
+    "leaves prices unchanged, causes only a few calls, and is over with a trial request",
     () =>
       withService({}, async (service, clock) => {
         const { control } = service.sandbox;
@@ -103,18 +103,18 @@ describe.each([
           samples.push({ atMs: clock.monotonic(), sent: sent(service) });
         };
         for (const endMs = clock.monotonic() + minutes * MINUTE_MS; clock.monotonic() < endMs;) {
-          await bustle(service, clock.monotonic());
+          await sendTraffic(service, clock.monotonic());
           sample();
           await clock.advance(20_000);
           sample();
           const prices = await service.ask("/v1/prices");
           expect(priceList.parse(prices.body)).toEqual(known);
         }
-        // All but the calls that found out: five of one operation, one each of the others.
+        // Without the calls that discovered the outage: five of one operation, and one of each other.
         const settled = samples.filter(({ atMs }) => atMs > MINUTE_MS);
-        expect(worstMinute(settled)).toBeLessThanOrEqual(6);
-        expect(worstMinute(settled)).toBeGreaterThanOrEqual(3);
-        expect(worstMinute(samples)).toBeLessThanOrEqual(57);
+        expect(busiestMinute(settled)).toBeLessThanOrEqual(6);
+        expect(busiestMinute(settled)).toBeGreaterThanOrEqual(3);
+        expect(busiestMinute(samples)).toBeLessThanOrEqual(57);
 
         const name = await service.ask("/v1/availability?domain=kabul.af");
         expect(problemOf(name).code).toBe("upstream_failed");
@@ -128,11 +128,11 @@ describe.each([
 
         control.clearFaults();
         await clock.advance(TRIAL_MS);
-        // The listener takes a moment to open, in which a trial may be lost.
+        // The listener takes a moment to open, so a trial request may still fail.
         await until(async () => {
           await clock.advance(1000);
           return (await service.ask("/v1/availability?domain=kabul.af")).status === 200;
-        }, "the first answer");
+        }, "the first successful answer");
         const checked = await service.ask("/v1/availability?domain=herat.af");
         expect(checked.body).toMatchObject({ stale: false });
         expect((await service.ask("/v1/quotes?tld=.af&action=renewal&years=1")).status).toBe(200);
@@ -142,7 +142,7 @@ describe.each([
   );
 });
 
-test("silence makes five visitors wait, and none after them", () =>
+test("a silent upstream makes five visitors wait, and none after them", () =>
   withService({}, async (service, clock) => {
     service.sandbox.control.setFault("check", { fault: "silence-before-head" });
     const of = (name: string) => service.ask(`/v1/availability?domain=${name}.af`);
@@ -150,12 +150,12 @@ test("silence makes five visitors wait, and none after them", () =>
     await until(() => service.calls("POST /api/v1/domains/check") === 5);
     await clock.advance(5000);
     for (const answer of await first) expect(problemOf(answer).code).toBe("upstream_timeout");
-    // No time passes, so whoever waited would do so for ever.
+    // The clock stands still, so a visitor who waited would wait forever.
     for (let n = 0; n < 10; n += 1) expect(problemOf(await of(`later-${n}`)).code).toBe("upstream_timeout");
     expect(service.calls("POST /api/v1/domains/check")).toBe(5);
   }));
 
-test("taken names are shown as stale for their time, and available ones not beyond a minute", () =>
+test("taken names are shown as stale until they expire, available ones for at most a minute", () =>
   withService({}, async (service, clock) => {
     const of = (name: string) => service.ask(`/v1/availability?domain=${name}`);
     expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: false });
@@ -170,7 +170,7 @@ test("taken names are shown as stale for their time, and available ones not beyo
     expect((await of("google.af")).body).toMatchObject({ status: "taken", stale: true });
   }));
 
-test("a price list of which nothing was ever known says why, as every other answer does, and when that may be over", async () => {
+test("a price list that was never loaded gives the reason and a retry time, as other answers do", async () => {
   const sandbox = await startSandbox();
   sandbox.control.revoke(sandbox.credential().key);
   const env = { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
@@ -180,14 +180,14 @@ test("a price list of which nothing was ever known says why, as every other answ
         const { status, code, retryAfter } = problemOf(await ask(path));
         return [status, code, retryAfter];
       };
-      await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal");
-      for (const restS of [RESTS_S, LATER_RESTS_S]) {
-        expect(await refusalOf("/v1/availability?domain=kabul.af")).toEqual([502, "upstream_failed", restS]);
+      await until(async () => (await ask("/v1/prices")).status !== 503, "the refusal of the credential");
+      for (const pauseS of [FIRST_PAUSE_S, LATER_PAUSE_S]) {
+        expect(await refusalOf("/v1/availability?domain=kabul.af")).toEqual([502, "upstream_failed", pauseS]);
         const { results } = search.parse((await ask("/v1/search?q=herat")).body);
-        expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([restS]));
-        // Every five seconds the list is tried again, without visitors.
+        expect(new Set(results.map(({ retryAfter }) => retryAfter))).toEqual(new Set([pauseS]));
+        // The list is retried every five seconds, even without visitors.
         expect(await refusalOf("/v1/prices")).toEqual([502, "upstream_failed", 5]);
-        await clock.advance(restS * 1000);
+        await clock.advance(pauseS * 1000);
       }
     });
   } finally {
@@ -195,7 +195,7 @@ test("a price list of which nothing was ever known says why, as every other answ
   }
 });
 
-test("one operation that fails does not disturb the others", () =>
+test("a failing operation doesn't affect the others", () =>
   withService({}, async (service, clock) => {
     service.sandbox.control.setFault("check", { fault: "status-500" });
     for (let n = 0; n < 20; n += 1)
@@ -213,7 +213,7 @@ test("one operation that fails does not disturb the others", () =>
     expect(await openCircuits(service)).toEqual([]);
   }));
 
-test("a credential that is revoked while no call is under way costs at most five in five minutes, and what is known is still shown", () =>
+test("a credential revoked while idle costs at most five calls in five minutes, and known facts are still shown", () =>
   withService({}, async (service, clock) => {
     const { sandbox } = service;
     await service.ask("/v1/availability?domain=google.af");
@@ -224,7 +224,7 @@ test("a credential that is revoked while no call is under way costs at most five
     await service.ask("/v1/availability?domain=the-one-that-finds-out.af");
     expect(refusals()).toBe(1);
     for (let second = 0; second < 300; second += 5) {
-      await Promise.all([bustle(service, second), service.ask("/v1/availability?domain=google.af")]);
+      await Promise.all([sendTraffic(service, second), service.ask("/v1/availability?domain=google.af")]);
       const state = await service.ask("/health");
       expect([state.status, health.parse(state.body).status]).toEqual([503, "fail"]);
       await clock.advance(5000);
@@ -235,7 +235,7 @@ test("a credential that is revoked while no call is under way costs at most five
     expect((await service.ask("/v1/availability?domain=google.af")).body).toMatchObject({ status: "taken" });
   }));
 
-test("what the upstream says that is new reaches staff as a shape, and a metric", () =>
+test("staff see the shape of unexpected fields in upstream answers, and a metric counts them", () =>
   withService({}, async (service) => {
     service.sandbox.control.setShapes({ preset: "documented", envelope: "meta", takenStatus: "registered" });
     await service.ask("/v1/staff/tier", { headers: bearer("read") });

@@ -1,4 +1,4 @@
-/** How the upstream has answered of late, as staff see it in the overview: by operation, for ten minutes, without a call. */
+/** The upstream's recent answers in the staff overview: per operation, over ten minutes, and without a call. */
 import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { createRecentCalls } from "../../src/upstream/recent-calls.js";
@@ -15,7 +15,7 @@ async function recent({ ask }: Service) {
 
 test("the overview counts each operation's calls and failures, and forgets them after ten minutes", async () => {
   const clock = new FakeClock();
-  // Nothing is asked for in the background but the domains and the tier.
+  // In the background, only the domains and the tier are requested.
   const retail = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -41,7 +41,6 @@ rules: [{ match: {}, addFixed: "5.00" }]
     ]);
     expect(service.calls()).toBe(calls);
     service.sandbox.control.clearFaults();
-    // A trial request makes up for the one that failed.
     await clock.advance(610_000);
     const later = JSON.stringify((await recent(service)).operations);
     for (const operation of ["check", "quote", "balance"]) expect(later).not.toContain(operation);
@@ -51,7 +50,7 @@ rules: [{ match: {}, addFixed: "5.00" }]
 });
 
 describe("recent calls", () => {
-  test("have a mean, and a time that nineteen in twenty keep within", () => {
+  test("have a mean and a 95th percentile", () => {
     const calls = createRecentCalls(new FakeClock());
     for (let ms = 1; ms <= 100; ms += 1) calls.note("check", "200", ms);
     calls.note("tier", "upstream_timeout", 5000);
@@ -61,7 +60,7 @@ describe("recent calls", () => {
     ]);
   });
 
-  test("leave one by one as they grow old", async () => {
+  test("expire one by one", async () => {
     const clock = new FakeClock();
     const calls = createRecentCalls(clock);
     calls.note("quote", "503", 10);
@@ -73,7 +72,7 @@ describe("recent calls", () => {
     expect(calls.figures()).toMatchObject([{ calls: 1, failed: 0, meanMs: 30 }]);
   });
 
-  test("are kept in bounded memory, the newest of each operation", () => {
+  test("use bounded memory, which holds the newest of each operation", () => {
     const calls = createRecentCalls(new FakeClock());
     calls.note("balance", "200", 7);
     for (let times = 0; times < 5000; times += 1) calls.note("check", times < 4000 ? "500" : "200", 1);

@@ -1,4 +1,4 @@
-/** Whatever is asked on one connection, in any order and cut at any byte: one answer for each request, in order, the one that it gets alone. */
+/** Requests pipelined on one connection, in any order and split at any byte: each gets the answer that it gets alone, in order. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { FakeClock } from "../support/fake-clock.js";
@@ -6,7 +6,7 @@ import { comparable, play, playAlone, type Sent, sequences } from "../support/pi
 import { answersIn, CLOSE, exchange, get } from "../support/raw.js";
 import { type Service, startService, until } from "../support/service.js";
 
-/** `PIPELINING_RUNS=20000 npm test -- test/service/pipelining` looks further. */
+/** `PIPELINING_RUNS=20000 npm test -- test/service/pipelining` tests more sequences. */
 const RUNS = Number(process.env["PIPELINING_RUNS"] ?? 150);
 const SEED = 20_261_121;
 
@@ -26,32 +26,32 @@ afterAll(() => service.close());
 
 function answerAlone(sent: Sent): Promise<unknown> {
   const known = alone.get(sent.bytes) ?? playAlone(service.port, sent).then(comparable);
-  // Names that nobody asks for again are not kept.
+  // Names that are never requested again aren't stored.
   if (!sent.bytes.includes("slow-")) alone.set(sent.bytes, known);
   return known;
 }
 
-const AT_ONCE = 10;
-const several = fc.array(sequences({ most: 12 }), { minLength: AT_ONCE, maxLength: AT_ONCE });
+const CLIENTS = 10;
+const several = fc.array(sequences({ most: 12 }), { minLength: CLIENTS, maxLength: CLIENTS });
 
-/** Plays many rounds. Time stands still and each round asks for new names, so after a while a new service with an unspent budget goes on. */
-async function holds<T>(
+/** Checks the property in many rounds. The clock stands still and each round requests new names, so the service is replaced before its budget runs out. */
+async function checkProperty<T>(
   property: fc.IAsyncProperty<T>,
-  { rounds, ofAService }: { readonly rounds: number; readonly ofAService: number },
+  { rounds, roundsPerService }: { readonly rounds: number; readonly roundsPerService: number },
 ): Promise<void> {
-  for (let played = 0; played < rounds; played += ofAService) {
+  for (let played = 0; played < rounds; played += roundsPerService) {
     if (played > 0) {
       await service.close();
       await start();
     }
-    await fc.assert(property, { numRuns: Math.min(ofAService, rounds - played), seed: SEED + played });
+    await fc.assert(property, { numRuns: Math.min(roundsPerService, rounds - played), seed: SEED + played });
   }
 }
 
 test(
-  "random sequences of several clients at once get the answers that their requests get alone",
+  "random sequences from several clients at once get the same answers as each request alone",
   () =>
-    holds(
+    checkProperty(
       fc.asyncProperty(several, async (clients) => {
         await Promise.all(
           clients.map(async (sequence) => {
@@ -60,20 +60,20 @@ test(
           }),
         );
       }),
-      { rounds: Math.ceil(RUNS / AT_ONCE), ofAService: 50 },
+      { rounds: Math.ceil(RUNS / CLIENTS), roundsPerService: 50 },
     ),
   60_000 + 50 * RUNS,
 );
 
 test(
-  "a sequence that is much longer than what a connection may have outstanding does too",
+  "a sequence much longer than the limit of outstanding requests gets the same answers as each request alone",
   () =>
-    holds(
+    checkProperty(
       fc.asyncProperty(sequences({ most: 400 }), async (sequence) => {
         const answers = await play(service.port, sequence);
         expect(answers.map(comparable)).toEqual(await Promise.all(sequence.sent.map(answerAlone)));
       }),
-      { rounds: Math.ceil(RUNS / 30), ofAService: 20 },
+      { rounds: Math.ceil(RUNS / 30), roundsPerService: 20 },
     ),
   60_000 + 50 * RUNS,
 );
@@ -87,7 +87,7 @@ test.each(["/livez", "/openapi.json", "/v1/prices", "/nothing"])(
   },
 );
 
-test("no more than its share is parsed for one that does not read, and all of it is answered when it does", async () => {
+test("few requests are parsed for a client that doesn't read, and all are answered once it does", async () => {
   const total = 8_000;
   let outstanding = 0;
   let most = 0;
@@ -101,12 +101,12 @@ test("no more than its share is parsed for one that does not read, and all of it
     });
   });
   const text = get("/v1/prices").repeat(total - 1) + get("/v1/prices", CLOSE);
-  const answers = answersIn(await exchange(service.port, text, { pauseUntil: stalled }));
+  const answers = answersIn(await exchange(service.port, text, { pauseUntil: parsingStalls }));
   expect(answers.map(({ status }) => status)).toEqual(Array(total).fill(200));
   expect(most).toBeLessThanOrEqual(32);
 
-  /** Nothing more is parsed, though there is more to parse and others are answered. */
-  async function stalled(): Promise<void> {
+  /** Resolves when the server parses no more of these requests, although more have arrived and others are answered. */
+  async function parsingStalls(): Promise<void> {
     let before = -1;
     while (parsed !== before || parsed === 0) {
       before = parsed;

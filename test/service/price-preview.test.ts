@@ -40,13 +40,13 @@ async function preview(text: string) {
   return previewShape.parse(answer.body);
 }
 
-test("the file in effect would change nothing", async () => {
+test("a preview of the file in effect shows no change", async () => {
   const { faults, sections, prices } = await preview(RETAIL);
   expect([faults, sections]).toEqual([[], []]);
   expect(prices.map(({ change }) => change)).toEqual(["same", "same", "same", "same", "same"]);
 });
 
-test("other rules show the current and new price and margin of every term, without any change or call", async () => {
+test("other rules show the current and new price and margin of each term, without taking effect or making a call", async () => {
   const calls = service.calls();
   const before = await service.ask("/v1/prices");
   const { prices, sections } = await preview(RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
@@ -84,7 +84,7 @@ test("added and removed terms are marked; an unknown wholesale price is a warnin
   expect(service.calls()).toBe(calls);
 });
 
-test("the warnings are those that the prices would have, and name promotions of another time", async () => {
+test("the warnings are those of the new prices, and name promotions that aren't running", async () => {
   const { warnings } = await preview(
     `${RETAIL.replace('addFixed: "1.00", ', "")}promotions: [{ id: nowruz, match: {}, percentOff: "10", from: 2027-03-20T00:00:00Z, to: 2027-03-27T00:00:00Z }]\n`,
   );
@@ -94,7 +94,7 @@ test("the warnings are those that the prices would have, and name promotions of 
   ]);
 });
 
-test("every fault of a bad file is named at once", async () => {
+test("all faults of an invalid file are reported at once", async () => {
   const { faults, prices } = await preview(
     RETAIL.replace('markupPercent: "50"', "markupPercent: 50").replace("currency: USD", "currency: US"),
   );
@@ -107,7 +107,7 @@ test("every fault of a bad file is named at once", async () => {
   expect((await preview("a: [")).faults).toHaveLength(1);
 });
 
-test("it needs the scope to operate, YAML, and a sensible size", async () => {
+test("a preview requires the operate scope, YAML, and a body within the size limit", async () => {
   expect(problemOf(await post(RETAIL, { Authorization: "" })).code).toBe("unauthenticated");
   expect(problemOf(await post(RETAIL, bearer("read"))).code).toBe("forbidden");
   for (const type of ["application/json", "text/plain", "text/yaml"])

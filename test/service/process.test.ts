@@ -1,4 +1,4 @@
-/** The service as a process of its own, `node dist/main.js`: what it needs to start, what it keeps, and how it ends. */
+/** The service as a separate process, `node dist/main.js`: how it starts, what it keeps across restarts, and how it stops. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -62,8 +62,8 @@ async function upstream(): Promise<{ sandbox: Sandbox; env: Readonly<Record<stri
   };
 }
 
-/** The names of the settings complained about, in order; the process must have ended with 1 and logged nothing else. */
-async function refusedFor(env: Readonly<Record<string, string>>): Promise<string[]> {
+/** Starts the service, expects it to exit with 1 and to print one line per invalid setting, and returns the names of these settings. */
+async function rejectedSettings(env: Readonly<Record<string, string>>): Promise<string[]> {
   const service = start(env);
   expect(await service.exited).toBe(1);
   expect(service.stdout).toEqual([]);
@@ -73,7 +73,7 @@ async function refusedFor(env: Readonly<Record<string, string>>): Promise<string
   });
 }
 
-test("goes on after the reader of its log has gone", async () => {
+test("the service keeps running after the reader of its log has gone", async () => {
   const service = start();
   await service.listening;
   service.child.stdout?.destroy();
@@ -81,8 +81,8 @@ test("goes on after the reader of its log has gone", async () => {
   expect(service.child.exitCode).toBeNull();
 });
 
-describe("starting", () => {
-  test("says where it listens, and the sandbox's staff token, at every log level", async () => {
+describe("a start", () => {
+  test("logs the created staff token and where it listens even at log level error", async () => {
     const service = start({ LOG_LEVEL: "error" });
     const port = await service.listening;
     expect(await service.stop()).toBe(0);
@@ -93,7 +93,7 @@ describe("starting", () => {
     expect(service.stdout[1]).toContain(`listening on port ${port}`);
   });
 
-  test("with nothing set serves on the embedded sandbox, says so, and says once where it listens", async () => {
+  test("without settings uses the embedded sandbox, says so, and logs once where it listens", async () => {
     const service = start();
     const port = await service.listening;
     const found = await service.ask("/v1/availability?domain=kabul.af");
@@ -105,10 +105,10 @@ describe("starting", () => {
       description: expect.stringMatching(/sandbox/),
     });
     expect(await service.stop()).toBe(0);
-    const told = service.stdout.filter((line) => line.includes("listening"));
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain(`listening on port ${port}`);
-    expect(told[0]).toMatch(/sandbox/);
+    const listeningLines = service.stdout.filter((line) => line.includes("listening"));
+    expect(listeningLines).toHaveLength(1);
+    expect(listeningLines[0]).toContain(`listening on port ${port}`);
+    expect(listeningLines[0]).toMatch(/sandbox/);
     const line = z.looseObject({ time: z.iso.datetime(), level: z.string(), event: z.string() });
     for (const text of service.stdout) expect(() => line.parse(JSON.parse(text))).not.toThrow();
     expect(service.stderr).toEqual([]);
@@ -116,8 +116,8 @@ describe("starting", () => {
     expect(existsSync(join(folder.path, "state"))).toBe(false);
   });
 
-  test("in production with nothing set names every missing setting, one a line, and ends with 1", async () => {
-    const missing = await refusedFor({ NODE_ENV: "production" });
+  test("in production without settings names each missing one on its own line, and exits with 1", async () => {
+    const missing = await rejectedSettings({ NODE_ENV: "production" });
     expect(missing.sort()).toEqual(["UPSTREAM_BASE_URL", "UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]);
   });
 
@@ -136,7 +136,7 @@ describe("starting", () => {
       RETAIL_CONFIG: join(folder.path, "absent.yaml"),
       SHUTDOWN_GRACE_MS: "1e3",
     };
-    const [faults, service] = [await refusedFor(env), running[0]];
+    const [faults, service] = [await rejectedSettings(env), running[0]];
     expect(new Set(faults)).toEqual(
       new Set([
         ...Object.keys(env).filter((name) => name !== "UPSTREAM_SERVICE_KEY"),
@@ -146,10 +146,10 @@ describe("starting", () => {
     expect(service?.stderr.join("\n")).not.toMatch(/only-the-key|nothash/);
   });
 
-  test("with a secret given twice, by value and by file, is refused", async () => {
+  test("with a secret given both by value and by file is rejected", async () => {
     const file = join(folder.path, "key");
     writeFileSync(file, "from-the-file");
-    const faults = await refusedFor({
+    const faults = await rejectedSettings({
       UPSTREAM_BASE_URL: "https://registry.example",
       UPSTREAM_SERVICE_KEY: "by-value",
       UPSTREAM_SERVICE_KEY_FILE: file,
@@ -158,7 +158,7 @@ describe("starting", () => {
     expect(faults).toEqual(["UPSTREAM_SERVICE_KEY"]);
   });
 
-  test("with a pipe or a device for a file is refused, instead of waiting for it", async () => {
+  test("with a pipe or a device as a file is rejected instead of waiting for it", async () => {
     const pipe = join(folder.path, "pipe");
     execFileSync("mkfifo", [pipe]);
     const files = {
@@ -167,12 +167,12 @@ describe("starting", () => {
       STAFF_TOKENS_FILE: pipe,
       PROMISE_PRIVATE_KEY_FILE: "/proc/kmsg",
     };
-    expect(new Set(await refusedFor(files))).toEqual(new Set(Object.keys(files)));
+    expect(new Set(await rejectedSettings(files))).toEqual(new Set(Object.keys(files)));
   });
 
-  test("in production with an upstream on plain http elsewhere is refused; on loopback it is not", async () => {
+  test("in production with an upstream on plain HTTP is rejected, unless the upstream is on loopback", async () => {
     const credential = { UPSTREAM_SERVICE_KEY: "k", UPSTREAM_SERVICE_SECRET: "s", NODE_ENV: "production" };
-    const faults = await refusedFor({ ...credential, UPSTREAM_BASE_URL: "http://registry.example" });
+    const faults = await rejectedSettings({ ...credential, UPSTREAM_BASE_URL: "http://registry.example" });
     expect(faults).toEqual(["UPSTREAM_BASE_URL"]);
     const local = start({ ...credential, UPSTREAM_BASE_URL: "http://127.0.0.1:9" });
     expect(await local.listening).toBeGreaterThan(0);
@@ -187,7 +187,7 @@ describe("starting", () => {
     remedy: z.string(),
   });
 
-  /** The one line about a start that failed. */
+  /** Expects the start to fail, and returns the only line that it printed. */
   async function failureOf(service: ServiceProcess): Promise<z.infer<typeof failure>> {
     expect(await service.exited).toBe(1);
     expect(service.stderr).toHaveLength(1);
@@ -195,7 +195,7 @@ describe("starting", () => {
     return failure.parse(JSON.parse(service.stderr[0] ?? ""));
   }
 
-  test("on a port that is taken ends with 1 and one line that names the port and the remedy", async () => {
+  test("on a port that is in use exits with 1 and one line that names the port and the remedy", async () => {
     const first = start();
     const port = String(await first.listening);
     expect(await failureOf(start({ PORT: port }))).toMatchObject({
@@ -205,7 +205,7 @@ describe("starting", () => {
   });
 
   test.each(["203.0.113.7", "no.such.host.invalid"])(
-    "on %s, which is not its own, likewise",
+    "on %s, which isn't a local address, exits with 1 and one line that names the host",
     async (HOST) => {
       expect(await failureOf(start({ HOST }))).toMatchObject({
         setting: "HOST",
@@ -214,7 +214,7 @@ describe("starting", () => {
     },
   );
 
-  test("with a SANDBOX_CONFIG that isn't there likewise", async () => {
+  test("with a missing SANDBOX_CONFIG exits with 1 and one line that names the file", async () => {
     const path = join(folder.path, "no-sandbox.yaml");
     expect(await failureOf(start({ SANDBOX_CONFIG: path }))).toMatchObject({
       setting: "SANDBOX_CONFIG",
@@ -240,7 +240,7 @@ describe("starting", () => {
     });
   });
 
-  test("with a STATE_DIR that can't be a folder likewise", async () => {
+  test("with a STATE_DIR that can't be a folder exits with 1 and one line that names the path", async () => {
     const { env } = await upstream();
     const file = join(folder.path, "a-file");
     writeFileSync(file, "");
@@ -254,11 +254,11 @@ describe("starting", () => {
 });
 
 describe("stopping", () => {
-  test("finishes what is in flight, takes nothing new, and ends with 0", async () => {
+  test("finishes requests in flight, accepts no new ones, and exits with 0", async () => {
     const { sandbox, env } = await upstream();
     const service = start(env);
     await service.listening;
-    await until(() => callsOf(sandbox) >= 29, "the price list");
+    await until(() => callsOf(sandbox) >= 29, "the last startup call");
     sandbox.control.setBehaviour({ afterMs: 400 });
     const answer = service.ask("/v1/availability?domain=kabul.af");
     await until(() => callsOf(sandbox, CHECK) === 1, "the call");
@@ -269,7 +269,7 @@ describe("stopping", () => {
     expect(service.stdout.at(-1)).toContain("server.stopped");
   });
 
-  test("refuses those who still wait for a call when none could end in time", async () => {
+  test("rejects requests that wait for a call which couldn't finish in time", async () => {
     const { env } = await upstream();
     const service = start({
       ...env,
@@ -288,16 +288,16 @@ describe("stopping", () => {
     expect(await ended).toBe(0);
   });
 
-  test("does not wait for those who never finish their request past SHUTDOWN_GRACE_MS", async () => {
+  test("waits at most SHUTDOWN_GRACE_MS for clients that never finish their request", async () => {
     const service = start({ SHUTDOWN_GRACE_MS: "300" });
     const port = await service.listening;
-    const halves = [
+    const unfinished = [
       "GET /livez HTTP/1.1\r\nHost: a\r\n",
       "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
       "",
     ];
     const sockets = await Promise.all(
-      halves.map(
+      unfinished.map(
         (text) =>
           new Promise<ReturnType<typeof connect>>((done) => {
             const socket = connect(port, "127.0.0.1", () => {
@@ -315,13 +315,13 @@ describe("stopping", () => {
   }, 8000);
 });
 
-describe("starting again", () => {
-  test("has the prices at once and without a call, from files that only the owner can read", async () => {
+describe("a restart", () => {
+  test("serves prices at once and without a call, from files that only the owner can read", async () => {
     const { sandbox, env } = await upstream();
     const first = start(env);
     await first.listening;
     const stateDir = join(folder.path, "state");
-    await until(() => existsSync(join(stateDir, "price-facts.json")), "the file");
+    await until(() => existsSync(join(stateDir, "price-facts.json")), "the save of the prices");
     const before = await first.ask("/v1/prices");
     expect(await first.stop()).toBe(0);
     const pricing = callsOf(sandbox, PRICING);
@@ -343,16 +343,16 @@ describe("starting again", () => {
     expect([after.status, after.body]).toEqual([200, before.body]);
     expect(after.headers["etag"]).toBe(before.headers["etag"]);
     expect(callsOf(sandbox, PRICING)).toBe(pricing);
-    // The window's record was kept as well: the second start knows what the first one spent.
+    // The record of the window was kept as well: the second process knows what the first one spent.
     const name = await second.ask("/v1/availability?domain=kabul.af");
     expect(name.status).toBe(200);
   });
 
-  test("knows which names are premium, even after a kill", async () => {
+  test("remembers which names are premium, even after a kill", async () => {
     const { env } = await upstream();
     const first = start(env);
     await first.listening;
-    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the prices");
+    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
     expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
     first.child.kill("SIGKILL");
     await first.exited;
@@ -362,15 +362,15 @@ describe("starting again", () => {
     const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
     const cart = await second.ask("/v1/quotes", { method: "POST", body: { items } });
     expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
-    const kept = readFileSync(join(folder.path, "state", "premium-names.json"), "utf8");
-    expect(kept).not.toContain("gold");
+    const saved = readFileSync(join(folder.path, "state", "premium-names.json"), "utf8");
+    expect(saved).not.toContain("gold");
   });
 
-  test("with another credential does not believe the prices of the one before", async () => {
+  test("with another credential doesn't use the prices of the previous one", async () => {
     const { sandbox, env } = await upstream();
     const first = start(env);
     await first.listening;
-    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the file");
+    await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
     await first.stop();
     const other = sandbox.credential("big");
     const second = start({
@@ -379,7 +379,7 @@ describe("starting again", () => {
       UPSTREAM_SERVICE_SECRET: other.secret,
     });
     await second.listening;
-    await until(() => callsOf(sandbox, PRICING) === 56, "the other's price list");
+    await until(() => callsOf(sandbox, PRICING) === 56, "the load of the other credential's price list");
     expect(second.stdout.some((line) => line.includes("saved.foreign"))).toBe(true);
   });
 });

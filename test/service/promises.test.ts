@@ -1,4 +1,4 @@
-/** Price promises over HTTP: made of what was shown, verified by others with the published key, explained to staff. */
+/** Price promises over HTTP: they contain exactly what was shown, others verify them with the published key, and staff can look them up. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -33,19 +33,19 @@ const cartShape = z.strictObject({
 });
 const keySet = z.strictObject({ keys: z.array(z.looseObject({ kid: z.string() })) });
 
-interface Wanted {
+interface CartItem {
   readonly domain: string;
   readonly action: string;
   readonly years?: number;
 }
 
-async function cartOf(service: Service, ...items: Wanted[]) {
+async function cartOf(service: Service, ...items: CartItem[]) {
   const answer = await service.ask("/v1/quotes", { method: "POST", body: { items } });
   expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
   return cartShape.parse(answer.body);
 }
 
-/** The promise with this text in place of that one, under the same signature. */
+/** The promise with `from` replaced by `to` in its claims, and the original signature. */
 function forged(promise: string, from: string, to: string): string {
   const [head, body = "", signature] = promise.split(".");
   const text = Buffer.from(body, "base64url").toString("utf8");
@@ -61,7 +61,7 @@ describe("a cart", () => {
   });
   afterAll(() => service.close());
 
-  test("is promised as it is shown: the lines that have a price, until the given second", async () => {
+  test("is promised exactly as shown: every line that has a price, until validUntil", async () => {
     const cart = await cartOf(
       service,
       { domain: "kabul.af", action: "registration", years: 1 },
@@ -82,7 +82,7 @@ describe("a cart", () => {
     ]);
   });
 
-  test("of anything sold has no wholesale amount in its promise", async () => {
+  test("has no wholesale amount in its promise, whatever is bought", async () => {
     const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
     const amounts = z
       .object({
@@ -94,13 +94,13 @@ describe("a cart", () => {
     expect(amounts).toHaveLength(28);
     for (const { tld, action, years, wholesale, retail } of amounts) {
       const { promise } = await cartOf(service, { domain: `kabul${tld}`, action, years });
-      const told = JSON.stringify([headOf(promise), claimsOf(promise)]);
-      expect(told).toContain(`"${retail.amount}"`);
-      expect(told).not.toContain(wholesale.amount);
+      const content = JSON.stringify([headOf(promise), claimsOf(promise)]);
+      expect(content).toContain(`"${retail.amount}"`);
+      expect(content).not.toContain(wholesale.amount);
     }
   });
 
-  test("holds the price of a promotion past its end", async () => {
+  test("keeps the price of a promotion beyond the promotion's end", async () => {
     const retail = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -108,26 +108,26 @@ rules: [{ match: {}, markupPercent: "25", ending: "0.99" }]
 promotions: [{ id: nowruz, match: {}, percentOff: "10", from: 2026-03-01T00:00:00Z, to: 2026-03-20T00:00:01Z }]
 promise: { validMs: 60000 }
 `;
-    const own = new FakeClock();
-    const seller = await startService({ clock: own, retail });
+    const promotionClock = new FakeClock();
+    const promotionService = await startService({ clock: promotionClock, retail });
     try {
-      const wanted = { domain: "kabul.af", action: "registration", years: 1 };
-      const before = await cartOf(seller, wanted);
-      await own.advance(2000);
-      const after = await cartOf(seller, wanted);
+      const item = { domain: "kabul.af", action: "registration", years: 1 };
+      const before = await cartOf(promotionService, item);
+      await promotionClock.advance(2000);
+      const after = await cartOf(promotionService, item);
       expect(claimsOf(before.promise).items[0]?.price).toEqual(before.items[0]?.price);
       expect(after.items[0]?.price).not.toEqual(before.items[0]?.price);
       expect(before.validUntil).toBe("2026-03-20T00:01:00.000Z");
     } finally {
-      await seller.close();
+      await promotionService.close();
     }
   });
 
-  describe("staff", () => {
+  describe("looked up by staff", () => {
     const read = (id: string) => service.ask(`/v1/staff/promises/${id}`, { headers: bearer("read") });
     const usd = (amount: string) => ({ amount, currency: "USD" });
 
-    test("see what a promised price cost then and costs today", async () => {
+    test("shows what each promised price cost then and costs today", async () => {
       const cart = await cartOf(
         service,
         { domain: "kabul.af", action: "registration", years: 1 },
@@ -189,7 +189,7 @@ promise: { validMs: 60000 }
       expect(problemOf(await read(jti)).code).toBe("not_found");
     });
 
-    test("alone do, with the scope to read", async () => {
+    test("requires the read scope", async () => {
       const { promise } = await cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
       const path = `/v1/staff/promises/${claimsOf(promise).jti}`;
       expect(problemOf(await service.ask(path)).code).toBe("unauthenticated");
@@ -200,7 +200,7 @@ promise: { validMs: 60000 }
   });
 });
 
-/** A test of a service whose key is in a file. */
+/** Wraps a test of a service whose signing key is in a file. */
 function withKeyFile(
   test: (service: Service, clock: FakeClock, replaceKey: (text: string) => void) => Promise<void>,
 ): () => Promise<void> {
@@ -223,7 +223,7 @@ function withKeyFile(
 }
 
 test(
-  "a key file that becomes malformed before the first cart changes nothing",
+  "a key file that becomes malformed before the first cart is ignored",
   withKeyFile(async (service, clock, replaceKey) => {
     replaceKey("x");
     await clock.advance(5_000);
@@ -233,24 +233,24 @@ test(
 );
 
 test(
-  "a key replaced in its file signs within a second, and promises of the former one can still be verified",
+  "a key replaced in its file signs within a second, and the old key is published while its promises are valid",
   withKeyFile(async (service, clock, replaceKey) => {
     const sign = () => cartOf(service, { domain: "khyber.af", action: "renewal", years: 1 });
     const published = async () =>
       keySet.parse((await service.ask("/.well-known/jwks.json")).body).keys.map(({ kid }) => kid);
-    const former = headOf((await sign()).promise).kid;
-    expect(await published()).toEqual([former]);
+    const old = headOf((await sign()).promise).kid;
+    expect(await published()).toEqual([old]);
     replaceKey(newPromiseKey());
     await clock.advance(1000);
     const next = headOf((await sign()).promise).kid;
-    expect(next).not.toBe(former);
-    expect(await published()).toEqual([next, former]);
+    expect(next).not.toBe(old);
+    expect(await published()).toEqual([next, old]);
     await clock.advance(900_000 + 120_000);
     expect(await published()).toEqual([next]);
   }),
 );
 
-test("against a live upstream and without a key nothing is promised, and the log says so", async () => {
+test("with a live upstream but no key, nothing is promised, and the log says so", async () => {
   const folder = temporaryFolder();
   const service = await startService({
     clock: new FakeClock(),
@@ -277,17 +277,17 @@ test("against a live upstream and without a key nothing is promised, and the log
   }
 });
 
-/** The code of docs/pricing.md in this language that verifies a promise. */
+/** The code in docs/pricing.md that verifies a promise in this language. */
 function fromDocs(language: "ts" | "php"): string {
   const page = readFileSync(join(ROOT, "docs/pricing.md"), "utf8");
   const blocks = [...page.matchAll(/```(\w+)\n([\s\S]*?)```/g)];
   const [, , code] =
     blocks.find(([, name, text = ""]) => name === language && text.includes("jwks.json")) ?? [];
-  if (code === undefined) throw new Error(`docs/pricing.md has no ${language} that verifies a promise`);
+  if (code === undefined) throw new Error(`docs/pricing.md has no ${language} code that verifies a promise`);
   return code.replaceAll("https://shop.example.af", "__SERVICE__");
 }
 
-describe("a reseller's checkout, in a process of its own", () => {
+describe("a reseller's checkout in a separate process", () => {
   const folder = temporaryFolder();
   let service: Service;
   let promise: string;
@@ -302,25 +302,25 @@ describe("a reseller's checkout, in a process of its own", () => {
     folder.remove();
   });
 
-  /** What the program prints for the promise, or an end with an error. */
-  async function checkedOut(
+  /** Runs the program with a promise and returns the lines that it prints. Rejects if the program fails. */
+  async function runCheckout(
     program: { readonly command: string; readonly file: string; readonly code: string },
-    given: string,
+    token: string,
   ) {
     const file = join(folder.path, program.file);
     writeFileSync(file, program.code.replaceAll("__SERVICE__", service.url));
-    const { stdout } = await run(program.command, [file, given]);
+    const { stdout } = await run(program.command, [file, token]);
     return claimsShape.shape.items.parse(JSON.parse(stdout));
   }
 
-  async function isHeldTo(program: Parameters<typeof checkedOut>[0]): Promise<void> {
+  async function expectVerification(program: Parameters<typeof runCheckout>[0]): Promise<void> {
     const price = { amount: "26.99", currency: "USD" };
-    expect(await checkedOut(program, promise)).toMatchObject([{ domain: "kabul.af", price }]);
+    expect(await runCheckout(program, promise)).toMatchObject([{ domain: "kabul.af", price }]);
     const { exp } = claimsOf(promise);
     const foreign = await startService({ clock: systemClock, at: service.sandbox, warm: false });
     const other = await cartOf(foreign, { domain: "kabul.af", action: "registration", years: 1 });
     await foreign.close();
-    for (const false_ of [
+    for (const altered of [
       forged(promise, '"26.99"', '"16.99"'),
       forged(promise, String(exp), String(exp + 1)),
       forged(promise, "kabul.af", "herat.af"),
@@ -328,18 +328,21 @@ describe("a reseller's checkout, in a process of its own", () => {
       promise.split(".").slice(0, 2).join(".") + ".",
       "x",
     ])
-      await expect(checkedOut(program, false_)).rejects.toThrow();
+      await expect(runCheckout(program, altered)).rejects.toThrow();
   }
 
-  test("verifies a promise with the TypeScript of the docs, and refuses one that was changed", async () => {
+  test("verifies a promise with the TypeScript code from the docs, and rejects altered ones", async () => {
     const typed = `${fromDocs("ts")}\nconsole.log(JSON.stringify(await promisedLines(process.argv[2] ?? "")));`;
     const { code } = transformSync(typed, { loader: "ts", target: "es2022", format: "esm" });
-    await isHeldTo({ command: process.execPath, file: "checkout.mjs", code });
+    await expectVerification({ command: process.execPath, file: "checkout.mjs", code });
   });
 
   const hasPhp = spawnSync("php", ["--version"]).status === 0;
-  (hasPhp ? test : test.skip)("verifies a promise with the PHP of the docs", async () => {
-    const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;
-    await isHeldTo({ command: "php", file: "checkout.php", code });
-  });
+  (hasPhp ? test : test.skip)(
+    "verifies a promise with the PHP code from the docs, and rejects altered ones",
+    async () => {
+      const code = `${fromDocs("php")}\necho json_encode(promised_lines($argv[1]));`;
+      await expectVerification({ command: "php", file: "checkout.php", code });
+    },
+  );
 });

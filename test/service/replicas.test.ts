@@ -1,4 +1,4 @@
-/** Real processes that share a real Redis: one budget through kills, a Redis that is lost and found, and what /health says of it. */
+/** Real processes that share a real Redis: they keep one budget while processes are killed, survive the loss of Redis, and report it in /health. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -11,7 +11,7 @@ const LIMIT = 24;
 const HEADROOM = 2;
 const WINDOW_MS = 3000;
 
-const pass = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 describeWithRedis("processes that share a Redis", () => {
   let redis: RedisServer;
@@ -35,7 +35,7 @@ describeWithRedis("processes that share a Redis", () => {
     folder.remove();
   });
 
-  /** A process on a port of its own proves the one dead that had the port before. */
+  /** Starts a process. By listening on the port of an earlier one, it proves that the earlier one is dead. */
   async function start(port = 0): Promise<ServiceProcess> {
     const service = spawnService({
       ...upstreamAt(sandbox),
@@ -47,7 +47,7 @@ describeWithRedis("processes that share a Redis", () => {
       REDIS_URL: redis.url,
       PORT: String(port),
       REPLICAS_MAX: "2",
-      // Nothing may be needed of it.
+      // The processes must not need it.
       STATE_DIR: "/dev/null/state",
       CLIENT_RATE_PER_MINUTE: "1000000",
       CLIENT_COLD_PER_MINUTE: "1000000",
@@ -65,27 +65,27 @@ describeWithRedis("processes that share a Redis", () => {
   const credential = () => sandbox.stats().credentials[0];
   const accepted = (): number => credential()?.accepted ?? 0;
 
-  test("keep one budget together while they are killed and Redis is emptied", async () => {
+  test("keep within one budget while they are killed and Redis is flushed", async () => {
     const port = await freePort();
     const replicas = [await start(port), await start()];
     const flooding = new AbortController();
     let names = 0;
-    const flood = async (which: number): Promise<void> => {
+    const flood = async (index: number): Promise<void> => {
       while (!flooding.signal.aborted) {
         names += 1;
-        await replicas[which]?.ask(`/v1/availability?domain=name-${names}.af`).catch(() => pass(20));
+        await replicas[index]?.ask(`/v1/availability?domain=name-${names}.af`).catch(() => sleep(20));
       }
     };
     const floods = [0, 0, 0, 0, 1, 1, 1, 1].map(flood);
-    await pass(2 * WINDOW_MS);
+    await sleep(2 * WINDOW_MS);
     for (const empty of [false, true]) {
       replicas[0]?.child.kill("SIGKILL");
       if (empty) await redis.command("FLUSHALL");
       replicas[0] = await start(port);
-      await pass(WINDOW_MS);
+      await sleep(WINDOW_MS);
     }
     const before = accepted();
-    await pass(2 * WINDOW_MS);
+    await sleep(2 * WINDOW_MS);
     flooding.abort();
     await Promise.all(floods);
     expect(credential()).toMatchObject({ rejected429: 0 });
@@ -94,12 +94,12 @@ describeWithRedis("processes that share a Redis", () => {
     expect(accepted() - before).toBeGreaterThan(LIMIT - HEADROOM);
   });
 
-  test("say in /health that Redis is gone, answer what they know all the same, and share again when it is back", async () => {
+  test("report in /health that Redis is down, still answer what they know, and report when it is back", async () => {
     const service = await start();
     expect(await redisHealth(service)).toBe("pass");
     await until(
       async () => (await service.ask("/v1/availability?domain=kabul.af")).status === 200,
-      "an answer",
+      "a successful answer",
     );
     await redis.kill();
     await until(async () => (await redisHealth(service)) === "warn", "the warning");
@@ -109,17 +109,17 @@ describeWithRedis("processes that share a Redis", () => {
     await until(async () => (await redisHealth(service)) === "pass", "the recovery");
   });
 
-  test("hand their budget over when they are stopped in order", async () => {
+  test("hand over their budget when they are stopped gracefully", async () => {
     const first = await start();
     await until(
       async () => (await first.ask("/v1/availability?domain=kabul.af")).status === 200,
-      "an answer",
+      "a successful answer",
     );
     expect(await first.stop()).toBe(0);
     const second = await start();
     await until(
       async () => (await second.ask("/v1/availability?domain=herat.af")).status === 200,
-      "an answer",
+      "a successful answer",
     );
     expect(credential()).toMatchObject({ rejected429: 0 });
   });

@@ -1,4 +1,4 @@
-/** `RETAIL_CONFIG` is read again when it changes: a good file takes effect for every answer at once, a bad one never. */
+/** `RETAIL_CONFIG` is reloaded when it changes: a valid file takes effect for every answer at once, an invalid one never does. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,8 +20,8 @@ import { registration, renewal, RETAIL, shopAt, usd, WORLD } from "../truth/shop
 
 /** Wholesale: 17.31 to register, 20.00 to renew. */
 const DEARER = RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"');
-const BAD = RETAIL.replace('markupPercent: "50"', "markupPercent: 50");
-/** Two looks at the file. */
+const INVALID = RETAIL.replace('markupPercent: "50"', "markupPercent: 50");
+/** Two polls of the file. */
 const NOTICED_MS = 1_000;
 
 let clock: FakeClock;
@@ -67,10 +67,10 @@ const listed = async (): Promise<string[]> =>
     .parse((await service.ask("/v1/prices")).body)
     .prices.map(({ tld, action, years, price }) => `${tld} ${action} ${years} ${price.amount}`);
 
-describe("a good file", () => {
-  test("takes effect for every answer at once, whatever was remembered, and costs no call", async () => {
+describe("a valid file", () => {
+  test("takes effect for every answer at once, whatever was cached, and makes no call", async () => {
     const before = await service.ask("/v1/prices");
-    // Asked twice, so that the fast path remembers the question and its answer.
+    // Twice, so that the fast path remembers the request and its answer.
     for (let times = 0; times < 2; times += 1)
       expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
     const calls = service.calls();
@@ -93,7 +93,7 @@ describe("a good file", () => {
     expect(events("retail.config.applied")).toHaveLength(1);
   });
 
-  test("may sell more: new terms are asked for at once, and those removed vanish", async () => {
+  test("can remove terms, which disappear at once and without a call", async () => {
     const other = RETAIL.replace("registration: [1, 2], renewal: [1]", "registration: [1], renewal: [1]");
     await edit(other);
     expect((await listed()).filter((line) => line.startsWith(".af registration"))).toEqual([
@@ -102,13 +102,13 @@ describe("a good file", () => {
     expect(problemOf(await service.ask("/v1/availability?domain=kabul.af&years=2")).code).toBe(
       "invalid_request",
     );
-    const asked = service.calls(PRICING);
+    const before = service.calls(PRICING);
     await edit(other.replace("transfer: [1], restore: [1]", "transfer: [1]"));
     expect((await listed()).map((line) => line.split(" ")[1])).not.toContain("restore");
-    expect(service.calls(PRICING) - asked).toBe(0);
+    expect(service.calls(PRICING) - before).toBe(0);
   });
 
-  test("may sell another TLD, whose prices are asked for without a restart", async () => {
+  test("can add a TLD, whose prices are loaded without a restart", async () => {
     await service.close();
     folder.remove();
     const com = WORLD.replace(
@@ -125,7 +125,7 @@ describe("a good file", () => {
     expect((await shop().availability("kabul.com.af")).price).toEqual(usd("16.00"));
   });
 
-  test("may show another currency: no answer has both", async () => {
+  test("can change the currency, and no answer mixes both", async () => {
     await edit(RETAIL.replace("currency: USD", 'currency: AFN\nrates: { USD: "70" }'));
     expect((await shop().availability("kabul.af")).price).toEqual({ amount: "1818.55", currency: "AFN" });
     const { total } = await shop().cart(registration("kabul.af"), renewal("herat.af"));
@@ -133,7 +133,7 @@ describe("a good file", () => {
     expect((await staff("/v1/staff/overview")).status).toBe(200);
   });
 
-  test("may change how long a signed price holds", async () => {
+  test("can change how long a signed price is valid", async () => {
     await edit(`${RETAIL}promise: { validMs: 60000 }\n`);
     const { body } = await shop().post([renewal("kabul.af")]);
     const { promise } = z.object({ promise: z.string() }).parse(body);
@@ -141,7 +141,7 @@ describe("a good file", () => {
     expect(exp - iat).toBe(60);
   });
 
-  test("may be put in place by a rename, or by the symbolic links of Kubernetes", async () => {
+  test("can be replaced by a rename, or through symbolic links as in Kubernetes", async () => {
     writeFileSync(`${file}.new`, DEARER);
     renameSync(`${file}.new`, file);
     await clock.advance(NOTICED_MS);
@@ -162,8 +162,8 @@ describe("a good file", () => {
   });
 });
 
-describe("a bad file", () => {
-  test("brings no amount into the log, though a key may be one", async () => {
+describe("an invalid file", () => {
+  test("puts no amount into the log, even if one is used as a key", async () => {
     await edit(`${RETAIL}\n"wholesale 20.21 USD": 1\n`);
     const [rejected = ""] = events("retail.config.rejected");
     expect(rejected).toContain("an unknown key");
@@ -171,14 +171,14 @@ describe("a bad file", () => {
     await edit(RETAIL);
   });
 
-  test("with many faults names a hundred of them", async () => {
+  test("with many faults reports about a hundred of them at most", async () => {
     await edit('"'.repeat(60_000));
     expect(warningsOf(await staff("/v1/staff/prices")).length).toBeLessThanOrEqual(110);
     await edit(RETAIL);
   });
 
-  test("never takes effect, and staff see what is wrong with it until it is mended", async () => {
-    await edit(BAD);
+  test("never takes effect, and staff see what is wrong with it until it is fixed", async () => {
+    await edit(INVALID);
     expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
     const warnings = warningsOf(await staff("/v1/staff/prices"));
     expect(warnings).toContainEqual(
@@ -198,7 +198,7 @@ describe("a bad file", () => {
     expect((await staff("/v1/staff/overview")).body).toMatchObject({ prices: { config: { faults: [] } } });
   });
 
-  test("is also one that is gone, a folder, or too large", async () => {
+  test("is also one that is missing, a folder, or too large", async () => {
     rmSync(file);
     await clock.advance(NOTICED_MS);
     expect(warningsOf(await staff("/v1/staff/prices"))).toContainEqual(
@@ -213,9 +213,9 @@ describe("a bad file", () => {
     expect((await shop().quote("renewal")).price).toEqual(usd("32.00"));
   });
 
-  test("is not taken for a good one while it is being written", async () => {
+  test("that only looks valid because it is still being written isn't applied", async () => {
     const whole = `${DEARER}promotions:\n  - { id: eid, percentOff: "10", match: {}, from: 2026-03-01T00:00:00Z, to: 2026-04-01T00:00:00Z }\n`;
-    // Cut off after the rules, it has no fault.
+    // Cut off after the rules, the file is valid.
     writeFileSync(file, DEARER);
     await clock.advance(NOTICED_MS / 2);
     writeFileSync(file, whole);
@@ -227,8 +227,8 @@ describe("a bad file", () => {
   });
 });
 
-describe("a change while an answer is waited for", () => {
-  test("prices everything that is signed", async () => {
+describe("a change while a cart waits for the upstream", () => {
+  test("applies to every line that is signed", async () => {
     expect((await shop().availability("kabul.af")).price).toEqual(usd("26.97"));
     const hold = service.sandbox.control.hold({ operation: "check", calls: 1 });
     const cart = shop().cart(registration("kabul.af"), registration("herat.af"));
@@ -240,13 +240,13 @@ describe("a change while an answer is waited for", () => {
 });
 
 describe("random edits under load", () => {
-  /** `RETAIL_EDITS=1000` is what the shop was proven with. */
+  /** `RETAIL_EDITS=1000` runs a longer test. */
   const EDITS = Number(process.env["RETAIL_EDITS"] ?? 25);
   const WHOLESALE = { registration: "17.31", renewal: "20.00", transfer: "19.00", restore: "80.00" } as const;
 
   interface Version {
     readonly text: string;
-    /** Retail by action, and what is never undercut. */
+    /** By action: the retail price, and the floor that it must not go below. */
     readonly prices: Readonly<Record<string, { readonly price: string; readonly floor: string }>>;
   }
 
@@ -271,7 +271,7 @@ describe("random edits under load", () => {
     return { text: off === "0" ? text : text + promotion, prices };
   }
 
-  const SPOILT: readonly ((text: string) => string)[] = [
+  const CORRUPTIONS: readonly ((text: string) => string)[] = [
     (text) => text.replace('minMargin: "2.00"', "minMargin: 2"),
     (text) => text.replace("rules:", "rulez:"),
     (text) => `${text}}}}`,
@@ -280,7 +280,7 @@ describe("random edits under load", () => {
     (text) => text.replace("currency: USD", "currency: XXX1"),
   ];
 
-  test(`${EDITS}: no answer mixes two versions, no bad file takes effect, no price is below its floor`, async () => {
+  test(`never mix two versions in an answer, apply an invalid file, or show a price below its floor (${EDITS} edits)`, async () => {
     const cartShape = z.object({
       items: z.array(z.object({ action: z.string(), price: z.object({ amount: z.string() }).nullable() })),
     });
@@ -289,10 +289,10 @@ describe("random edits under load", () => {
     let checked = 0;
     let names = 0;
 
-    /** The prices of one answer are those of a version that was in effect between its question and its end. */
-    async function isOfOneVersion(asking: () => Promise<Record<string, string>[]>): Promise<void> {
+    /** Expects all prices of an answer to come from one version that was in effect at some time between the request and the answer. */
+    async function expectOneVersion(request: () => Promise<Record<string, string>[]>): Promise<void> {
       const from = all.length - 1;
-      const shown = await asking();
+      const shown = await request();
       const possible = all.slice(from);
       const fits = possible.some(({ prices }) =>
         shown.every((line) =>
@@ -300,7 +300,8 @@ describe("random edits under load", () => {
         ),
       );
       checked += shown.length;
-      if (!fits) throw new Error(`${JSON.stringify(shown)} of no version in ${JSON.stringify(possible)}`);
+      if (!fits)
+        throw new Error(`${JSON.stringify(shown)} matches no version of ${JSON.stringify(possible)}`);
       for (const line of shown)
         for (const [action, amount] of Object.entries(line))
           if (Number(amount) < Math.min(...possible.map(({ prices }) => Number(prices[action]?.floor))))
@@ -311,23 +312,23 @@ describe("random edits under load", () => {
       names += 2;
       const [one, two] = [`n${names}.af`, `n${names + 1}.af`];
       return [
-        isOfOneVersion(async () =>
+        expectOneVersion(async () =>
           pricesShape
             .parse((await service.ask("/v1/prices?years=1")).body)
             .prices.map(({ action, price }) => ({ [action]: price.amount })),
         ),
-        isOfOneVersion(async () => {
+        expectOneVersion(async () => {
           const { price } = await shop().availability(one);
           return price === null
             ? []
             : [{ registration: z.object({ amount: z.string() }).parse(price).amount }];
         }),
-        isOfOneVersion(async () => {
+        expectOneVersion(async () => {
           const { body } = await shop().post([registration(two), renewal("herat.af"), registration(one)]);
           const { items } = cartShape.parse(body);
           return items.flatMap(({ action, price }) => (price ? [{ [action]: price.amount }] : []));
         }),
-        isOfOneVersion(async () => [{ renewal: (await shop().quote("renewal")).price.amount }]),
+        expectOneVersion(async () => [{ renewal: (await shop().quote("renewal")).price.amount }]),
       ];
     };
 
@@ -336,14 +337,14 @@ describe("random edits under load", () => {
     for (let at = 1; at <= EDITS; at += 1) {
       const isGood = random() < 0.6;
       const next = version(at);
-      const spoil = SPOILT[Math.floor(random() * SPOILT.length)] ?? (() => "");
-      const underWay = load();
-      writeFileSync(file, isGood ? next.text : spoil(next.text));
-      // Known to be possible before it is in effect.
+      const corrupt = CORRUPTIONS[Math.floor(random() * CORRUPTIONS.length)] ?? (() => "");
+      const inFlight = load();
+      writeFileSync(file, isGood ? next.text : corrupt(next.text));
+      // From here on, answers may use it.
       if (isGood) all.push(next);
       await clock.advance(NOTICED_MS);
       if (isGood) inEffect = next;
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       all.splice(0, all.length, inEffect);
       await Promise.all(load());
     }
@@ -351,7 +352,7 @@ describe("random edits under load", () => {
   }, 600_000);
 });
 
-/** Numbers from 0 to 1, the same ones every time. */
+/** Reproducible pseudorandom numbers from 0 to 1. */
 function generator(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-/** Credentials that change under load: no visitor loses an answer, each credential pays for its own calls, and none is told. */
+/** Rotates credentials under load: no request fails, each credential has its own ledger, and none appears in the log. */
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "@jest/globals";
@@ -7,7 +7,7 @@ import type { Credential } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { bearer, type Service, startService, temporaryFolder, until } from "../support/service.js";
 
-/** Where the service reads a credential, and how it gets there. */
+/** The files from which the service reads a credential, and how they are replaced. */
 interface Files {
   readonly key: string;
   readonly secret: string;
@@ -26,7 +26,7 @@ function byContent(folder: string): Files {
   };
 }
 
-/** Two files in a folder behind a link, which is swapped, as orchestrators do it. */
+/** Two files in a folder behind a symbolic link, which is swapped, as orchestrators do. */
 function bySwap(folder: string): Files {
   let version = 0;
   const link = join(folder, "current");
@@ -95,20 +95,20 @@ async function withFiles(
 
 function statsOf({ sandbox }: Service, key: string) {
   const stats = sandbox.stats().credentials.find((one) => one.key === key);
-  if (stats === undefined) throw new Error("there is no such credential");
+  if (stats === undefined) throw new Error("the sandbox doesn't know this credential");
   return stats;
 }
 
-let asked = 0;
+let names = 0;
 
-/** Six visitors who ask for names that nobody knows, one after the other, until they are told to stop; the answer is their statuses. */
+/** Starts six visitors who request one new name after another. `stop` resolves with the statuses that they got. */
 function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> } {
   const statuses: number[] = [];
-  const over = new AbortController();
+  const stopping = new AbortController();
   const visitor = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      asked += 1;
-      const { status } = await service.ask(`/v1/availability?domain=name-${asked}.af`);
+    while (!stopping.signal.aborted) {
+      names += 1;
+      const { status } = await service.ask(`/v1/availability?domain=name-${names}.af`);
       statuses.push(status);
       await clock.advance(20);
     }
@@ -116,7 +116,7 @@ function load({ service, clock }: Scene): { stop(): Promise<readonly number[]> }
   const visitors = Promise.all(Array.from({ length: 6 }, visitor));
   return {
     async stop() {
-      over.abort();
+      stopping.abort();
       await visitors;
       return statuses;
     },
@@ -133,28 +133,29 @@ async function overviewOf(service: Service) {
 }
 
 test.each([
-  ["by content", byContent, false],
-  ["by content, and revoked at once", byContent, true],
-  ["by symlink swap", bySwap, false],
-  ["by symlink swap, and revoked at once", bySwap, true],
-])("a credential that is rotated under load, %s, fails no visitor", (_how, make, isAtOnce) =>
+  ["by replacing the files' content", byContent, false],
+  ["by replacing the files' content, with the old one revoked at once,", byContent, true],
+  ["by swapping a symlink", bySwap, false],
+  ["by swapping a symlink, with the old one revoked at once,", bySwap, true],
+])("a credential rotated under load %s fails no request", (_how, make, revokesAtOnce) =>
   withFiles(make, false, async (scene) => {
     const { service, active } = scene;
     const old = service.sandbox.credential();
     const before = await overviewOf(service);
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 60, "the load on the old one");
+    await until(() => statsOf(service, old.key).accepted > 60, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     active.write(fresh);
-    if (!isAtOnce) await until(() => statsOf(service, fresh.key).accepted > 20, "the overlap");
+    if (!revokesAtOnce)
+      await until(() => statsOf(service, fresh.key).accepted > 20, "the use of both credentials");
     service.sandbox.control.revoke(old.key);
     const { accepted } = statsOf(service, old.key);
-    await until(() => statsOf(service, fresh.key).accepted > 60, "the load on the new one");
+    await until(() => statsOf(service, fresh.key).accepted > 60, "the load on the new credential");
     const statuses = await visitors.stop();
     expect(statuses.length).toBeGreaterThan(50);
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
 
-    // The old one has seen the calls that were under way, and no more.
+    // The old credential got the calls that were in flight, and no more.
     expect(statsOf(service, old.key).accepted).toBe(accepted);
     expect(statsOf(service, old.key).refused).toBeLessThanOrEqual(6);
     const after = await overviewOf(service);
@@ -166,29 +167,29 @@ test.each([
   }),
 );
 
-test("two files that are written a while apart fail no visitor either", () =>
+test("a pause between writing the two files fails no request either", () =>
   withFiles(byContent, false, async (scene) => {
     const { service, clock, active } = scene;
     const old = service.sandbox.credential();
     const visitors = load(scene);
-    await until(() => statsOf(service, old.key).accepted > 60, "the load on the old one");
+    await until(() => statsOf(service, old.key).accepted > 60, "the load on the old credential");
     const fresh = service.sandbox.control.rotate(old.key);
     writeFileSync(active.key, fresh.key);
-    await until(() => statsOf(service, fresh.key).refused > 0, "a call with half of it");
+    await until(() => statsOf(service, fresh.key).refused > 0, "a call with the new key and the old secret");
     await clock.advance(3000);
     writeFileSync(active.secret, fresh.secret);
-    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new one");
+    await until(() => statsOf(service, fresh.key).accepted > 20, "the load on the new credential");
     expect((await visitors.stop()).filter((status) => status !== 200)).toEqual([]);
     expect(statsOf(service, fresh.key).refused).toBe(1);
   }));
 
-test("the standby takes over under load, is replaced itself, and each pays from a ledger of its own", () =>
+test("the standby takes over under load and is rotated itself, and each credential has its own ledger", () =>
   withFiles(byContent, true, async (scene) => {
     const { service, standby } = scene;
     const { key } = service.sandbox.credential();
     const keyOfStandby = service.sandbox.stats().credentials.at(-1)?.key ?? "";
     const visitors = load(scene);
-    await until(() => statsOf(service, key).accepted > 60, "the load on the active one");
+    await until(() => statsOf(service, key).accepted > 60, "the load on the active credential");
     service.sandbox.control.revoke(key);
     await until(() => statsOf(service, keyOfStandby).accepted > 40, "the load on the standby");
     const fresh = service.sandbox.control.rotate(keyOfStandby);
@@ -204,15 +205,15 @@ test("the standby takes over under load, is replaced itself, and each pays from 
     expect((await service.ask("/health")).status).toBe(200);
   }));
 
-test("a key that is replaced while nobody asks leaves the overview and the history as they were until it is used", () =>
+test("a key replaced while idle doesn't affect the overview and the history until it is used", () =>
   withFiles(byContent, false, async ({ service, clock, active }) => {
     const old = service.sandbox.credential();
     await clock.advance(6_000);
-    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first look at the tier");
+    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first tier request");
     await clock.advance(53_500);
     const calls = service.calls();
     active.write(service.sandbox.control.rotate(old.key));
-    // The history looks at the overview once a minute.
+    // The history samples the overview once a minute.
     await clock.advance(1_000);
     expect((await overviewOf(service)).quota.used).toBeGreaterThan(0);
     expect(service.calls()).toBe(calls);

@@ -1,4 +1,4 @@
-/** Several replicas, one Redis, one upstream: what one has learned all know, what one forgets all forget, and without Redis each serves. */
+/** Several replicas with one Redis and one upstream: they share what they learn, purge together, and serve alone without Redis. */
 import { describe, expect, test } from "@jest/globals";
 import { Agent } from "node:http";
 import { z } from "zod";
@@ -21,18 +21,18 @@ import {
   temporaryFolder,
   until,
 } from "../support/service.js";
-import { atMost, inWorld, sideBySide, type World } from "../support/stories.js";
+import { atMost, inWorld, concurrentTest, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
 
 const DOMAINS = "GET /api/v1/domains";
 const SOLD = 28;
 /**
- * Two replicas ask for two prices at a time. What was asked before a change is known is asked again; and if both notice it at once, so is what the
- * first to notice has asked by the time that the other's evidence arrives.
+ * Each of two replicas requests two prices at a time. Those requested before the change is known are requested again. If both replicas notice
+ * the change at once, so are those that the first one has requested by the time the other's evidence arrives.
  */
-const UNDER_WAY = 4 + 2;
-/** Later than every other first mark, which is as long. */
-const NEWCOMER = `0 ${"~".repeat(36)}`;
+const IN_FLIGHT = 4 + 2;
+/** The mark of a new process. It sorts after every other first mark, because all are equally long. */
+const NEW_MARK = `0 ${"~".repeat(36)}`;
 
 const pathOf = (domain: string): string => `/v1/availability?domain=${domain}`;
 
@@ -52,27 +52,27 @@ async function overview({ ask }: Service) {
 }
 
 async function pricesOf({ ask }: Service) {
-  // Refused while none is known.
+  // Rejected while no price is known.
   return pricesShape.safeParse((await ask("/v1/prices")).body).data?.prices ?? [];
 }
 
-const knowsAll = (service: Service): Promise<void> =>
-  until(async () => (await pricesOf(service)).length === SOLD, "the price list");
+const untilPricesKnown = (service: Service): Promise<void> =>
+  until(async () => (await pricesOf(service)).length === SOLD, "the load of all prices");
 
 const purge = (service: Service, what: string): Promise<Answer> =>
   service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 
-/** An answer less the minute in which it was asked: another replica can only estimate that, and may take it for the minute before. */
-function withoutTime({ body }: Answer): unknown {
+/** The answer without `asOf`: another replica can only estimate the time, and may show the minute before. */
+function withoutAsOf({ body }: Answer): unknown {
   const { asOf: _, ...rest } = z.looseObject({ asOf: z.string() }).parse(body);
   return rest;
 }
 
-/** The names a replica remembers are forgotten. */
-const forgets = (service: Service): Promise<void> =>
-  until(async () => (await overview(service)).caches.availability.entries === 0, "forgetting");
+/** Waits until the replica has forgotten all names. */
+const untilForgotten = (service: Service): Promise<void> =>
+  until(async () => (await overview(service)).caches.availability.entries === 0, "the purge");
 
-async function sameAt(one: Service, two: Service): Promise<boolean> {
+async function haveSamePrices(one: Service, two: Service): Promise<boolean> {
   return JSON.stringify(await pricesOf(one)) === JSON.stringify(await pricesOf(two));
 }
 
@@ -82,23 +82,23 @@ interface ReplicaOptions {
   readonly clock?: Clock;
 }
 
-/** One Redis, one upstream, and replicas of the service at both. */
+/** One Redis, one upstream, and replicas of the service that use both. */
 interface Replicas extends World {
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
-  /** What is closed at the end. */
+  /** Closed at the end of the test. */
   readonly running: Service[];
   liveAt(reseller?: string): Readonly<Record<string, string>>;
-  /** One more replica, at work but not waited for. */
+  /** Starts another replica. It may not have all prices yet. */
   replica(options?: ReplicaOptions): Promise<Service>;
-  /** Two replicas that know the price list and the domain list, and are in touch. */
+  /** Starts two replicas, which share the price list and the domain list. */
   pair(options?: ReplicaOptions): Promise<[Service, Service]>;
   calls(route: string): number;
   keysLike(pattern: string): Promise<string[]>;
-  /** The keys of the facts of a pool, without those of the claims. */
+  /** The keys of a pool's facts, without those of claims. */
   factsOf(pool: string): Promise<string[]>;
   claims(): Promise<string[]>;
-  inTouch(one: Service, two: Service): Promise<void>;
+  untilSharing(one: Service, two: Service): Promise<void>;
 }
 
 async function open(): Promise<Replicas> {
@@ -140,10 +140,10 @@ async function open(): Promise<Replicas> {
     replica,
     async pair(options) {
       const one = await replica(options);
-      await knowsAll(one);
-      await until(() => calls(DOMAINS) === 1, "the domain list");
+      await untilPricesKnown(one);
+      await until(() => calls(DOMAINS) === 1, "the load of the domain list");
       const two = await replica(options);
-      await knowsAll(two);
+      await untilPricesKnown(two);
       return [one, two];
     },
     calls,
@@ -152,7 +152,7 @@ async function open(): Promise<Replicas> {
       return (await keysLike(`af-storefront:${pool}:*`)).filter((key) => !key.endsWith(":asked"));
     },
     claims: () => keysLike("*:asked"),
-    inTouch: (one, two) =>
+    untilSharing: (one, two) =>
       until(async () => {
         const name = `in-touch-${Math.random().toString(36).slice(2)}.af`;
         await one.ask(pathOf(name));
@@ -169,22 +169,22 @@ async function open(): Promise<Replicas> {
   };
 }
 
-const turns = atMost(2);
-const tell = sideBySide(open, turns);
+const limit = atMost(2);
+const testWithReplicas = concurrentTest(open, limit);
 
 /**
- * Where a busy machine kept a replica from hearing Redis in time, it rightly went on alone, which says nothing about sharing: then, and
- * only then, the story is told again from its beginning.
+ * On a busy machine, a replica may not hear from Redis in time. It then correctly goes on alone, which says nothing about sharing, so the test
+ * starts again. Any other failure is final.
  */
-function undisturbed(name: string, story: (replicas: Replicas) => Promise<void>): void {
-  test.concurrent(name, () => turns(() => untilUndisturbed(story)), 60_000);
+function testSharing(name: string, run: (replicas: Replicas) => Promise<void>): void {
+  test.concurrent(name, () => limit(() => retryIfRedisWasLost(run)), 60_000);
 }
 
-async function untilUndisturbed(story: (replicas: Replicas) => Promise<void>): Promise<void> {
+async function retryIfRedisWasLost(run: (replicas: Replicas) => Promise<void>): Promise<void> {
   for (let times = 1; ; times += 1) {
     const replicas = await open();
     try {
-      return await story(replicas);
+      return await run(replicas);
     } catch (error) {
       const lost = replicas.running.some(({ log }) => log.some((line) => line.includes("redis.lost")));
       if (!lost || times === 5) throw error;
@@ -194,13 +194,13 @@ async function untilUndisturbed(story: (replicas: Replicas) => Promise<void>): P
   }
 }
 
-// Of the stories of each part the longest comes first, for the others to be told beside it.
+// In each `describe`, the longest test comes first, so that the others run beside it.
 describeWithRedis("replicas that share a Redis", () => {
-  // Its crowd keeps this process busy for longer than others may wait for Redis, so it is told alone.
+  // Its many requests keep this process busy for longer than other tests can wait for Redis, so it runs alone.
   test(
-    "ask once for a name that nobody knows, however many visitors of each replica want to know",
+    "check a new name once, however many visitors of each replica request it",
     () =>
-      untilUndisturbed(async ({ sandbox, pair, calls, claims }) => {
+      retryIfRedisWasLost(async ({ sandbox, pair, calls, claims }) => {
         const both = await pair();
         sandbox.control.setBehaviour({ beforeMs: 150, afterMs: 150 });
         const agent = new Agent({ keepAlive: true, maxSockets: 400 });
@@ -211,48 +211,53 @@ describeWithRedis("replicas that share a Redis", () => {
         );
         agent.destroy();
         expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-        expect(new Set(answers.map((answer) => JSON.stringify(withoutTime(answer)))).size).toBe(1);
+        expect(new Set(answers.map((answer) => JSON.stringify(withoutAsOf(answer)))).size).toBe(1);
         expect(calls(CHECK)).toBe(1);
-        await until(async () => (await claims()).length === 0, "the claim's end");
+        await until(async () => (await claims()).length === 0, "the release of the claim");
       }),
     60_000,
   );
 
-  undisturbed(
-    "all have their prices renewed, once, when one meets a price that has changed",
+  testSharing(
+    "all refresh their prices, once, when one of them gets a changed price",
     async ({ sandbox, pair, calls }) => {
       const clock = new AheadClock();
       const [one, two] = await pair({ clock });
       const before = await pricesOf(two);
+      // Known for five minutes, so that nobody requests it during the refresh: a change of the tier is a further change.
+      for (const { ask } of [one, two]) await ask("/v1/staff/tier", { headers: bearer("read") });
       sandbox.control.setTier("demo", "Platinum");
       clock.aheadMs = 1_000;
       const { body } = await one.ask(pathOf("kabul.af"));
       expect(body).toMatchObject({ status: "available", premium: false });
-      await until(async () => calls(PRICING) >= 2 * SOLD && (await sameAt(one, two)), "the new prices");
+      await until(
+        async () => calls(PRICING) >= 2 * SOLD && (await haveSamePrices(one, two)),
+        "the refresh of the prices",
+      );
       expect((await pricesOf(two)).map(({ price }) => price)).not.toEqual(before.map(({ price }) => price));
-      expect(calls(PRICING)).toBeLessThanOrEqual(2 * SOLD + UNDER_WAY);
+      expect(calls(PRICING)).toBeLessThanOrEqual(2 * SOLD + IN_FLIGHT);
       const changes = [one, two].flatMap(({ log }) => log.filter((line) => line.includes("prices.changed")));
       expect(changes.length).toBeGreaterThan(1);
     },
   );
 
-  undisturbed("answer from what another one has learned, at no cost", async ({ replica, calls }) => {
+  testSharing("answer from what another one has learned, without a call", async ({ replica, calls }) => {
     const one = await replica();
-    await knowsAll(one);
+    await untilPricesKnown(one);
     const two = await replica();
     const learned = await one.ask(pathOf("kabul.af"));
     await two.ask(pathOf("another-name.af"));
-    const told = await two.ask(pathOf("kabul.af"));
-    expect([told.status, withoutTime(told)]).toEqual([200, withoutTime(learned)]);
+    const shared = await two.ask(pathOf("kabul.af"));
+    expect([shared.status, withoutAsOf(shared)]).toEqual([200, withoutAsOf(learned)]);
     expect(calls(CHECK)).toBe(2);
     expect((await overview(two)).caches.availability.counts.shared).toBe(1);
   });
 
-  undisturbed(
-    "take over the question of one that is killed while it asks",
+  testSharing(
+    "take over the request of one that is killed during its call",
     async ({ sandbox, liveAt, replica, calls }) => {
       const one = await replica();
-      await knowsAll(one);
+      await untilPricesKnown(one);
       const folder = temporaryFolder();
       const doomed: ServiceProcess = spawnService({ ...liveAt(), STATE_DIR: folder.path });
       try {
@@ -262,7 +267,7 @@ describeWithRedis("replicas that share a Redis", () => {
         await until(() => calls(CHECK) === 1, "the call");
         sandbox.control.setBehaviour({ afterMs: 0 });
         const answer = one.ask(pathOf("kabul.af"));
-        await until(async () => (await overview(one)).caches.availability.inflight === 1, "the question");
+        await until(async () => (await overview(one)).caches.availability.inflight === 1, "the request");
         expect(calls(CHECK)).toBe(1);
         doomed.child.kill("SIGKILL");
         expect((await answer).status).toBe(200);
@@ -276,10 +281,10 @@ describeWithRedis("replicas that share a Redis", () => {
     },
   );
 
-  undisturbed("ask for the price list and the domain list once", async ({ replica, pair, calls }) => {
+  testSharing("load the price list and the domain list once", async ({ replica, pair, calls }) => {
     const [, two] = await pair();
     const three = await replica();
-    // From the very first request on.
+    // Already on the very first request.
     expect(await pricesOf(three)).toEqual(await pricesOf(two));
     for (const { ask } of [two, three])
       expect((await ask("/v1/staff/domains", { headers: bearer("read") })).body).toMatchObject({
@@ -288,32 +293,37 @@ describeWithRedis("replicas that share a Redis", () => {
     expect([calls(PRICING), calls(DOMAINS)]).toEqual([SOLD, 1]);
   });
 
-  undisturbed(
-    "ask for the price list once when both start with nothing",
+  testSharing(
+    "load the price list once when both start without data",
     async ({ sandbox, replica, calls }) => {
       sandbox.control.setBehaviour({ beforeMs: 20 });
       const both = await Promise.all([replica(), replica()]);
-      await Promise.all(both.map(knowsAll));
+      await Promise.all(both.map(untilPricesKnown));
       expect(calls(PRICING)).toBe(SOLD);
     },
   );
 
-  describe("a purge of one", () => {
-    undisturbed("refreshes the prices, once for all", async ({ sandbox, pair, calls }) => {
+  describe("purge together: a purge of one", () => {
+    testSharing("refreshes the prices of all, once", async ({ sandbox, pair, calls }) => {
       const clock = new AheadClock();
       const [one, two] = await pair({ clock });
+      // Known for five minutes, so that nobody requests it during the refresh: a change of the tier is a further change.
+      for (const { ask } of [one, two]) await ask("/v1/staff/tier", { headers: bearer("read") });
       sandbox.control.setTier("demo", "Platinum");
       const before = await pricesOf(two);
-      // Longer than the replicas' clocks may differ: what one asks now is later than what the other asked before.
+      // By more than the replicas' clocks may differ, so requests of one from now on are later than earlier ones of the other.
       clock.aheadMs = 1_000;
       await purge(one, "prices");
-      await until(async () => calls(PRICING) >= 2 * SOLD && (await sameAt(one, two)), "the new prices");
+      await until(
+        async () => calls(PRICING) >= 2 * SOLD && (await haveSamePrices(one, two)),
+        "the refresh of the prices",
+      );
       expect(await pricesOf(one)).not.toEqual(before);
-      expect(calls(PRICING)).toBeLessThanOrEqual(2 * SOLD + UNDER_WAY);
+      expect(calls(PRICING)).toBeLessThanOrEqual(2 * SOLD + IN_FLIGHT);
     });
 
-    undisturbed(
-      "is one of all: the next visitor of either has the name checked again, once",
+    testSharing(
+      "clears the names of all: the next visitor of either causes a new check, once",
       async ({ sandbox, pair, calls }) => {
         const both = await pair();
         const [one, two] = both;
@@ -321,14 +331,14 @@ describeWithRedis("replicas that share a Redis", () => {
         expect(calls(CHECK)).toBe(1);
         sandbox.control.setTaken("kabul.af", true);
         expect((await purge(one, "availability")).body).toMatchObject({ purged: { availability: 1 } });
-        await forgets(two);
+        await untilForgotten(two);
         for (const { ask } of [two, one])
           expect((await ask(pathOf("kabul.af"))).body).toMatchObject({ status: "taken" });
         expect(calls(CHECK)).toBe(2);
       },
     );
 
-    undisturbed("rejects an answer that another one is just receiving", async ({ sandbox, pair, calls }) => {
+    testSharing("discards an answer that another one is just receiving", async ({ sandbox, pair, calls }) => {
       const [one, two] = await pair();
       sandbox.control.setBehaviour({ afterMs: 300 });
       const early = two.ask(pathOf("kabul.af"));
@@ -341,37 +351,37 @@ describeWithRedis("replicas that share a Redis", () => {
       expect(calls(CHECK)).toBe(2);
     });
 
-    undisturbed(
-      "reaches those whose subscription is broken at the time, once they are subscribed again",
+    testSharing(
+      "reaches one whose subscription was broken, once it is subscribed again",
       async ({ redis, pair, calls }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
         await redis.command("CLIENT", "KILL", "TYPE", "pubsub");
         await purge(one, "availability");
-        await forgets(two);
+        await untilForgotten(two);
         await two.ask(pathOf("kabul.af"));
         expect(calls(CHECK)).toBe(2);
       },
     );
 
-    tell(
-      "isn't what the first process at an emptied Redis begins with: the others keep what they know",
-      async ({ redis, pair, inTouch }) => {
+    testWithReplicas(
+      "isn't caused by the mark of a new process at an emptied Redis: the others keep what they know",
+      async ({ redis, pair, untilSharing }) => {
         const both = await pair();
         for (const { ask } of both) await ask(pathOf("kabul.af"));
-        // Later than every other mark of a fleet that has never purged, so it stands.
-        await redis.command("SET", "af-storefront:mark:availability", NEWCOMER);
-        // The replicas look at it every five seconds.
+        // It sorts after every other mark of a fleet that has never purged, so it is kept.
+        await redis.command("SET", "af-storefront:mark:availability", NEW_MARK);
+        // The replicas read it every five seconds.
         await new Promise((done) => setTimeout(done, 5500));
-        await inTouch(...both);
+        await untilSharing(...both);
         for (const { ask } of both)
           expect((await ask(`${pathOf("kabul.af")}&only=known`)).body).toMatchObject({ status: "available" });
-        expect(await redis.command("GET", "af-storefront:mark:availability")).toContain(NEWCOMER);
+        expect(await redis.command("GET", "af-storefront:mark:availability")).toContain(NEW_MARK);
       },
     );
 
-    tell(
-      "works without Redis for that one, and reaches the others when Redis is back",
+    testWithReplicas(
+      "works without Redis there, and reaches the others when Redis is back",
       async ({ redis, pair }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
@@ -380,12 +390,12 @@ describeWithRedis("replicas that share a Redis", () => {
         expect((await overview(one)).caches.availability.entries).toBe(0);
         expect((await overview(two)).caches.availability.entries).toBe(1);
         await redis.start();
-        await forgets(two);
+        await untilForgotten(two);
       },
     );
   });
 
-  describe("facts in Redis", () => {
+  describe("store facts in it: facts", () => {
     const price = (amount: unknown, currency: unknown) => ({ kind: "wholesale", amount, currency });
     const available = (wholesale: unknown) => ({ status: "available", epoch: "one", wholesale });
     /** A fact as another replica writes it. */
@@ -393,43 +403,46 @@ describeWithRedis("replicas that share a Redis", () => {
       JSON.stringify([{ value: JSON.stringify(value), askedAtMs, answeredAtMs: askedAtMs, by: "another" }]);
     const poisons: Readonly<Record<string, () => string>> = {
       garbage: () => "\u0000\u0001 not JSON",
-      "no fact": () => JSON.stringify([{ askedAtMs: Date.now(), answeredAtMs: Date.now(), by: "another" }]),
-      "nothing at all": () => "null",
-      "a status that there is not": () =>
-        fact({ status: "maybe", epoch: "one", wholesale: price("1.00", "USD") }),
+      "a missing value": () =>
+        JSON.stringify([{ askedAtMs: Date.now(), answeredAtMs: Date.now(), by: "another" }]),
+      "a JSON null": () => "null",
+      "an unknown status": () => fact({ status: "maybe", epoch: "one", wholesale: price("1.00", "USD") }),
       "available without a price": () => fact({ status: "available", epoch: "one" }),
       "a negative price": () => fact(available(price("-1.00", "USD"))),
       "a price of zero": () => fact(available(price("0.00", "USD"))),
       "a price as a number": () => fact(available(price(1.5, "USD"))),
-      "what is no currency": () => fact(available(price("1.00", "dollars"))),
-      "a price of no epoch": () => fact({ status: "available", wholesale: price("1.00", "USD") }),
+      "an invalid currency": () => fact(available(price("1.00", "dollars"))),
+      "a price without an epoch": () => fact({ status: "available", wholesale: price("1.00", "USD") }),
       "a time in the future": () => fact(available(price("1.00", "USD")), Date.now() + 60_000),
-      "a time that is none": () => fact(available(price("1.00", "USD")), "now"),
+      "an invalid time": () => fact(available(price("1.00", "USD")), "now"),
       "available for too long": () => fact(available(price("1.00", "USD")), Date.now() - 60_001),
-      "another kind of thing": () => fact({ kind: "balance", balance: {} }),
+      "another kind of fact": () => fact({ kind: "balance", balance: {} }),
     };
 
-    undisturbed("that cannot be true are not believed", async ({ redis, sandbox, pair, calls, factsOf }) => {
+    testSharing("that can't be true are ignored", async ({ redis, sandbox, pair, calls, factsOf }) => {
       const [one, two] = await pair();
-      const told: unknown[] = [];
+      const checksMade: unknown[] = [];
       for (const [what, text] of Object.entries(poisons)) {
         const name = `${what.replaceAll(" ", "-")}.af`.toLowerCase();
         sandbox.control.setTaken(name, false);
         const known = await factsOf("availability");
         const truth = await one.ask(pathOf(name));
-        await until(async () => (await factsOf("availability")).length > known.length, "the fact");
+        await until(
+          async () => (await factsOf("availability")).length > known.length,
+          "the write of the fact",
+        );
         const key = (await factsOf("availability")).find((one) => !known.includes(one)) ?? "";
         await redis.command("SET", key, text(), "PX", "60000");
         const before = calls(CHECK);
         const answer = await two.ask(pathOf(name));
-        expect([what, answer.status, withoutTime(answer)]).toEqual([what, 200, withoutTime(truth)]);
-        told.push([what, calls(CHECK) - before]);
+        expect([what, answer.status, withoutAsOf(answer)]).toEqual([what, 200, withoutAsOf(truth)]);
+        checksMade.push([what, calls(CHECK) - before]);
       }
-      expect(told).toEqual(Object.keys(poisons).map((what) => [what, 1]));
+      expect(checksMade).toEqual(Object.keys(poisons).map((what) => [what, 1]));
     });
 
-    undisturbed(
-      "about prices and the account that cannot be true are not believed either",
+    testSharing(
+      "about prices and the account that can't be true are ignored too",
       async ({ redis, replica, pair, calls, factsOf }) => {
         const [one] = await pair();
         const truth = await pricesOf(one);
@@ -437,7 +450,7 @@ describeWithRedis("replicas that share a Redis", () => {
         expect(prices).toHaveLength(SOLD);
         for (const key of prices)
           await redis.command("SET", key, fact({ wholesale: price("-1.00", "USD"), epoch: "one" }));
-        // A fact of the account, but not the one that belongs here.
+        // A fact of the account, but of the wrong kind.
         const record = {
           status: null,
           registeredAt: null,
@@ -452,7 +465,7 @@ describeWithRedis("replicas that share a Redis", () => {
             fact({ kind: "domain", record: { domain: "false.af", ...record } }),
           );
         const three = await replica();
-        await knowsAll(three);
+        await untilPricesKnown(three);
         expect(await pricesOf(three)).toEqual(truth);
         expect(calls(PRICING)).toBe(2 * SOLD);
         const { status, text } = await three.ask("/v1/staff/domains", { headers: bearer("read") });
@@ -460,11 +473,11 @@ describeWithRedis("replicas that share a Redis", () => {
       },
     );
 
-    undisturbed("are not those of another credential", async ({ replica, pair, calls }) => {
+    testSharing("of another credential aren't used", async ({ replica, pair, calls }) => {
       const [one] = await pair();
       await one.ask(pathOf("kabul.af"));
       const other = await replica({ reseller: "big" });
-      await knowsAll(other);
+      await untilPricesKnown(other);
       await other.ask(pathOf("kabul.af"));
       expect([calls(PRICING), calls(CHECK)]).toEqual([2 * SOLD, 2]);
       const wholesale = async ({ ask }: Service) =>
@@ -472,11 +485,11 @@ describeWithRedis("replicas that share a Redis", () => {
       expect(await wholesale(other)).not.toBe(await wholesale(one));
     });
 
-    undisturbed("do not tell which names were searched", async ({ redis, pair, keysLike, factsOf }) => {
+    testSharing("don't reveal which names were searched", async ({ redis, pair, keysLike, factsOf }) => {
       const [one] = await pair();
       for (const name of ["kabul.af", "google.af", "xn--mgba3gch31f.af"]) await one.ask(pathOf(name));
       await one.ask("/v1/search?q=kabul");
-      await until(async () => (await factsOf("availability")).length >= 3, "the facts");
+      await until(async () => (await factsOf("availability")).length >= 3, "the write of the facts");
       const keys = await keysLike("*");
       const values = await Promise.all(
         keys.filter((key) => key.includes(":availability:")).map((key) => redis.command("GET", key)),
@@ -485,9 +498,9 @@ describeWithRedis("replicas that share a Redis", () => {
     });
   });
 
-  describe("without Redis", () => {
-    /** A replica that has just started has a share of its own once the others know of it: after two beats. */
-    const known = (): Promise<void> => new Promise((done) => setTimeout(done, 1200));
+  describe("tolerate its loss:", () => {
+    /** A new replica gets its own share of the budget once the others know about it: after two heartbeats. */
+    const twoHeartbeats = (): Promise<void> => new Promise((done) => setTimeout(done, 1200));
 
     async function servesAlone(
       calls: Replicas["calls"],
@@ -495,7 +508,7 @@ describeWithRedis("replicas that share a Redis", () => {
       two: Service,
       name: string,
     ): Promise<void> {
-      // What is known is answered, what is not is asked for by each.
+      // Each serves known facts, and makes its own calls for others.
       for (const service of [one, two]) {
         const before = calls(CHECK);
         expect((await service.ask(pathOf("kabul.af"))).status).toBe(200);
@@ -506,46 +519,46 @@ describeWithRedis("replicas that share a Redis", () => {
       }
     }
 
-    test("from the start on, a replica starts all the same, asks for nothing that another may ask for, and finds the others once it is there", () =>
-      inWorld(open, async ({ redis, replica, inTouch }) => {
+    test("one that starts without it loads nothing that another may load, and joins the others once it is up", () =>
+      inWorld(open, async ({ redis, replica, untilSharing }) => {
         await redis.kill();
         const env = { UPSTREAM_RATE_WINDOW_MS: "1000", UPSTREAM_TIMEOUT_MS: "1000" };
         const one = await replica({ env });
         expect((await one.ask("/health")).body).toMatchObject({ checks: { redis: [{ status: "warn" }] } });
         expect(problemOf(await one.ask("/v1/prices")).retryAfter).toBeGreaterThan(0);
         await redis.start();
-        await knowsAll(one);
+        await untilPricesKnown(one);
         expect((await one.ask(pathOf("kabul.af"))).status).toBe(200);
         const two = await replica({ env });
-        await knowsAll(two);
-        await inTouch(one, two);
+        await untilPricesKnown(two);
+        await untilSharing(one, two);
         expect(await pricesOf(one)).toHaveLength(SOLD);
       }));
 
-    tell(
-      "that hangs, each serves alone, and shares again when it answers",
-      async ({ redis, pair, calls, inTouch }) => {
+    testWithReplicas(
+      "each serves alone while it hangs, and shares again when it responds",
+      async ({ redis, pair, calls, untilSharing }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
-        await known();
+        await twoHeartbeats();
         redis.hang();
         await servesAlone(calls, one, two, "alone.af");
         redis.wake();
-        await inTouch(one, two);
+        await untilSharing(one, two);
       },
     );
 
-    tell(
-      "that was killed, each serves alone, and shares again when another one stands in its place",
-      async ({ redis, pair, calls, inTouch }) => {
+    testWithReplicas(
+      "each serves alone after it is killed, and shares again when another instance replaces it",
+      async ({ redis, pair, calls, untilSharing }) => {
         const [one, two] = await pair();
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
-        await known();
+        await twoHeartbeats();
         await redis.kill();
         await servesAlone(calls, one, two, "alone.af");
         await redis.start();
-        await inTouch(one, two);
-        // Neither the names nor the prices were forgotten over it.
+        await untilSharing(one, two);
+        // Neither the names nor the prices were lost.
         const before = calls(CHECK);
         for (const { ask } of [one, two]) await ask(pathOf("kabul.af"));
         expect(calls(CHECK)).toBe(before);
@@ -554,7 +567,7 @@ describeWithRedis("replicas that share a Redis", () => {
     );
   });
 
-  tell("each with a sandbox of its own do not believe one another", async ({ redis, running }) => {
+  testWithReplicas("don't share facts if each has its own sandbox", async ({ redis, running }) => {
     const services = await Promise.all(
       [0, 1].map(() => startService({ clock: systemClock, env: { REDIS_URL: redis.url } })),
     );

@@ -1,4 +1,4 @@
-/** What one replica has learned of a name or the tier, no other contradicts: with several behind one Redis, and after a restart. */
+/** No replica contradicts what another has learned about a name or the tier: with several replicas at one Redis, and after a restart. */
 import { expect } from "@jest/globals";
 import { z } from "zod";
 import { newPromiseKey } from "../../src/retail/promise.js";
@@ -6,7 +6,7 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
-import { atMost, sideBySide, type World } from "../support/stories.js";
+import { atMost, concurrentTest, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
 import { registration, renewal, shopAt, transfer } from "../truth/shop.js";
 
@@ -42,7 +42,7 @@ async function open(): Promise<Replicas> {
       running.push(service);
       await until(
         async () => (await service.ask("/v1/prices")).text.split('"price"').length === 29,
-        "the prices",
+        "the load of the prices",
       );
       return service;
     },
@@ -62,10 +62,10 @@ const hasRedis = async (service: Service): Promise<boolean> =>
   health.parse((await service.ask("/health")).body).checks.redis[0].status === "pass";
 
 describeWithRedis("what a replica has learned", () => {
-  const tell = sideBySide(open, atMost(2));
+  const testWithReplicas = concurrentTest(open, atMost(2));
 
-  tell(
-    "of a premium name keeps the others, and one that starts later, from signing list prices for it",
+  testWithReplicas(
+    "about a premium name keeps the others, even one that starts later, from signing list prices for it",
     async ({ replica }) => {
       const one = await replica();
       const two = await replica();
@@ -79,8 +79,8 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  tell(
-    "of a premium name while another waits for its list price, too",
+  testWithReplicas(
+    "about a premium name does so even while another waits for its list price",
     async ({ clock, sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];
       // A price to be signed is at most a minute old.
@@ -88,7 +88,7 @@ describeWithRedis("what a replica has learned", () => {
       const asked = callsOf(sandbox, PRICING);
       sandbox.control.setBehaviour({ afterMs: 1500 });
       const cart = shopAt(two).cart(renewal("gold.af"), renewal("khyber.af"));
-      await until(() => callsOf(sandbox, PRICING) > asked, "the question");
+      await until(() => callsOf(sandbox, PRICING) > asked, "the price request");
       sandbox.control.setBehaviour({ afterMs: 0 });
       expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
       const { items, signed } = await cart;
@@ -97,46 +97,52 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  tell(
-    "of a premium name while Redis is away reaches the others once it is back, though it has lost everything",
+  testWithReplicas(
+    "about a premium name while Redis is down reaches the others later, even if Redis lost all data",
     async ({ redis, replica }) => {
       const [one, two] = [await replica(), await replica()];
       expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
       await redis.kill();
-      await until(async () => !(await hasRedis(one)), "that Redis is missed");
+      await until(async () => !(await hasRedis(one)), "the loss of Redis");
       expect(await shopAt(one).availability("hotel.af")).toMatchObject({ premium: true });
       await redis.start();
-      await until(async () => (await hasRedis(one)) && (await hasRedis(two)), "Redis");
+      await until(async () => (await hasRedis(one)) && (await hasRedis(two)), "the return of Redis");
       for (const name of ["gold.af", "hotel.af"])
         await until(async () => {
           const { items } = await shopAt(two).cart(renewal(name), renewal("khyber.af"));
           return items[0]?.premium === true && items[0].price === null;
-        }, `that ${name} is known`);
+        }, `the sharing of ${name}`);
     },
   );
 
-  tell("by the price that is named beside a taken name does too", async ({ sandbox, replica }) => {
-    sandbox.control.setShapes({ takenPricing: "price" });
-    sandbox.control.setTaken("hotel.af", true);
-    const [one, two] = [await replica(), await replica()];
-    expect(await status(one, "hotel.af", 1)).toBe("taken");
-    const { items } = await shopAt(two).cart(renewal("hotel.af"), renewal("khyber.af"));
-    expect(items.map(({ price }) => price !== null)).toEqual([false, true]);
-  });
+  testWithReplicas(
+    "about a taken name from its premium price reaches the others too",
+    async ({ sandbox, replica }) => {
+      sandbox.control.setShapes({ takenPricing: "price" });
+      sandbox.control.setTaken("hotel.af", true);
+      const [one, two] = [await replica(), await replica()];
+      expect(await status(one, "hotel.af", 1)).toBe("taken");
+      const { items } = await shopAt(two).cart(renewal("hotel.af"), renewal("khyber.af"));
+      expect(items.map(({ price }) => price !== null)).toEqual([false, true]);
+    },
+  );
 
-  tell("to be taken, by any term, ends what another had known as available", async ({ sandbox, replica }) => {
-    const [one, two] = [await replica(), await replica()];
-    expect(await status(two, "fresh-name.af", 1)).toBe("available");
-    sandbox.control.setTaken("fresh-name.af", true);
-    expect(await status(one, "fresh-name.af", 2)).toBe("taken");
-    expect(await status(two, "fresh-name.af", 2)).toBe("taken");
-    const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
-    expect([items[0]?.status, signed]).toEqual(["taken", []]);
-    expect(await status(two, "fresh-name.af", 1)).toBe("taken");
-  });
+  testWithReplicas(
+    "about a taken name, with any term, replaces another's 'available'",
+    async ({ sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      expect(await status(two, "fresh-name.af", 1)).toBe("available");
+      sandbox.control.setTaken("fresh-name.af", true);
+      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+      expect(await status(two, "fresh-name.af", 2)).toBe("taken");
+      const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
+      expect([items[0]?.status, signed]).toEqual(["taken", []]);
+      expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+    },
+  );
 
-  tell(
-    "to be taken isn't overlooked by who learns of an earlier check for a cart",
+  testWithReplicas(
+    "about a taken name isn't missed by one that reads an earlier check for a cart",
     async ({ sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];
       expect(await status(one, "fresh-name.af", 1)).toBe("available");
@@ -147,15 +153,15 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  tell(
-    "to be taken after another check isn't overlooked by who takes over that check",
+  testWithReplicas(
+    "about a name taken after a check isn't missed by one that adopts that check",
     async ({ clock, sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];
       expect(await status(two, "fresh-name.af", 1)).toBe("available");
       clock.aheadMs += 4 * CHECK_IS_OLD_MS;
       expect(await status(one, "fresh-name.af", 1)).toBe("available");
       sandbox.control.setTaken("fresh-name.af", true);
-      // Replicas' clocks may differ by a tenth of a second; what is asked within it overlaps.
+      // Replicas' clocks may differ by a tenth of a second, so requests within that time overlap.
       clock.aheadMs += 500;
       expect(await status(one, "fresh-name.af", 2)).toBe("taken");
       const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
@@ -163,8 +169,37 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  tell(
-    "to have become available is believed where it was known as taken",
+  testWithReplicas(
+    "about a taken name, with any term, keeps another from signing its check of a few seconds ago",
+    async (world) => {
+      const { sandbox, replica } = world;
+      const [one, two] = [await replica(), await replica()];
+      expect(await status(two, "fresh-name.af", 1)).toBe("available");
+      sandbox.control.setTaken("fresh-name.af", true);
+      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+      const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
+      expect([items[0]?.status, signed]).toEqual(["taken", []]);
+    },
+  );
+
+  testWithReplicas(
+    "about a premium name that has become ordinary lets the others sign list prices again",
+    async (world) => {
+      const { clock, sandbox, replica } = world;
+      const [one, two, three] = [await replica(), await replica(), await replica()];
+      expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
+      clock.aheadMs += 2 * 60_000;
+      sandbox.control.setPremium("gold.af", null);
+      expect(await shopAt(two).availability("gold.af")).toMatchObject({ premium: false });
+      for (const service of [two, three, one]) {
+        const { items } = await shopAt(service).cart(renewal("gold.af"));
+        expect(items).toMatchObject([{ premium: false, price: { currency: "USD" } }]);
+      }
+    },
+  );
+
+  testWithReplicas(
+    "about a name that has become available replaces another's 'taken'",
     async ({ clock, sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];
       sandbox.control.setTaken("fresh-name.af", true);
@@ -176,22 +211,25 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  tell("of the tier before a restart confirms no price after it", async ({ sandbox, replica }) => {
-    const before = await replica();
-    await before.ask("/v1/staff/tier", { headers: bearer("read") });
-    const old = await shopAt(before).quote("renewal");
-    await before.close();
-    sandbox.control.setTier("demo", "Platinum");
-    const after = await replica();
-    const shown: (typeof old)[] = [];
-    await until(async () => {
-      shown.push(await shopAt(after).quote("renewal"));
-      const { signed } = await shopAt(after)
-        .cart(renewal("khyber.af"))
-        .catch(() => ({ signed: [] }));
-      expect(signed.join()).not.toContain(old.price.amount);
-      return shown.at(-1)?.price.amount !== old.price.amount;
-    }, "the new price");
-    for (const { price, stale } of shown) if (price.amount === old.price.amount) expect(stale).toBe(true);
-  });
+  testWithReplicas(
+    "about the tier before a restart confirms no price after the restart",
+    async ({ sandbox, replica }) => {
+      const before = await replica();
+      await before.ask("/v1/staff/tier", { headers: bearer("read") });
+      const old = await shopAt(before).quote("renewal");
+      await before.close();
+      sandbox.control.setTier("demo", "Platinum");
+      const after = await replica();
+      const shown: (typeof old)[] = [];
+      await until(async () => {
+        shown.push(await shopAt(after).quote("renewal"));
+        const { signed } = await shopAt(after)
+          .cart(renewal("khyber.af"))
+          .catch(() => ({ signed: [] }));
+        expect(signed.join()).not.toContain(old.price.amount);
+        return shown.at(-1)?.price.amount !== old.price.amount;
+      }, "the price change");
+      for (const { price, stale } of shown) if (price.amount === old.price.amount) expect(stale).toBe(true);
+    },
+  );
 });

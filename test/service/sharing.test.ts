@@ -1,4 +1,4 @@
-/** Many visitors, one question: the upstream is asked once, whoever comes and goes. */
+/** Many visitors request the same name: the upstream gets one call, whoever joins or leaves. */
 import { expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { z } from "zod";
@@ -8,7 +8,7 @@ import { asker, bearer, CHECK, type Service, startService, until } from "../supp
 const MANY = 500;
 const PATH = "/v1/availability?domain=kabul.af";
 
-async function shared(act: (service: Service, agent: Agent) => Promise<void>): Promise<void> {
+async function withService(act: (service: Service, agent: Agent) => Promise<void>): Promise<void> {
   const service = await startService({ clock: new FakeClock() });
   const agent = new Agent({ keepAlive: true, maxSockets: MANY });
   try {
@@ -19,7 +19,7 @@ async function shared(act: (service: Service, agent: Agent) => Promise<void>): P
   }
 }
 
-/** Requests that have come in and are not answered, as the service's sockets show them. */
+/** The number of open sockets of the service. While no request is answered, each has one waiting. */
 function openSockets({ server }: Service): Promise<number> {
   return new Promise((done, failed) => {
     server.getConnections((error, count) => {
@@ -29,8 +29,8 @@ function openSockets({ server }: Service): Promise<number> {
   });
 }
 
-test(`${MANY} simultaneous searches for a name that nobody knows cost one call`, () =>
-  shared(async (service, agent) => {
+test(`${MANY} simultaneous requests for a new name make one call`, () =>
+  withService(async (service, agent) => {
     service.sandbox.control.setBehaviour({ beforeMs: 300 });
     const ask = asker(service.port, agent);
     const answers = await Promise.all(Array.from({ length: MANY }, () => ask(PATH)));
@@ -39,8 +39,8 @@ test(`${MANY} simultaneous searches for a name that nobody knows cost one call`,
     expect(service.calls(CHECK)).toBe(1);
   }));
 
-test("the same when the first caller hangs up while the upstream is asked", () =>
-  shared(async (service, agent) => {
+test("simultaneous requests make one call even if the first client disconnects during it", () =>
+  withService(async (service, agent) => {
     service.sandbox.control.setBehaviour({ afterMs: 1500 });
     const first = request({ host: "127.0.0.1", port: service.port, path: PATH, agent: false });
     const hungUp = new Promise((done) => first.on("close", done));
@@ -49,7 +49,7 @@ test("the same when the first caller hangs up while the upstream is asked", () =
     await until(() => service.calls(CHECK) === 1);
     const ask = asker(service.port, agent);
     const others = Promise.all(Array.from({ length: MANY - 1 }, () => ask(PATH)));
-    await until(async () => (await openSockets(service)) > MANY / 2, "the others");
+    await until(async () => (await openSockets(service)) > MANY / 2, "the arrival of the others");
     first.destroy();
     await hungUp;
     const answers = await others;
@@ -59,8 +59,8 @@ test("the same when the first caller hangs up while the upstream is asked", () =
     expect(service.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   }));
 
-test("the same for a search under every TLD: one call for each", () =>
-  shared(async (service, agent) => {
+test("simultaneous searches under every TLD make one call for each TLD", () =>
+  withService(async (service, agent) => {
     service.sandbox.control.setBehaviour({ beforeMs: 100 });
     const ask = asker(service.port, agent);
     const answers = await Promise.all(Array.from({ length: 100 }, () => ask("/v1/search?q=kabul")));
@@ -74,8 +74,8 @@ const counted = z.object({
   }),
 });
 
-test("each name of a search counts once, as a hit where it was known and as a miss where it was not", () =>
-  shared(async (service) => {
+test("each name of a search counts once: as a hit if it was known, as a miss if it wasn't", () =>
+  withService(async (service) => {
     const counts = async () => {
       const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
       const { hit, miss } = counted.parse(body).caches.availability.counts;
@@ -93,7 +93,8 @@ test("each name of a search counts once, as a hit where it was known and as a mi
     await service.ask("/v1/availability?domain=kabul.af");
     expect(await counts()).toEqual({ hit: 12, miss: 4 });
   }));
-test("who joins a search that is then refused is not refused with it, but waits in turn", async () => {
+
+test("a client that joins another's request isn't refused with it, but waits for its own turn", async () => {
   const clock = new FakeClock();
   const retail = `
 currency: USD
@@ -116,15 +117,15 @@ premium: { markupPercent: "15" }
   try {
     for (const name of ["one", "two", "three"]) expect((await cold("1", name)).status).toBe(200);
     expect((await cold("2", "four")).status).toBe(200);
-    // The budget of six is spent. All of it comes back together, within everybody's patience.
+    // The budget of six is used up. All of it becomes available at the same time, while everyone is still waiting.
     await clock.advance(55_000);
     const busy = cold("1", "wanted");
-    await until(async () => (await exact()).queued === 1, "the wait of the first");
+    await until(async () => (await exact()).queued === 1, "the first client's wait");
     const joined = cold("3", "wanted");
-    // Answered after the one before has come in.
+    // These are answered after the previous request has arrived.
     for (let times = 0; times < 3; times += 1) await exact();
     const others = ["4", "5", "6", "7", "8"].map((client) => cold(client, `other-${client}`));
-    await until(async () => (await exact()).queued === 6, "the others");
+    await until(async () => (await exact()).queued === 6, "the wait of the others");
     const last = cold("2", "five");
     await until(async () => (await exact()).refused > 0, "a refusal");
     await clock.advance(8000);

@@ -1,4 +1,4 @@
-/** Who runs the shop, on its page: from the retail config, live; and what browsers get where there is no page. */
+/** The shop details on the page, which follow the retail config, and what browsers get for addresses without a page. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { FakeClock } from "../support/fake-clock.js";
 import { type Answer, problemOf, type Service, startService, temporaryFolder } from "../support/service.js";
 
 const SHIPPED = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
-const NAVIGATES = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+const NAVIGATION = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
 const folder = temporaryFolder();
 const file = join(folder.path, "retail.yaml");
@@ -27,7 +27,7 @@ function shopIn({ text }: Answer): unknown {
   return z.record(z.string(), z.unknown()).parse(JSON.parse(json));
 }
 
-test("the page says who runs the shop as soon as the file does, and may load its logo", async () => {
+test("the page shows who runs the shop as soon as the file says so, and may load the shop's logo", async () => {
   expect(shopIn(await service.ask("/"))).toMatchObject({ name: null, logo: null, sells: false });
   const shop = 'shop: { name: "</script>Names", logo: https://cdn.example.af/logo.svg }';
   writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, shop));
@@ -40,7 +40,7 @@ test("the page says who runs the shop as soon as the file does, and may load its
   expect(page.headers["content-security-policy"]).toContain("img-src 'self' https://cdn.example.af;");
 });
 
-test("a faulty section changes nothing, and staff learn where it is", async () => {
+test("a faulty section changes nothing, and the log says where it is", async () => {
   const before = shopIn(await service.ask("/"));
   writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, "shop: { links: { terms: 'javascript:alert(1)' } }"));
   await clock.advance(1_500);
@@ -49,9 +49,9 @@ test("a faulty section changes nothing, and staff learn where it is", async () =
 });
 
 test.each(["/nothing", "/staff/x", "/assets/nothing.js"])(
-  "a browser that opens %s gets a page",
+  "a browser that opens %s gets an HTML page",
   async (path) => {
-    const { status, headers, text } = await service.ask(path, { headers: NAVIGATES });
+    const { status, headers, text } = await service.ask(path, { headers: NAVIGATION });
     expect([status, headers["content-type"], headers["cache-control"]]).toEqual([
       404,
       "text/html; charset=utf-8",
@@ -67,13 +67,13 @@ test.each([
   ["/nothing", {}],
   ["/nothing", { Accept: "*/*" }],
   ["/nothing", { Accept: "application/json" }],
-  ["/v1/nothing", NAVIGATES],
-  ["/problems/nothing", NAVIGATES],
-])("an app that asks for %s gets the problem", async (path, headers) => {
+  ["/v1/nothing", NAVIGATION],
+  ["/problems/nothing", NAVIGATION],
+])("an API client that requests %s gets a problem document", async (path, headers) => {
   expect(problemOf(await service.ask(path, { headers })).code).toBe("not_found");
 });
 
-test("the icon is where browsers look for it by themselves", async () => {
+test("the icon is where browsers look for it by default", async () => {
   const { status, headers } = await service.ask("/favicon.ico");
   expect([status, headers["content-type"], headers["cache-control"]]).toEqual([
     200,

@@ -1,4 +1,4 @@
-/** Each alarm of the staff page is raised by its real condition at the sandbox, says what to do, and is gone after it. */
+/** Each alarm of the staff page is raised by its real condition in the sandbox, says what to do, and ends with the condition. */
 import { expect, test } from "@jest/globals";
 import type { z } from "zod";
 import { countsOf, figuresOf } from "../../src/http/figures.js";
@@ -21,7 +21,7 @@ async function alarmsOf(scene: Scene): Promise<readonly Alarm[]> {
   return overviewAlarms(overview, figuresOf(countsOf(overview, overview)));
 }
 
-test("nothing is an alarm in an ordinary hour", () =>
+test("an ordinary hour raises no alarm", () =>
   inScene({}, async (scene) => {
     for (let minute = 0; minute < 60; minute += 1) {
       await crowd(scene, 5);
@@ -43,7 +43,7 @@ test.each([
   [/^Redis can't be reached\./, conditions.redisLost],
   [/^Redis refuses commands\./, conditions.redisRefuses],
   [/^1 signed promise has fallen below the minimum price\. Margin lost: /, conditions.marginLost],
-])("%s", (text, condition) =>
+])("%s is raised with its condition and ends with it", (text, condition) =>
   inScene(condition, async (scene) => {
     const raised = async (): Promise<Alarm | undefined> =>
       (await alarmsOf(scene)).find((alarm) => text.test(alarm.text));
@@ -52,11 +52,11 @@ test.each([
     await until(async () => (await raised()) !== undefined, "the alarm");
     expect((await raised())?.todo).toMatch(/^[A-Z].{20,}\.$/);
     await condition.cure(scene);
-    await until(async () => (await raised()) === undefined, "its end");
+    await until(async () => (await raised()) === undefined, "the end of the alarm");
   }),
 );
 
-test("Visitors are waiting a long time for the registry", () =>
+test("'Visitors are waiting a long time for the registry' is raised with its condition and ends with it", () =>
   inScene({}, async (scene) => {
     const { control } = scene.service.sandbox;
     const isRaised = (from: Overview, to: Overview): boolean =>
@@ -64,7 +64,7 @@ test("Visitors are waiting a long time for the registry", () =>
         text.startsWith("Visitors are waiting a long time for the registry: exact"),
       );
     const before = await overviewOf(scene);
-    // A pause of five seconds, which is less than visitors are let wait.
+    // A pause of five seconds, which is shorter than visitors may wait.
     control.setRateLimit({ limit: 1, windowMs: 5_000 });
     while (!scene.service.log.some((line) => line.includes("upstream.limited"))) await crowd(scene, 1);
     control.setRateLimit({ limit: 1000, windowMs: 60_000 });

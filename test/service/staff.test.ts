@@ -1,4 +1,4 @@
-/** What staff ask, by scope. */
+/** The staff API, by scope. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,10 +19,10 @@ import {
 const NOW = "2026-03-20T00:00:00.000Z";
 const DOMAIN = "GET /api/v1/domains/{domain}";
 
-/** The personality of the sandbox that the whole suite is run under, if it is not the usual one. */
+/** The sandbox preset with which the whole suite runs, if it isn't the default. */
 const PRESET = process.env["SANDBOX_PRESET"];
 
-describe("staff", () => {
+describe("the staff API", () => {
   const clock = new FakeClock();
   let service: Service;
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe("staff", () => {
     "/v1/staff/history",
   ];
 
-  test.each([...READ, "/metrics"])("GET %s needs a token, and one with its scope", async (path) => {
+  test.each([...READ, "/metrics"])("requires a token with the right scope for GET %s", async (path) => {
     const scope = path === "/metrics" ? "metrics" : "read";
     const calls = service.calls();
     for (const Authorization of ["", "Bearer", "Bearer wrong", "Basic cmVhZDpyZWFk", "Bearer a b"]) {
@@ -63,7 +63,7 @@ describe("staff", () => {
     expect([status, headers["cache-control"]]).toEqual([200, "no-store"]);
   });
 
-  test("a purge needs the scope to operate", async () => {
+  test("requires the operate scope for a purge", async () => {
     const purge = (headers: Readonly<Record<string, string>>) =>
       service.ask("/v1/staff/cache/purge", { method: "POST", headers, body: { what: "account" } });
     expect(problemOf(await purge({})).code).toBe("unauthenticated");
@@ -72,7 +72,7 @@ describe("staff", () => {
     await read("/v1/staff/domains");
   });
 
-  test("see the reseller's domains", async () => {
+  test("lists the reseller's domains", async () => {
     const { body } = await read("/v1/staff/domains");
     const list = z
       .strictObject({ domains: z.array(z.unknown()), asOf: z.literal(NOW), source: z.literal("cache") })
@@ -86,13 +86,13 @@ describe("staff", () => {
       autoRenew: false,
       nameservers: ["ns1.sandbox-dns.af", "ns2.sandbox-dns.af"],
     };
-    // Some upstreams list less than they know, or in words of their own.
+    // Some upstreams list less than they know, or use different words.
     expect(list.domains).toContainEqual(
       PRESET === undefined ? bamyan : expect.objectContaining({ domain: "bamyan.af" }),
     );
   });
 
-  test("see one domain, the second time from memory", async () => {
+  test("returns one domain, the second time from memory", async () => {
     const one = {
       domain: "hindukush.net.af",
       status: PRESET === undefined ? "suspended" : expect.any(String),
@@ -108,12 +108,12 @@ describe("staff", () => {
     expect(service.calls(DOMAIN) - before).toBe(1);
   });
 
-  test("asking for a domain that is not the reseller's get a 404", async () => {
+  test("returns a 404 for a domain that isn't the reseller's", async () => {
     expect(problemOf(await read("/v1/staff/domains/google.af")).code).toBe("not_found");
   });
 
   test.each([".", "..", "%2e", "%2e%2e%2fbalance", "af", "kabul.com", "%00", "*"])(
-    "asking for the domain %s ask nobody",
+    "makes no call for the domain %s",
     async (domain) => {
       const before = service.calls();
       const { status } = await read(`/v1/staff/domains/${domain}`);
@@ -128,7 +128,7 @@ describe("staff", () => {
     "/v1/staff/balance",
     "/v1/staff/tier",
     "/v1/staff/prices",
-  ])("who have the answer of %s already get no body, as JSON or as CSV", async (path) => {
+  ])("sends no body of %s to a client that already has it, as JSON or as CSV", async (path) => {
     for (const Accept of ["application/json", "text/csv, application/json;q=0.5"]) {
       const headers = { ...bearer("read"), Accept };
       await service.ask(path, { headers });
@@ -140,7 +140,7 @@ describe("staff", () => {
     }
   });
 
-  test("see the balance and the tier, with their age and where they come from", async () => {
+  test("returns the balance and the tier, with their age and source", async () => {
     expect((await read("/v1/staff/balance")).body).toEqual({
       accountNumber: "RS-100482",
       balance: "1843.50",
@@ -160,7 +160,7 @@ describe("staff", () => {
     expect((await read("/v1/staff/balance")).body).toMatchObject({ source: "cache" });
   });
 
-  test("see what every price is made of", async () => {
+  test("returns the components of every price", async () => {
     const { body } = await read("/v1/staff/prices");
     const { prices, ...rest } = z
       .strictObject({ asOf: z.string(), prices: z.array(z.unknown()), warnings: z.array(z.string()) })
@@ -179,7 +179,7 @@ describe("staff", () => {
     });
   });
 
-  test("see how the service fares", async () => {
+  test("returns an overview of the service", async () => {
     await service.ask("/v1/availability?domain=kabul.af");
     await service.ask("/v1/availability?domain=kabul.af");
     const { body } = await read("/v1/staff/overview");
@@ -233,7 +233,7 @@ describe("staff", () => {
         openCircuits: [],
         recent: { windowMs: 600_000, operations: expect.any(Array) },
       },
-      // Another personality of the sandbox is surprising by its very shape.
+      // Another preset has shapes that count as unexpected.
       unexpected: PRESET === undefined ? [] : expect.any(Array),
       credentials: [{ role: "active", fingerprint: expect.stringMatching(/^[0-9a-f]{12}$/), refused: false }],
       redis: "none",
@@ -259,7 +259,7 @@ describe("staff", () => {
     });
   });
 
-  test("scrape the Prometheus text", async () => {
+  test("serves the Prometheus metrics", async () => {
     await read("/v1/staff/prices");
     for (let asked = 0; asked < 2; asked += 1) await service.ask("/v1/availability?domain=kabul.af");
     const answer = await service.ask("/metrics", { headers: bearer("metrics") });
@@ -275,11 +275,11 @@ describe("staff", () => {
     expect(answer.text).toMatch(/^upstream_calls_saved_total\{by="cache"\} [1-9]/m);
   });
 
-  test.each(READ)("%s takes no parameters", async (path) => {
+  test.each(READ)("accepts no parameters for %s", async (path) => {
     expect(problemOf(await read(`${path}?limit=1`)).errors?.map(({ field }) => field)).toEqual(["limit"]);
   });
 
-  test("are not found under another spelling of the address", async () => {
+  test("isn't found under another spelling of the address", async () => {
     for (const path of [
       "/V1/STAFF/balance",
       "/V1/STAFF/",
@@ -290,7 +290,7 @@ describe("staff", () => {
       expect(problemOf(await read(path)).code).toBe("not_found");
   });
 
-  test("answers are for no other website's scripts", async () => {
+  test("doesn't let scripts of other websites read its answers", async () => {
     const { headers } = await service.ask("/v1/staff/balance", {
       headers: { ...bearer("read"), Origin: "https://www.example.af" },
     });
@@ -323,7 +323,7 @@ describe("purging", () => {
     expect(service.calls(CHECK) - before).toBe(1);
   });
 
-  test("the account forgets domains, balance and tier", async () => {
+  test("the account clears domains, balance and tier", async () => {
     await purge({ what: "account" });
     for (const path of ["/v1/staff/domains", "/v1/staff/balance", "/v1/staff/tier"]) await read(path);
     expect((await purge({ what: "account" })).body).toEqual({ purged: { account: 3 } });
@@ -339,18 +339,18 @@ describe("purging", () => {
       const { body } = await service.ask("/v1/prices");
       const known = z.object({ prices: z.array(z.unknown()) }).safeParse(body);
       return known.data?.prices.length === 28;
-    }, "the price list");
+    }, "the refresh of the price list");
   });
 
   test.each([{}, { what: "names" }, { what: ["prices"] }, { what: "prices", force: true }, []])(
-    "%j is refused",
+    "with the body %j is rejected",
     async (body) => {
       expect(problemOf(await purge(body)).code).toBe("invalid_request");
     },
   );
 });
 
-test("a list of tokens that becomes malformed changes nothing, and the log says so", async () => {
+test("a token list that becomes malformed is ignored, and the log says so", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "tokens");
   const digest = createHash("sha256").update("hers").digest("hex");
@@ -375,7 +375,7 @@ test("a list of tokens that becomes malformed changes nothing, and the log says 
   }
 });
 
-test("a list of a hundred domains says that there are more", async () => {
+test("a domain list that ends after a hundred says that there are more", async () => {
   const service = await startService({ clock: new FakeClock(), reseller: "big", warm: false });
   try {
     const { body } = await service.ask("/v1/staff/domains", { headers: bearer("read") });
@@ -430,7 +430,7 @@ test("a credential rotated at the upstream and replaced in its files is used wit
     for (let asked = 0; asked < 5; asked += 1) await service.ask(`/v1/availability?domain=herat-${asked}.af`);
     expect(service.sandbox.stats().credentials.find((one) => one.key === key)?.refused).toBe(refused);
     write(fresh);
-    // A new credential has a window of its own, of which nothing is known.
+    // A new credential has its own window, of which nothing is known.
     await clock.advance(4000);
     expect((await service.ask("/v1/availability?domain=balkh.af")).status).toBe(200);
   } finally {

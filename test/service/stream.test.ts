@@ -1,4 +1,4 @@
-/** A search as events: what is known comes at once, what quota frees later comes later, and nothing is held for those who have gone. */
+/** A search as an event stream: known results are sent at once, others when quota allows, and nothing is kept for clients that have gone. */
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -28,21 +28,21 @@ const resultShape = z.object({
   suggested: z.literal(true).optional(),
 });
 
-/** What a stream told, in its order. */
-function told(events: readonly ReadEvent[]): [string, string][] {
+/** The domain and status of each result, in the order of the stream. */
+function resultsIn(events: readonly ReadEvent[]): [string, string][] {
   return events
     .filter(({ event }) => event === "result")
     .map(({ data }) => resultShape.parse(data))
     .map(({ domain, status, suggested }) => [domain, suggested ? `suggested ${status}` : status]);
 }
 
-/** The same, by name. */
-function toldByName(events: readonly ReadEvent[]): [string, string][] {
-  return told(events).toSorted(([one], [other]) => one.localeCompare(other));
+/** The same, sorted by domain. */
+function sortedResultsIn(events: readonly ReadEvent[]): [string, string][] {
+  return resultsIn(events).toSorted(([one], [other]) => one.localeCompare(other));
 }
 
 function domainsOf(events: readonly ReadEvent[]): string[] {
-  return toldByName(events).map(([domain]) => domain);
+  return sortedResultsIn(events).map(([domain]) => domain);
 }
 
 function lastIdOf(events: readonly ReadEvent[]): string {
@@ -68,7 +68,7 @@ describe("with quota to spare", () => {
   }
 
   test("every TLD is sent as in JSON, each with an id, followed by `done`", async () => {
-    // A name that no other test asks for, whatever their order: what is known is sent at once, without comments.
+    // No other test requests this name, because known names are sent at once, without a comment.
     service.sandbox.control.setTaken("first-of-all.af", false);
     const stream = await openTo(service, "q=first-of-all");
     expect(stream.status).toBe(200);
@@ -89,7 +89,7 @@ describe("with quota to spare", () => {
     expect(ids).not.toContain(undefined);
   });
 
-  test("each result is as the document says", async () => {
+  test("each result matches the OpenAPI document", async () => {
     const schemas = objectAt(openApiDocument({ version: "1" }).components, "schemas");
     const validate = schemaValidator(openApiDocument({ version: "1" }), objectAt(schemas, "Availability"));
     const events = await (await openTo(service, "q=google")).whole();
@@ -103,20 +103,20 @@ describe("with quota to spare", () => {
     service.sandbox.control.setBehaviour({ beforeMs: 200 });
     const events = await (await openTo(service, "q=order&tlds=.af,.net.af,.org.af")).whole();
     service.sandbox.control.setBehaviour({ beforeMs: 0 });
-    const domains = told(events.filter(({ data }) => !resultShape.safeParse(data).data?.suggested));
+    const domains = resultsIn(events.filter(({ data }) => !resultShape.safeParse(data).data?.suggested));
     expect(domains.map(([domain]) => domain)).toEqual(["order.net.af", "order.org.af", "order.af"]);
   });
 
   test("among names in memory the exact name comes first", async () => {
     await service.ask("/v1/search?q=post");
     const events = await (await openTo(service, "q=post.com.af")).whole();
-    expect(told(events).slice(0, 2)).toEqual([
+    expect(resultsIn(events).slice(0, 2)).toEqual([
       ["post.com.af", "available"],
       ["post.af", "taken"],
     ]);
   });
 
-  test("what is known at once arrives in one packet", async () => {
+  test("everything that is already known arrives in one packet", async () => {
     await service.ask("/v1/search?q=packet&tlds=.af,.net.af");
     const packets = await new Promise<string[]>((ended, failed) => {
       const received: string[] = [];
@@ -138,11 +138,11 @@ describe("with quota to spare", () => {
   test("a client that reconnects gets only the missing names, and only these are looked up", async () => {
     const first = await openTo(service, "q=herat");
     const events = await first.whole();
-    const all = told(events);
+    const all = resultsIn(events);
     for (const [index, { id = "" }] of events.slice(0, -1).entries()) {
       const checks = await checksOf(async () => {
         const again = await (await openTo(service, "q=herat", { "Last-Event-ID": id })).whole();
-        expect(told(again)).toEqual(expect.arrayContaining(all.slice(index + 1)));
+        expect(resultsIn(again)).toEqual(expect.arrayContaining(all.slice(index + 1)));
         expect(again).toHaveLength(events.length - index - 1);
         expect(again.at(-1)).toEqual(done(true));
       });
@@ -151,10 +151,10 @@ describe("with quota to spare", () => {
   });
 
   test.each([
-    ["that is broken", () => "x"],
+    ["that is malformed", () => "x"],
     ["that is too long", (id: string) => `${id}${"1".repeat(4000)}`],
     ["with other digits", (id: string) => id.replaceAll("1", "2")],
-    ["with more to it", (id: string) => `${id}.1`],
+    ["with a suffix", (id: string) => `${id}.1`],
   ])("an id %s is ignored", async (_what, change) => {
     const events = await (await openTo(service, "q=kabul")).whole();
     const id = change(lastIdOf(events));
@@ -166,7 +166,7 @@ describe("with quota to spare", () => {
     for (const query of ["q=khyber", "q=kabul&years=2", "q=kabul&tlds=.com.af,.af"]) {
       const fresh = await (await openTo(service, query)).whole();
       const again = await (await openTo(service, query, { "Last-Event-ID": id })).whole();
-      expect([query, toldByName(again)]).toEqual([query, toldByName(fresh)]);
+      expect([query, sortedResultsIn(again)]).toEqual([query, sortedResultsIn(fresh)]);
     }
   });
 
@@ -214,7 +214,7 @@ describe("with quota to spare", () => {
   });
 
   test.each(["q=-", "q=kabul&tlds=.com", "q=kabul&years=9", "q=kabul&x=1", ""])(
-    "a question that is none, %j, is an ordinary problem",
+    "an invalid query, %j, gets an ordinary problem document",
     async (query) => {
       const headers = { Accept: "text/event-stream" };
       expect(problemOf(await service.ask(`/v1/search?${query}`, { headers })).code).toBe("invalid_request");
@@ -228,9 +228,9 @@ describe("with quota to spare", () => {
   });
 
   describe("suggestions", () => {
-    test("follow the exact name if it is taken, before the end", async () => {
+    test("follow the exact name if it is taken, before `done`", async () => {
       const events = await (await openTo(service, "q=bank")).whole();
-      const results = told(events);
+      const results = resultsIn(events);
       const suggested = results.filter(([, status]) => status.startsWith("suggested"));
       expect(suggested.length).toBeGreaterThan(0);
       expect(new Set(suggested.map(([, status]) => status))).toEqual(new Set(["suggested available"]));
@@ -240,7 +240,7 @@ describe("with quota to spare", () => {
     });
 
     test("aren't sent if it is available", async () => {
-      expect(told(await (await openTo(service, "q=kabul")).whole())).toHaveLength(4);
+      expect(resultsIn(await (await openTo(service, "q=kabul")).whole())).toHaveLength(4);
     });
 
     test("aren't part of the JSON answer", async () => {
@@ -252,11 +252,11 @@ describe("with quota to spare", () => {
       const events = await (await openTo(service, "q=news")).whole();
       const isSuggested = ({ data }: ReadEvent) => resultShape.safeParse(data).data?.suggested === true;
       const first = events.findIndex(isSuggested);
-      const before = told(events.slice(0, first + 1)).map(([domain]) => domain);
+      const before = resultsIn(events.slice(0, first + 1)).map(([domain]) => domain);
       const again = await (
         await openTo(service, "q=news", { "Last-Event-ID": events[first]?.id ?? "" })
       ).whole();
-      const after = told(again).map(([domain]) => domain);
+      const after = resultsIn(again).map(([domain]) => domain);
       expect(after.filter((domain) => before.includes(domain))).toEqual([]);
       expect([...before, ...after].toSorted()).toEqual(domainsOf(events));
     });
@@ -273,10 +273,10 @@ catalog:
 rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
 `;
 
-/** Ten calls: four prices and a list are read at the start, four names are searched for, one call is left. */
+/** Ten calls: four prices and a list at startup, four names in a search, and one that is left. */
 const ONE_LEFT = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
 
-/** As nginx comes: it buffers what it hands on, unless the answer says otherwise. */
+/** nginx with its defaults: it buffers answers unless their headers say otherwise. */
 function proxyConfig(port: number, at: (name: string) => string): string {
   const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   return `
@@ -290,7 +290,7 @@ http {
 `;
 }
 
-interface Short {
+interface LowQuota {
   readonly service: Service;
   readonly clock: FakeClock;
   queued(): Promise<number>;
@@ -301,10 +301,10 @@ const lanesShape = z.object({
   quota: z.object({ lanes: z.record(z.string(), z.object({ queued: z.int(), left: z.int() })) }),
 });
 
-/** A service whose budget is spent but for one call, and comes back in `inMs`. */
-async function short(
+/** Runs `act` with a service that has one call left of its budget, and gets the others back after `inMs`. */
+async function withLowQuota(
   inMs: number,
-  act: (bench: Short) => Promise<void>,
+  act: (context: LowQuota) => Promise<void>,
   more: { readonly retail?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<void> {
   const clock = new FakeClock();
@@ -337,20 +337,20 @@ async function short(
   }
 }
 
-const UNASKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
+const UNCHECKED = ["bank.com.af", "bank.net.af", "bank.org.af"];
 
 describe("with little quota", () => {
   test("the exact name is sent first, the others as soon as quota is available again", () =>
-    short(20_000, async ({ clock, open }) => {
+    withLowQuota(20_000, async ({ clock, open }) => {
       const stream = await open();
       await stream.atLeast(1);
-      expect(told(stream.events)).toEqual([["bank.af", "taken"]]);
+      expect(resultsIn(stream.events)).toEqual([["bank.af", "taken"]]);
       await clock.advance(19_000);
       expect(stream.events).toHaveLength(1);
       // Reservations are for whole seconds.
       for (let second = 0; second < 3; second += 1) await clock.advance(1_000);
       const events = await stream.whole();
-      expect(toldByName(events.slice(1))).toEqual([
+      expect(sortedResultsIn(events.slice(1))).toEqual([
         ["bank.com.af", "taken"],
         ["bank.net.af", expect.stringMatching(/available|taken/)],
         ["bank.org.af", expect.stringMatching(/available|taken/)],
@@ -358,12 +358,12 @@ describe("with little quota", () => {
       expect(events.at(-1)).toEqual(done(true));
     }));
 
-  test("names that quota can't serve in time are sent as unknown, with a true retryAfter", () =>
-    short(60_000, async ({ service, clock, open }) => {
+  test("names that quota can't serve in time are sent as unknown, with an accurate retryAfter", () =>
+    withLowQuota(60_000, async ({ service, clock, open }) => {
       const events = await (await open()).whole();
-      expect(toldByName(events)).toEqual([
+      expect(sortedResultsIn(events)).toEqual([
         ["bank.af", "taken"],
-        ...UNASKED.map((domain) => [domain, "unknown"]),
+        ...UNCHECKED.map((domain) => [domain, "unknown"]),
       ]);
       expect(events.at(-1)).toEqual(done(false));
       const waits = events.slice(0, -1).map(({ data }) => resultShape.parse(data).retryAfter ?? 0);
@@ -371,35 +371,35 @@ describe("with little quota", () => {
       const before = service.calls(CHECK);
       const stream = await open("q=bank", { "Last-Event-ID": lastIdOf(events) });
       const again = await inTime(clock, stream.whole());
-      expect(domainsOf(again)).toEqual(UNASKED);
+      expect(domainsOf(again)).toEqual(UNCHECKED);
       expect(again.at(-1)).toEqual(done(true));
       expect(service.calls(CHECK) - before).toBe(3);
     }));
 
   test("comments keep a waiting stream open", () =>
-    short(20_000, async ({ clock, open }) => {
+    withLowQuota(20_000, async ({ clock, open }) => {
       const stream = await open();
       await stream.atLeast(1);
       expect(stream.comments()).toBe(1);
       await clock.advance(15_000);
-      await until(() => stream.comments() === 2, "a comment");
+      await until(() => stream.comments() === 2, "the second comment");
       expect(stream.ended()).toBe(false);
     }));
 
   test("a client that disconnects leaves the queue, and no call is made for it", () =>
-    short(5_000, async ({ service, clock, open, queued }) => {
+    withLowQuota(5_000, async ({ service, clock, open, queued }) => {
       const stream = await open();
       await stream.atLeast(1);
-      await until(async () => (await queued()) === 3, "the queue");
+      await until(async () => (await queued()) === 3, "the wait of three names");
       stream.hangUp();
-      await until(async () => (await queued()) === 0, "the empty queue");
+      await until(async () => (await queued()) === 0, "the end of their wait");
       const before = service.calls(CHECK);
       await clock.advance(60_000);
       expect(service.calls(CHECK)).toBe(before);
     }));
 
-  test("a client that disconnects while it waits for a retry makes no retry", () =>
-    short(20_000, async ({ service, clock, open }) => {
+  test("no retry is made for a client that disconnects while it waits for one", () =>
+    withLowQuota(20_000, async ({ service, clock, open }) => {
       const stream = await open();
       await stream.atLeast(1);
       stream.hangUp();
@@ -410,41 +410,41 @@ describe("with little quota", () => {
     }));
 
   test("a draining service ends its streams immediately, and another one resumes them", () =>
-    short(5_000, async ({ service, open, queued }) => {
+    withLowQuota(5_000, async ({ service, open, queued }) => {
       const stream = await open();
       await stream.atLeast(1);
-      await until(async () => (await queued()) === 3, "the queue");
+      await until(async () => (await queued()) === 3, "the wait of three names");
       service.drain();
       const events = await stream.whole();
-      expect(toldByName(events.slice(1))).toEqual(UNASKED.map((domain) => [domain, "unknown"]));
+      expect(sortedResultsIn(events.slice(1))).toEqual(UNCHECKED.map((domain) => [domain, "unknown"]));
       expect(events.at(-1)).toEqual(done(false));
       await until(() => service.log.some((line) => line.includes('"status":200') && line.includes("search")));
 
       const other = await startService({ clock: new FakeClock(), retail: FOUR_TLDS });
       try {
         const more = await openTo(other, "q=bank", { "Last-Event-ID": lastIdOf(events) });
-        expect(domainsOf(await more.whole())).toEqual(UNASKED);
+        expect(domainsOf(await more.whole())).toEqual(UNCHECKED);
       } finally {
         await other.close();
       }
     }));
 
   const nginx = "/usr/sbin/nginx";
-  (existsSync(nginx) ? test : test.skip)("a proxy that buffers hands each event on as it comes", () =>
-    short(20_000, async ({ service, clock }) => {
+  (existsSync(nginx) ? test : test.skip)("a buffering proxy forwards each event as it arrives", () =>
+    withLowQuota(20_000, async ({ service, clock }) => {
       const folder = temporaryFolder();
       const at = (name: string): string => join(folder.path, name);
       writeFileSync(at("conf"), proxyConfig(service.port, at));
       const proxy = spawn(nginx, ["-p", folder.path, "-e", at("error.log"), "-c", at("conf")]);
       const gone = new Promise((done) => proxy.once("close", done));
       try {
-        // Written once it listens; its socket is there before that.
-        await until(() => existsSync(at("pid")), "the proxy");
+        // nginx writes it once it listens; the socket exists before that.
+        await until(() => existsSync(at("pid")), "the start of nginx");
         const stream = await openStream({ socketPath: at("socket") }, "/v1/search?q=bank", {
           "Accept-Encoding": "gzip",
         });
         await stream.atLeast(1);
-        expect([told(stream.events), stream.ended()]).toEqual([[["bank.af", "taken"]], false]);
+        expect([resultsIn(stream.events), stream.ended()]).toEqual([[["bank.af", "taken"]], false]);
         expect(stream.headers["content-encoding"]).toBeUndefined();
         await clock.advance(22_000);
         expect((await stream.whole()).at(-1)).toEqual(done(true));
@@ -457,7 +457,7 @@ describe("with little quota", () => {
   );
 
   test("suggestions that need a call aren't made until there are calls to spare", () =>
-    short(
+    withLowQuota(
       20_000,
       async ({ service, clock, open }) => {
         const names = async () => domainsOf(await (await open("q=bank&tlds=.af")).whole());
@@ -465,12 +465,12 @@ describe("with little quota", () => {
         await clock.advance(30_000);
         expect([await names(), service.calls(CHECK)]).toEqual([["bank.af", "mybank.af"], 6]);
       },
-      // One call is left when the exact name is known, which is not enough to spare.
+      // One call is left once the exact name is known, which isn't enough to spare.
       { retail: `${FOUR_TLDS}suggestions: { prefixes: [my] }`, env: { UPSTREAM_RATE_LIMIT: "14" } },
     ));
 
   test("a client that searches too many new names while others wait gets them as unknown in its stream", () =>
-    short(
+    withLowQuota(
       5_000,
       async ({ service, clock, queued, open }) => {
         const other = (name: string) =>
@@ -501,7 +501,7 @@ test("SIGTERM ends an open stream, and the process doesn't wait for it", async (
   const stream = await openStream({ port }, "/v1/search?q=google");
   const exit = service.stop();
   const events = await stream.whole();
-  expect(told(events)).toHaveLength(4);
+  expect(resultsIn(events)).toHaveLength(4);
   expect(events.at(-1)).toEqual(done(false));
   expect(await exit).toBe(0);
 });

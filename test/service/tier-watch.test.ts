@@ -1,4 +1,4 @@
-/** Another tier is noticed without anybody asking, prices everything anew at once, on every replica once, and staff see what has changed. */
+/** A tier change is noticed without a request. It refreshes every price at once, only once for all replicas, and staff see what has changed. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
@@ -28,7 +28,7 @@ resellers:
     credentials: [{ key: warning-demo-key, secret: warning-demo-secret }]
     domains: []
 `;
-/** Three prices, each half as much again as its wholesale price, and a fixed amount. */
+/** Three prices, each with a markup of 50 % and a fixed amount. */
 const retail = (addFixed: string): string => `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1, 2, 3] } }]
@@ -55,7 +55,7 @@ async function healthOf({ ask }: Service): Promise<unknown> {
   return pricesCheck.parse((await ask("/health")).body).checks.prices[0];
 }
 
-const told = ({ log }: Service, event: string): number =>
+const countEvents = ({ log }: Service, event: string): number =>
   log.filter((line) => line.includes(`"event":"${event}"`)).length;
 
 describe("the tier", () => {
@@ -67,29 +67,29 @@ describe("the tier", () => {
   });
   afterEach(() => service.close());
 
-  /** The first look at the tier, which later ones are compared with. */
-  async function firstLook(): Promise<void> {
+  /** Waits for the first tier request, with which later ones are compared. */
+  async function untilFirstTier(): Promise<void> {
     await clock.advance(5_000);
     await until(() => service.calls(TIER) === 1);
   }
 
-  test("is requested once per freshness period, and uncontradicted prices stay", async () => {
-    await firstLook();
+  test("is requested once per freshness period, and prices stay while it is unchanged", async () => {
+    await untilFirstTier();
     for (const calls of [2, 3]) {
       await clock.advance(295_000);
       expect(service.calls(TIER)).toBe(calls - 1);
       await clock.advance(6_000);
       await until(() => service.calls(TIER) === calls);
     }
-    expect([service.calls(PRICING), told(service, "account.tier.changed")]).toEqual([SOLD, 0]);
+    expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([SOLD, 0]);
   });
 
-  test("when it changes, all prices are refreshed immediately, and each change is reported", async () => {
-    await firstLook();
+  test("causes an immediate refresh of all prices when it changes, and each change is reported", async () => {
+    await untilFirstTier();
     service.sandbox.control.setTier("demo", "Gold");
     await clock.advance(301_000);
-    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
-    expect([service.calls(PRICING), told(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
+    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
+    expect([service.calls(PRICING), countEvents(service, "account.tier.changed")]).toEqual([2 * SOLD, 1]);
     const { prices, warnings } = await pricesOf(service);
     expect(prices[0]).toMatchObject({
       wholesale: usd("18.92"),
@@ -99,8 +99,8 @@ describe("the tier", () => {
     expect(JSON.stringify(service.log)).not.toContain("Gold");
   });
 
-  test("that staff happened to request counts as well, without another call", async () => {
-    await firstLook();
+  test("is also compared when staff request it, without another call", async () => {
+    await untilFirstTier();
     service.sandbox.control.setTier("demo", "Gold");
     await service.ask("/v1/staff/cache/purge", {
       method: "POST",
@@ -108,16 +108,16 @@ describe("the tier", () => {
       body: { what: "account" },
     });
     await service.ask("/v1/staff/tier", { headers: bearer("read") });
-    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
     expect(service.calls(TIER)).toBe(2);
   });
 
-  test("is a warning in /health for a day, without business figures", async () => {
-    await firstLook();
+  test("causes a warning in /health for a day when it changes, without business figures", async () => {
+    await untilFirstTier();
     expect(await healthOf(service)).toEqual({ status: "pass" });
     service.sandbox.control.setTier("demo", "Gold");
     await clock.advance(301_000);
-    await until(async () => (await changesOf(service)) === SOLD, "the new prices");
+    await until(async () => (await changesOf(service)) === SOLD, "the refresh of the prices");
     await clock.advance(1_000);
     expect(await healthOf(service)).toEqual({
       status: "warn",
@@ -128,7 +128,7 @@ describe("the tier", () => {
     expect([await healthOf(service), (await pricesOf(service)).warnings]).toEqual([{ status: "pass" }, []]);
   });
 
-  test("waits for room in the quota, which visitors have before it", async () => {
+  test("is requested only when visitors leave room in the quota", async () => {
     const small = new FakeClock();
     const busy = await startService({
       clock: small,
@@ -140,7 +140,7 @@ describe("the tier", () => {
       await small.advance(55_000);
       expect(busy.calls(TIER)).toBe(0);
       await small.advance(10_000);
-      await until(() => busy.calls(TIER) === 1, "the first look");
+      await until(() => busy.calls(TIER) === 1, "the first tier request");
     } finally {
       await busy.close();
     }
@@ -148,7 +148,7 @@ describe("the tier", () => {
 });
 
 describe("a problem with prices", () => {
-  test("is reported to staff in sentences, and to everyone as a state", async () => {
+  test("is reported to staff in sentences, and to everyone as a status", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, world, retail: retail("0") });
     try {
@@ -176,7 +176,7 @@ describe("a problem with prices", () => {
       await until(async () => {
         await clock.advance(5_000);
         return (await pricesOf(service)).warnings.length === 1;
-      }, "the renewal");
+      }, "the refresh");
     } finally {
       await service.close();
     }
@@ -207,7 +207,7 @@ account: ${pool}
 ${tier}
 `;
 
-  test("request the tier once together, and after a change each price once more", async () => {
+  test("together request the tier once, and each price once more after a change", async () => {
     const env = {
       REDIS_URL: redis.url,
       ...upstreamAt(sandbox),
@@ -227,14 +227,23 @@ ${tier}
       );
     const everywhere = async (what: (service: Service) => Promise<boolean>): Promise<boolean> =>
       (await Promise.all(running.map(what))).every(Boolean);
-    await until(() => everywhere(async (one) => (await pricesOf(one)).prices.length === SOLD), "the prices");
+    await until(
+      () => everywhere(async (one) => (await pricesOf(one)).prices.length === SOLD),
+      "the load of the prices",
+    );
     for (const { ask } of running) await ask("/v1/staff/tier", { headers: bearer("read") });
     expect(callsOf(sandbox, TIER)).toBe(1);
     const before = callsOf(sandbox, PRICING);
     sandbox.control.setTier("demo", "Gold");
-    await until(() => everywhere(async (one) => (await changesOf(one)) === SOLD), "the new prices");
+    await until(
+      () => everywhere(async (one) => (await changesOf(one)) === SOLD),
+      "the refresh of the prices",
+    );
     expect(callsOf(sandbox, PRICING) - before).toBe(SOLD);
-    await until(() => running.every((one) => told(one, "account.tier.changed") > 0), "both to tell");
-    expect(running.map((one) => told(one, "account.tier.changed"))).toEqual([1, 1]);
+    await until(
+      () => running.every((one) => countEvents(one, "account.tier.changed") > 0),
+      "the report by both",
+    );
+    expect(running.map((one) => countEvents(one, "account.tier.changed"))).toEqual([1, 1]);
   });
 });

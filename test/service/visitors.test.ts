@@ -1,4 +1,4 @@
-/** What visitors ask and are answered, when all goes well, when quota is short and when the upstream fails. */
+/** The public API as visitors use it: normally, when quota is short, and when the upstream fails. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { plainShapes } from "../../src/sandbox/shapes.js";
@@ -17,7 +17,7 @@ import {
 import { upstreamAt } from "../support/upstream.js";
 
 const NOW = "2026-03-20T00:00:00.000Z";
-const FREE = { available: true, premium: false, stale: false, status: "available", asOf: NOW };
+const AVAILABLE = { available: true, premium: false, stale: false, status: "available", asOf: NOW };
 const TAKEN = {
   available: false,
   premium: false,
@@ -29,7 +29,7 @@ const TAKEN = {
   years: 1,
 };
 
-/** What the shortest renewal costs. */
+/** The price of the shortest renewal, by TLD. */
 const RENEWALS = new Map([
   [".af", usd("27.99")],
   [".com.af", usd("13.99")],
@@ -42,16 +42,16 @@ function usd(amount: string) {
 }
 
 /** An available ordinary name. */
-function free(domain: string) {
+function available(domain: string) {
   const name = named(domain);
-  return { ...name, ...FREE, renewal: RENEWALS.get(name.tld) ?? null };
+  return { ...name, ...AVAILABLE, renewal: RENEWALS.get(name.tld) ?? null };
 }
 
 function named(domain: string, unicodeName = domain) {
   return { domain, unicodeName, tld: domain.slice(domain.indexOf(".")) };
 }
 
-/** One price and one list are read at the start; the rest of a small budget is left to the visitor. */
+/** One price and one list are loaded at startup; visitors have the rest of a small budget. */
 const ONE_TERM = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -94,7 +94,7 @@ describe("a visitor", () => {
   });
   afterAll(() => service.close());
 
-  /** How many checks the upstream was asked for by `act`. */
+  /** The number of checks that `act` makes at the upstream. */
   async function checksOf(act: () => Promise<unknown>): Promise<number> {
     const before = service.calls(CHECK);
     await act();
@@ -105,7 +105,7 @@ describe("a visitor", () => {
     test("that is available gets the retail price of the shortest term", async () => {
       const answer = await service.ask("/v1/availability?domain=kabul.af");
       expect(answer.status).toBe(200);
-      expect(answer.body).toEqual({ ...free("kabul.af"), years: 1, price: usd("26.99") });
+      expect(answer.body).toEqual({ ...available("kabul.af"), years: 1, price: usd("26.99") });
       expect(answer.headers).toMatchObject({
         "content-type": "application/json; charset=utf-8",
         "cache-control": "private, max-age=5",
@@ -114,7 +114,7 @@ describe("a visitor", () => {
 
     test("for two years gets the price of two years, which isn't twice that of one", async () => {
       const { body } = await service.ask("/v1/availability?domain=kabul.af&years=2");
-      expect(body).toEqual({ ...free("kabul.af"), years: 2, price: usd("48.99") });
+      expect(body).toEqual({ ...available("kabul.af"), years: 2, price: usd("48.99") });
     });
 
     test("that is taken gets a 200 without a price", async () => {
@@ -123,7 +123,7 @@ describe("a visitor", () => {
       expect(answer.body).toEqual({ ...named("google.af"), ...TAKEN });
     });
 
-    test("that is taken for one term costs no call for another", async () => {
+    test("that is taken for one term makes no call for another", async () => {
       await service.ask("/v1/availability?domain=bank.af");
       const checks = await checksOf(async () => {
         const { body } = await service.ask("/v1/availability?domain=bank.af&years=3");
@@ -136,7 +136,7 @@ describe("a visitor", () => {
       const one = await service.ask("/v1/availability?domain=gold.af");
       expect(one.body).toEqual({
         ...named("gold.af"),
-        ...FREE,
+        ...AVAILABLE,
         renewal: null,
         premium: true,
         years: 1,
@@ -146,7 +146,7 @@ describe("a visitor", () => {
       expect(two.body).toMatchObject({ premium: true, years: 2, price: usd("1689.56") });
     });
 
-    test("of the reseller's own is taken, without a call", async () => {
+    test("that the reseller owns finds it taken, without a call", async () => {
       const checks = await checksOf(async () => {
         const { body } = await service.ask("/v1/availability?domain=khyber.af");
         expect(body).toEqual({ ...named("khyber.af"), ...TAKEN });
@@ -167,7 +167,7 @@ describe("a visitor", () => {
       "https%3A%2F%2Fwww.kabul.af%2Fbuy%3Fx%3D1%23top",
       "http%3A%2F%2Fuser%3Apw%40kabul.af%3A8080",
       "kabul%E3%80%82af",
-    ])("as people paste it, %s, is understood and costs nothing once it is known", async (domain) => {
+    ])("as people paste it, %s, is understood, and makes no call once it is known", async (domain) => {
       await service.ask("/v1/availability?domain=kabul.af");
       const checks = await checksOf(async () => {
         const { status, body } = await service.ask(`/v1/availability?domain=${domain}`);
@@ -176,16 +176,16 @@ describe("a visitor", () => {
       expect(checks).toBe(0);
     });
 
-    test("doesn't reveal in the headers whether somebody searched for it before", async () => {
-      const told = async () => {
+    test("can't tell from the headers whether somebody searched for it before", async () => {
+      const headersOnce = async () => {
         const { headers } = await service.ask("/v1/availability?domain=confidential-idea.af");
         const { "x-request-id": _id, date: _date, ratelimit: _limit, ...rest } = headers;
         return rest;
       };
-      expect(await told()).toEqual(await told());
+      expect(await headersOnce()).toEqual(await headersOnce());
     });
 
-    test("with Cache-Control: no-cache causes no further upstream call", async () => {
+    test("with Cache-Control: no-cache makes no further upstream call", async () => {
       await service.ask("/v1/availability?domain=kabul.af");
       const headers = { "Cache-Control": "no-cache", Pragma: "no-cache" };
       expect(await checksOf(() => service.ask("/v1/availability?domain=kabul.af", { headers }))).toBe(0);
@@ -216,34 +216,37 @@ describe("a visitor", () => {
       ["?domain=kabul.af&years=1&years=1", "years"],
       ["?domain=kabul.af&year=1", "year"],
       ["?domain[]=kabul.af", "query"],
-    ])("badly, %s, gets the name of the wrong field, without a call", async (query, field) => {
-      const checks = await checksOf(async () => {
-        const problem = problemOf(await service.ask(`/v1/availability${query}`));
-        expect(problem.code).toBe("invalid_request");
-        expect(problem.errors?.map((error) => error.field)).toContain(field);
-      });
-      expect(checks).toBe(0);
-    });
+    ])(
+      "with the invalid query %s gets the name of the invalid field, without a call",
+      async (query, field) => {
+        const checks = await checksOf(async () => {
+          const problem = problemOf(await service.ask(`/v1/availability${query}`));
+          expect(problem.code).toBe("invalid_request");
+          expect(problem.errors?.map((error) => error.field)).toContain(field);
+        });
+        expect(checks).toBe(0);
+      },
+    );
   });
 
   describe("searching", () => {
-    test("for a label returns every TLD sold, in the order of the catalogue", async () => {
+    test("for a label gets every TLD sold, in the order of the catalogue", async () => {
       const { status, headers, body } = await service.ask("/v1/search?q=Kabul");
       expect([status, headers["cache-control"]]).toEqual([200, "no-store"]);
       expect(body).toEqual({
         query: "Kabul",
         label: "kabul",
         results: [
-          { ...free("kabul.af"), years: 1, price: usd("26.99") },
-          { ...free("kabul.com.af"), years: 1, price: usd("11.99") },
-          { ...free("kabul.net.af"), years: 1, price: usd("10.99") },
-          { ...free("kabul.org.af"), years: 1, price: usd("10.99") },
+          { ...available("kabul.af"), years: 1, price: usd("26.99") },
+          { ...available("kabul.com.af"), years: 1, price: usd("11.99") },
+          { ...available("kabul.net.af"), years: 1, price: usd("10.99") },
+          { ...available("kabul.org.af"), years: 1, price: usd("10.99") },
         ],
         complete: true,
       });
     });
 
-    test("for a full name returns it first", async () => {
+    test("for a full name gets it first", async () => {
       const { body } = await service.ask("/v1/search?q=https%3A%2F%2Fwww.kabul.net.af%2F");
       const { results } = searchShape.parse(body);
       expect(results.map(({ domain }) => domain)).toEqual([
@@ -254,7 +257,7 @@ describe("a visitor", () => {
       ]);
     });
 
-    test("under chosen TLDs returns only these, each once, in the requested order", async () => {
+    test("under chosen TLDs gets only these, each once, in the requested order", async () => {
       const { body } = await service.ask("/v1/search?q=kabul&tlds=.org.af,.AF,.org.af");
       expect(searchShape.parse(body).results.map(({ domain }) => domain)).toEqual([
         "kabul.org.af",
@@ -262,7 +265,7 @@ describe("a visitor", () => {
       ]);
     });
 
-    test("for three years leaves out the TLDs that are not sold for three", async () => {
+    test("for three years gets only the TLDs that are sold for three", async () => {
       const { body } = await service.ask("/v1/search?q=kabul&years=3");
       expect(searchShape.parse(body).results.map(({ domain }) => domain)).toEqual([
         "kabul.af",
@@ -283,18 +286,21 @@ describe("a visitor", () => {
       ["?q=kabul&years=x", "years"],
       ["?q=kabul&q=herat", "q"],
       ["?q=kabul&limit=1", "limit"],
-    ])("badly, %s, gets the name of the wrong field, without a call", async (query, field) => {
-      const checks = await checksOf(async () => {
-        const problem = problemOf(await service.ask(`/v1/search${query}`));
-        expect(problem.code).toBe("invalid_request");
-        expect(problem.errors?.map((error) => error.field)).toContain(field);
-      });
-      expect(checks).toBe(0);
-    });
+    ])(
+      "with the invalid query %s gets the name of the invalid field, without a call",
+      async (query, field) => {
+        const checks = await checksOf(async () => {
+          const problem = problemOf(await service.ask(`/v1/search${query}`));
+          expect(problem.code).toBe("invalid_request");
+          expect(problem.errors?.map((error) => error.field)).toContain(field);
+        });
+        expect(checks).toBe(0);
+      },
+    );
   });
 
   describe("reading prices", () => {
-    test("has every combination of the catalogue, from memory", async () => {
+    test("gets every combination of the catalogue, from memory", async () => {
       const before = service.calls();
       const answer = await service.ask("/v1/prices");
       expect(answer.status).toBe(200);
@@ -306,7 +312,7 @@ describe("a visitor", () => {
       expect(service.calls()).toBe(before);
     });
 
-    test("can be narrowed by TLD, action and term", async () => {
+    test("can filter them by TLD, action and term", async () => {
       const { body } = await service.ask("/v1/prices?tld=.AF&action=registration&years=1");
       expect(body).toEqual({
         asOf: NOW,
@@ -314,7 +320,7 @@ describe("a visitor", () => {
       });
     });
 
-    test("again with the ETag is a 304 without a body, and stays one while nothing changes", async () => {
+    test("again with the ETag gets a 304 without a body", async () => {
       const first = await service.ask("/v1/prices");
       const etag = first.headers["etag"] ?? "";
       expect(etag).toMatch(/^"[\w-]+"$/);
@@ -337,14 +343,14 @@ describe("a visitor", () => {
       ["?years=9", "years"],
       ["?currency=EUR", "currency"],
       ["?tld=.af&tld=.af", "tld"],
-    ])("badly, %s, is refused and not cached", async (query, field) => {
+    ])("with the invalid query %s gets a problem that isn't cached", async (query, field) => {
       const problem = problemOf(await service.ask(`/v1/prices${query}`));
       expect(problem.errors?.map((error) => error.field)).toEqual([field]);
     });
   });
 
   describe("asking for the quote of a term", () => {
-    test("returns its price and age", async () => {
+    test("gets its price and age", async () => {
       const before = service.calls();
       const answer = await service.ask("/v1/quotes?tld=.af&action=renewal&years=2");
       expect(answer.body).toEqual({
@@ -359,7 +365,7 @@ describe("a visitor", () => {
       expect(service.calls()).toBe(before);
     });
 
-    test("without years uses the shortest term", async () => {
+    test("without years gets the shortest term", async () => {
       const { body } = await service.ask("/v1/quotes?tld=.af&action=transfer");
       expect(body).toMatchObject({ years: 1 });
     });
@@ -371,7 +377,7 @@ describe("a visitor", () => {
       ["?tld=.af&action=transfer&years=2", "years"],
       ["?tld=.xx&action=transfer", "tld"],
       ["?tld=.af&action=renewal&domain=kabul.af", "domain"],
-    ])("badly, %s, is refused", async (query, field) => {
+    ])("with the invalid query %s gets the name of the invalid field", async (query, field) => {
       const problem = problemOf(await service.ask(`/v1/quotes${query}`));
       expect([problem.code, problem.errors?.map((error) => error.field)]).toEqual([
         "invalid_request",
@@ -383,7 +389,7 @@ describe("a visitor", () => {
   describe("sending a cart", () => {
     const post = (body: unknown) => service.ask("/v1/quotes", { method: "POST", body });
 
-    test("returns each price and status, and the total", async () => {
+    test("gets each price and status, and the total", async () => {
       const answer = await post({
         items: [
           { domain: "KABUL.af", action: "registration", years: 1 },
@@ -414,12 +420,12 @@ describe("a visitor", () => {
       });
     });
 
-    test("with nothing that can be bought has no total", async () => {
+    test("with nothing that can be bought gets no total and no promise", async () => {
       const { body } = await post({ items: [{ domain: "google.af", action: "registration", years: 1 }] });
       expect(body).toMatchObject({ total: [], promise: null, validUntil: null });
     });
 
-    test("with 20 lines is served, with none or 21 it isn't", async () => {
+    test("with 20 lines is served, with none or 21 isn't", async () => {
       const items = (count: number) => ({
         items: Array.from({ length: count }, (_, n) => ({
           domain: `cart-${n}.af`,
@@ -432,7 +438,7 @@ describe("a visitor", () => {
       expect(problemOf(await post(items(21))).errors?.[0]?.field).toBe("items");
     });
 
-    test("with thousands of faults is answered in a few words", async () => {
+    test("with thousands of faults gets a short answer", async () => {
       const lines = await post({ items: Array.from({ length: 10_000 }, () => ({})) });
       expect(problemOf(lines).errors).toEqual([{ field: "items", message: "must have 1 to 20 items" }]);
       const parameters = Array.from({ length: 2_000 }, (_, n) => `p${n}`).join("&");
@@ -452,7 +458,7 @@ describe("a visitor", () => {
       expect(problem.errors?.map(({ field }) => field)).toEqual(["items[1].domain"]);
     });
 
-    test("with several faults reports all of them, without a call", async () => {
+    test("with several faults gets all of them reported, without a call", async () => {
       const checks = await checksOf(async () => {
         const problem = problemOf(
           await post({
@@ -484,14 +490,14 @@ describe("a visitor", () => {
       [{ items: [], coupon: "x" }, "body"],
       [{}, "items"],
       [[], "body"],
-    ])("that is no cart, %j, is refused by its field", async (body, field) => {
+    ])("of the wrong shape, %j, gets the name of the invalid field", async (body, field) => {
       const problem = problemOf(await post(body));
       expect(problem.code).toBe("invalid_request");
       expect(problem.errors?.map((error) => error.field)).toContain(field);
     });
 
     test.each(["", "{", '{"items":', "null", '"kabul.af"', "[1,]", "\u0000"])(
-      "that is no JSON object, %j, is refused",
+      "that isn't a JSON object, %j, is rejected",
       async (body) => {
         const headers = { "Content-Type": "application/json", "Content-Length": String(body.length) };
         const problem = problemOf(await service.ask("/v1/quotes", { method: "POST", headers, body }));
@@ -499,7 +505,7 @@ describe("a visitor", () => {
       },
     );
 
-    test("accepts no query parameters", async () => {
+    test("with a query parameter gets its name as the invalid field", async () => {
       const body = { items: [{ domain: "kabul.af", action: "renewal", years: 1 }] };
       const answer = await service.ask("/v1/quotes?tld=.af", { method: "POST", body });
       expect(problemOf(answer).errors?.map(({ field }) => field)).toEqual(["tld"]);
@@ -507,7 +513,7 @@ describe("a visitor", () => {
   });
 });
 
-describe("what is to be registered", () => {
+describe("a name to be registered", () => {
   test("is checked again for a cart, however fresh the search result is, but not for a double click", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock });
@@ -531,14 +537,14 @@ describe("what is to be registered", () => {
     }
   });
 
-  test("is not found premium because the tier changed after the price list was read", async () => {
+  test("isn't mistaken for premium because the tier changed after the price list was loaded", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM });
     try {
       await clock.advance(400_000);
       service.sandbox.control.setTier("demo", "Gold");
       const { body } = await service.ask("/v1/availability?domain=kabul.af");
-      // 21.50 less 12 % is 18.92; and 25 % on it.
+      // 21.50 less 12 % is 18.92, plus 25 %.
       expect(body).toMatchObject({ status: "available", premium: false, price: usd("23.65") });
       expect(service.calls(PRICING)).toBe(2);
     } finally {
@@ -550,7 +556,7 @@ describe("what is to be registered", () => {
 describe("when quota is short", () => {
   const small = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
 
-  test("the price list that has not been read yet is promised within a window, or a sixth more after a cold start", async () => {
+  test("a price list that isn't loaded yet gets a Retry-After of a window, or a sixth more after a cold start", async () => {
     const clock = new FakeClock();
     const service = await startService({
       clock,
@@ -561,26 +567,26 @@ describe("when quota is short", () => {
         UPSTREAM_RATE_HEADROOM: "0",
       }),
     });
-    const told = async (): Promise<number> => {
+    const retryAfter = async (): Promise<number> => {
       const answer = await service.ask("/v1/prices");
       return answer.status === 200 ? 0 : (problemOf(answer).retryAfter ?? NaN);
     };
     try {
-      // The window before the start may have been spent, and slots that were given up rest a sixth longer.
-      expect(await told()).toBe(70);
+      // The window before the start may have been used up, and abandoned slots stay unused for a sixth longer.
+      expect(await retryAfter()).toBe(70);
       await clock.advance(11_000);
-      expect(await told()).toBe(60);
+      expect(await retryAfter()).toBe(60);
       await clock.advance(9_000);
-      const last = await told();
+      const last = await retryAfter();
       expect(last).toBe(56);
       await clock.advance(last * 1000);
-      await until(async () => (await told()) === 0, "the price list");
+      await until(async () => (await retryAfter()) === 0, "the load of the price list");
     } finally {
       await service.close();
     }
   });
 
-  test("a name is refused with a Retry-After at which it is answered, and what is known is still shown", async () => {
+  test("a new name is refused with an accurate Retry-After, and known names are still shown", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM, env: small });
     try {
@@ -605,7 +611,7 @@ describe("when quota is short", () => {
     }
   });
 
-  test("a cart is refused whole with a true Retry-After", async () => {
+  test("a cart is refused as a whole, with an accurate Retry-After", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: ONE_TERM, env: small });
     try {
@@ -694,10 +700,10 @@ describe("when quota is short", () => {
       },
     ],
   ] as const)(
-    "a %s tells the wait that is left when it answers, not that of a name it refused before",
+    "a %s returns the wait that is left when it is answered, not when one of its names was refused",
     async (_, ask) => {
       const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
-      async function told(heldMs: number): Promise<number> {
+      async function retryAfterOf(heldMs: number): Promise<number> {
         const clock = new FakeClock();
         const service = await startService({ clock, retail: FOUR_TLDS, env });
         try {
@@ -714,11 +720,11 @@ describe("when quota is short", () => {
           await service.close();
         }
       }
-      expect(await told(4_000)).toBe((await told(0)) - 4);
+      expect(await retryAfterOf(4_000)).toBe((await retryAfterOf(0)) - 4);
     },
   );
 
-  test("a name that was available isn't shown once its minute is over while others are waited for", async () => {
+  test("a name whose last check expires while the search waits for others isn't shown as available", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock, retail: FOUR_TLDS });
     try {
@@ -777,14 +783,14 @@ describe("when quota is short", () => {
       await until(async () => {
         await clock.advance(1000);
         return answers.length > 0;
-      }, "its turn");
+      }, "the answer");
       expect(answers[0]?.body).toMatchObject({ domain: "bank.af", status: "taken" });
     } finally {
       await service.close();
     }
   });
 
-  test("a pause requested by the upstream is respected, and visitors get a true Retry-After", async () => {
+  test("a pause requested by the upstream is respected, and visitors get an accurate Retry-After", async () => {
     const clock = new FakeClock();
     let limited = false;
     const service = await startService({
@@ -821,9 +827,9 @@ const queuedShape = z.object({
   quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }),
 });
 
-describe("when this client sends too many requests", () => {
-  test("it is refused with a Retry-After at which it is served, and other clients are not", async () => {
-    // express-rate-limit works the seconds out itself, from the wall clock of the machine.
+describe("when a client sends too many requests", () => {
+  test("it is refused with a Retry-After after which it is served, and other clients aren't refused", async () => {
+    // express-rate-limit calculates the seconds itself, from the machine's clock.
     const clock = new FakeClock(Date.now());
     const env = { CLIENT_RATE_PER_MINUTE: "3", TRUST_PROXY_HOPS: "1" };
     const service = await startService({ clock, retail: ONE_TERM, env });
@@ -868,7 +874,7 @@ describe("when this client sends too many requests", () => {
     }
   });
 
-  test("for unknown names, only these are refused while others want calls, with a true Retry-After", async () => {
+  test("for new names, only these are refused while others want calls, with an accurate Retry-After", async () => {
     const clock = new FakeClock();
     const service = await startService({
       clock,
@@ -885,15 +891,15 @@ describe("when this client sends too many requests", () => {
     try {
       for (const name of ["google", "new-2", "new-3", "new-4"])
         expect((await cold("203.0.113.5", name)).status).toBe(200);
-      // The budget is spent, and two wait for the calls that come back first.
+      // The budget is used up, and two requests wait for the calls that become available first.
       await clock.advance(55_000);
       const other = cold("203.0.113.6", "new-5");
       const own = cold("203.0.113.5", "new-6");
-      await until(async () => (await waiting()) === 2, "their waits");
+      await until(async () => (await waiting()) === 2, "the wait of both");
       const calls = service.calls();
       const problem = problemOf(await cold("203.0.113.5", "new-7"));
       expect([problem.code, problem.retryAfter]).toEqual(["rate_limited", 5]);
-      // Those behind one address are told different times, each request one, however many names it is for.
+      // Requests from one address get different times, one for each request, however many names it is for.
       const next = problemOf(await from("203.0.113.5", "/v1/search?q=balkhi"));
       expect([next.code, next.retryAfter]).toEqual(["rate_limited", 35]);
       expect(service.calls()).toBe(calls);
@@ -906,7 +912,7 @@ describe("when this client sends too many requests", () => {
     }
   });
 
-  test("alone it has the whole budget, however low its limit for new names", async () => {
+  test("it gets the whole budget while it is alone, however low its limit for new names", async () => {
     const service = await startService({
       clock: new FakeClock(),
       retail: ONE_TERM,
@@ -960,7 +966,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
       const stale = await service.ask("/v1/availability?domain=kabul.af");
       expect(stale.status).toBe(200);
       expect(stale.body).toEqual({
-        ...free("kabul.af"),
+        ...available("kabul.af"),
         renewal: null,
         years: 1,
         price: usd("25.27"),
@@ -1011,7 +1017,7 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
     }
   });
 
-  test("many simultaneous requests make one call, and another follows only when the failure is forgotten", async () => {
+  test("repeated requests make one call, and another follows only when the failure is forgotten", async () => {
     const { clock, upstream, service } = await failingService();
     try {
       upstream.answer = DOWN;
@@ -1106,28 +1112,31 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
   });
 });
 
-test("a price list that isn't complete yet is kept by nobody", async () => {
+test("an incomplete price list isn't cacheable", async () => {
   const clock = new FakeClock();
   const env = { UPSTREAM_RATE_LIMIT: "13", UPSTREAM_RATE_HEADROOM: "3" };
   const service = await startService({ clock, env, warm: false });
   try {
     const list = async () => {
       const { body, headers } = await service.ask("/v1/prices");
-      return { prices: priceList.parse(body).prices.length, kept: headers["cache-control"] };
+      return { prices: priceList.parse(body).prices.length, cacheControl: headers["cache-control"] };
     };
     await clock.advance(5_000);
     const first = await list();
     expect(first.prices).toBeGreaterThan(0);
     expect(first.prices).toBeLessThan(28);
-    expect(first.kept).toBe("no-store");
+    expect(first.cacheControl).toBe("no-store");
     await clock.advance(600_000);
-    expect(await list()).toEqual({ prices: 28, kept: "public, max-age=300, stale-while-revalidate=3600" });
+    expect(await list()).toEqual({
+      prices: 28,
+      cacheControl: "public, max-age=300, stale-while-revalidate=3600",
+    });
   } finally {
     await service.close();
   }
 });
 
-test("a search that finds that prices have changed tells no older price as certain", async () => {
+test("a search that discovers a price change shows no older price as certain", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   const shown = z.object({ domain: z.string(), price: z.object({ amount: z.string() }), stale: z.boolean() });

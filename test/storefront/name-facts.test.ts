@@ -1,4 +1,4 @@
-/** What is known of a name, by which checks of which terms, whatever order they come in; with time and the upstream in the test's hand. */
+/** What is known about a name after checks of several terms, in any order; with a simulated clock and upstream. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { createPool } from "../../src/cache/cache.js";
 import { createStamps } from "../../src/clock.js";
@@ -14,11 +14,6 @@ import {
   statusCaution,
   type VisitorAsk,
 } from "../../src/storefront/name-facts.js";
-import {
-  createPremiumMarks,
-  decodeStoredPremium,
-  premiumCaution,
-} from "../../src/storefront/premium-marks.js";
 import type { Answered } from "../../src/upstream/call.js";
 import type { Check } from "../../src/upstream/contract.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -30,11 +25,11 @@ const USABLE_MS = 600_000;
 
 function usd(amount: string): Wholesale {
   const price = parseWholesale(amount, "USD");
-  if (price === null) throw new Error(`${amount} is no price`);
+  if (price === null) throw new Error(`${amount} isn't a price`);
   return price;
 }
 
-/** A call under way: `arrive` lets the upstream decide and its answer come in. */
+/** A call in flight. `arrive` delivers its answer. */
 interface Call {
   readonly years: number;
   arrive(answer: Check): Promise<void>;
@@ -65,15 +60,7 @@ beforeEach(() => {
         caution: statusCaution,
       }),
     },
-    marks: createPremiumMarks({
-      pool: createPool({
-        ...poolOf,
-        freshness: () => ({ freshMs: USABLE_MS, usableMs: USABLE_MS }),
-        caution: premiumCaution,
-      }),
-      file: null,
-      clock,
-    }),
+    marks: { consult: () => Promise.resolve() },
     epochs: { of: () => "one" },
     check(_ask, _name, years) {
       const askedMs = stamp();
@@ -104,7 +91,7 @@ const taken = (amount?: string): Check => ({
   ...(amount !== undefined && { wholesale: usd(amount) }),
 });
 
-/** The call that is made next, once it is under way. */
+/** Waits a moment for the next call. */
 async function nextCall(after = calls.length): Promise<Call> {
   await clock.advance(1);
   const call = calls[after];
@@ -112,7 +99,7 @@ async function nextCall(after = calls.length): Promise<Call> {
   return call;
 }
 
-/** Has the name checked for this term, after a moment. */
+/** Checks the name for this term, and delivers this answer. */
 async function learn(years: number, answer: Check, sinceMs?: number): Promise<NameFact> {
   const before = calls.length;
   const found = facts.find(ask, KABUL, years, sinceMs);
@@ -120,7 +107,7 @@ async function learn(years: number, answer: Check, sinceMs?: number): Promise<Na
   return found;
 }
 
-test("nothing is known at first, and then of one term", async () => {
+test("nothing is known at first, and then only about the term that was checked", async () => {
   expect([facts.isUnknown(KABUL, 1), facts.taken(KABUL), facts.fresh(KABUL, 1)]).toEqual([
     true,
     undefined,
@@ -130,8 +117,8 @@ test("nothing is known at first, and then of one term", async () => {
   expect([1, 2].map((years) => facts.isUnknown(KABUL, years))).toEqual([false, true]);
 });
 
-describe("taken, learned with one term", () => {
-  test("is the answer for every term, from memory", async () => {
+describe("a name that is taken by a check of one term", () => {
+  test("is taken for every term, from memory", async () => {
     await learn(1, taken());
     const found = await facts.find(ask, KABUL, 2);
     expect([found.status, found.source, calls.length, hits()]).toEqual(["taken", "hit", 1, 1]);
@@ -139,7 +126,7 @@ describe("taken, learned with one term", () => {
     expect(facts.isUnknown(KABUL, 2)).toBe(false);
   });
 
-  test("ends what another term has shown, also once it is past its freshness itself", async () => {
+  test('is taken for a term found available before, even once "taken" is past its freshness', async () => {
     await learn(2, available());
     await learn(1, taken());
     await clock.advance(STATUS_FRESH_MS + 1);
@@ -148,7 +135,7 @@ describe("taken, learned with one term", () => {
     expect(facts.taken(KABUL)).toEqual(found);
   });
 
-  test("is not believed by who needs a later check", async () => {
+  test("is checked again for a caller that needs a later check", async () => {
     await learn(1, taken());
     const found = await learn(2, available(), clock.monotonic());
     expect([found.status, found.source, facts.taken(KABUL)]).toEqual(["available", "miss", undefined]);
@@ -156,27 +143,27 @@ describe("taken, learned with one term", () => {
 });
 
 describe("a name that is available again by a check of another term", () => {
-  async function isAvailableAgain(): Promise<void> {
+  async function makeAvailableAgain(): Promise<void> {
     await learn(1, taken());
     await learn(2, available(), clock.monotonic());
   }
 
-  test("is asked for again where it was taken", async () => {
-    await isAvailableAgain();
+  test("is checked again for the term for which it was taken", async () => {
+    await makeAvailableAgain();
     expect(facts.fresh(KABUL, 1)).toBeUndefined();
     expect([(await learn(1, available("19.00"))).status, calls.length]).toEqual(["available", 3]);
     expect(facts.fresh(KABUL, 1)).toMatchObject({ status: "available", source: "hit" });
   });
 
-  test("is so too when what outdated the check is past its freshness, and the check is not", async () => {
-    await isAvailableAgain();
+  test("is checked again even if the later status is past its freshness and the outdated check isn't", async () => {
+    await makeAvailableAgain();
     await clock.advance(STATUS_FRESH_MS + 1);
     expect(facts.fresh(KABUL, 1)).toBeUndefined();
     expect((await learn(1, available())).status).toBe("available");
   });
 
-  test("stays taken where a still later check says so", async () => {
-    await isAvailableAgain();
+  test("is taken if an even later check says so", async () => {
+    await makeAvailableAgain();
     await learn(1, taken(), clock.monotonic());
     expect([facts.fresh(KABUL, 1), facts.fresh(KABUL, 2)]).toMatchObject([
       { status: "taken", source: "hit" },
@@ -190,8 +177,8 @@ describe("a name that is available again by a check of another term", () => {
   });
 });
 
-describe("two checks under way at the same time that contradict each other", () => {
-  /** The check for two years is asked first and answered last. */
+describe("two overlapping checks that contradict each other", () => {
+  /** The check for two years is requested first and answered last. */
   async function overlapping(sinceMs?: number): Promise<{ found: Promise<NameFact> }> {
     const found = facts.find(ask, KABUL, 2, sinceMs);
     const long = await nextCall(0);
@@ -202,12 +189,12 @@ describe("two checks under way at the same time that contradict each other", () 
     return { found };
   }
 
-  test("leave the name taken for who only looks", async () => {
+  test("leave the name taken for a caller that accepts any fact", async () => {
     const { found } = await overlapping();
     expect([(await found).status, (await found).source, calls.length]).toEqual(["taken", "miss", 2]);
   });
 
-  test("are decided by a third one for who has to be sure, asked after both", async () => {
+  test("are decided by a third one, requested after both, for a caller that needs a recent check", async () => {
     const { found } = await overlapping(clock.monotonic());
     expect(calls).toHaveLength(3);
     await calls[2]?.arrive(available());
@@ -227,54 +214,14 @@ describe("a name's own prices", () => {
     ]);
   });
 
-  test("don't come with every taken name", async () => {
+  test("are unknown if the checks of a taken name have none", async () => {
     await learn(1, taken());
     expect(facts.shownPrices(KABUL, [1])).toEqual([]);
   });
 });
 
-describe("a name that was found to be premium", () => {
-  async function decided(isPremium: boolean, years = 1, amount = "1450.00"): Promise<void> {
-    const found = await learn(years, available(amount), clock.monotonic());
-    if (found.status === "available") facts.noteVerdict(KABUL, years, found.pooled, isPremium);
-    await clock.advance(1);
-  }
-
-  test("is so at that price, for that term", async () => {
-    await decided(true);
-    expect(facts.isPremium(KABUL)).toBe(true);
-    const known = [
-      [1, "1450.00"],
-      [2, "1450.00"],
-      [1, "1450.01"],
-    ] as const;
-    expect(known.map(([years, amount]) => facts.isKnownPremium(KABUL, years, usd(amount)))).toEqual([
-      true,
-      false,
-      false,
-    ]);
-  });
-
-  test("is ordinary again by a later decision, and not by an earlier one", async () => {
-    const early = await learn(1, available("20.00"));
-    await decided(true);
-    if (early.status === "available") facts.noteVerdict(KABUL, 1, early.pooled, false);
-    await clock.advance(1);
-    expect(facts.isPremium(KABUL)).toBe(true);
-    await decided(false, 1, "20.00");
-    expect([facts.isPremium(KABUL), facts.isKnownPremium(KABUL, 1, usd("20.00"))]).toEqual([false, false]);
-  });
-
-  test("is none of those of which nothing was decided, or that they are ordinary", async () => {
-    expect(facts.isPremium(KABUL)).toBe(false);
-    await decided(false);
-    expect([facts.isPremium(KABUL), facts.isKnownPremium(KABUL, 1, usd("1450.00"))]).toEqual([false, false]);
-  });
-});
-
 describe("of two values, while it is unknown which is newer,", () => {
   const priced = (check: Check) => ({ ...check, epoch: "one" });
-  const mark = (isPremium: boolean) => ({ isPremium, years: 1, wholesale: usd("20.00") });
 
   test.each([
     [
@@ -295,23 +242,17 @@ describe("of two values, while it is unknown which is newer,", () => {
       checkCaution(priced(available("20.00")), priced(available("21.00"))),
       checkCaution(priced(available()), priced(available())),
     ],
-    [
-      "premium wins",
-      premiumCaution(mark(true), mark(false)),
-      premiumCaution(mark(false), mark(true)),
-      premiumCaution(mark(true), mark(true)),
-    ],
   ])("%s", (_what, more, less, equal) => {
     expect([Math.sign(more), Math.sign(less), equal]).toEqual([1, -1, 0]);
   });
 });
 
-describe("what was stored is read back", () => {
+describe("a decoder of stored values", () => {
   const price = { kind: "wholesale", amount: "20.00", currency: "USD" };
 
   test.each([
-    ["available", decodeStoredStatus, "available"],
-    ["taken", decodeStoredStatus, "taken"],
+    ['the status "available"', decodeStoredStatus, "available"],
+    ['the status "taken"', decodeStoredStatus, "taken"],
     ["an available name", decodeStoredPricedCheck, { status: "available", wholesale: price, epoch: "one" }],
     ["a taken name", decodeStoredPricedCheck, { status: "taken", epoch: "one" }],
     [
@@ -319,21 +260,21 @@ describe("what was stored is read back", () => {
       decodeStoredPricedCheck,
       { status: "taken", wholesale: price, epoch: "one" },
     ],
-    ["a premium name", decodeStoredPremium, { isPremium: true, years: 2, wholesale: price }],
-  ])("as it was: %s", (_what, decode, stored) => {
+  ])("returns %s as it was stored", (_what, decode, stored) => {
     expect(decode(JSON.parse(JSON.stringify(stored)))).toEqual(stored);
   });
 
   test.each([
-    ["another word", decodeStoredStatus, "reserved"],
-    ["no text", decodeStoredStatus, ""],
+    ["an unknown status", decodeStoredStatus, "reserved"],
+    ["an empty status", decodeStoredStatus, ""],
     ["an available name without a price", decodeStoredPricedCheck, { status: "available", epoch: "one" }],
     ["a check without its epoch", decodeStoredPricedCheck, { status: "taken" }],
-    ["a check of no status", decodeStoredPricedCheck, { status: "reserved", wholesale: price, epoch: "one" }],
-    ["no term", decodeStoredPremium, { isPremium: true, years: 0, wholesale: price }],
-    ["a mark with more", decodeStoredPremium, { isPremium: true, years: 1, wholesale: price, more: 1 }],
-    ["no mark", decodeStoredPremium, null],
-  ])("and nothing else: %s", (_what, decode, stored) => {
+    [
+      "a check with an unknown status",
+      decodeStoredPricedCheck,
+      { status: "reserved", wholesale: price, epoch: "one" },
+    ],
+  ])("rejects %s", (_what, decode, stored) => {
     expect(decode(stored)).toBeUndefined();
   });
 });

@@ -1,4 +1,4 @@
-/** A cart of which no line could be answered: what its visitor is told. */
+/** The error for a cart of which no line could be quoted. */
 import { expect, test } from "@jest/globals";
 import { parseDomainName } from "../../src/domain-name.js";
 import { ServiceError } from "../../src/errors.js";
@@ -14,7 +14,7 @@ const unused = (): never => {
   throw new Error("nothing here has a price");
 };
 
-/** Asks for a registration of each label, which is refused as given, and for the renewal of a premium name, which has no price. */
+/** Quotes carts whose registrations are refused with these errors. Renewals are of a premium name, so they have no price. */
 function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
   const quotes = createQuotes({
     policy: { price: unused, promotionEpoch: unused, promiseValidMs: 0 },
@@ -25,8 +25,8 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     premiumNames: {
       isPremium: () => Promise.resolve(true),
       consult: unused,
+      seemsOrdinary: () => false,
       isOrdinary: () => false,
-      isKnownPremium: () => true,
     },
     promises: { sign: unused },
     clock: new FakeClock(),
@@ -43,9 +43,9 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
 }
 
 test.each([
-  ["a wait before a failure without one", 5_000, undefined],
+  ["a wait rather than a failure without one", 5_000, undefined],
   ["the shorter wait", 5_000, 60_000],
-])("is told %s, in whatever order its lines are", async (_what, soonMs, laterMs) => {
+])("a cart without prices fails with %s, in whatever order its lines are", async (_what, soonMs, laterMs) => {
   const soon = new ServiceError("quota_exhausted", "soon", { retryAfterMs: soonMs, kept: true });
   const later = new ServiceError("quota_exhausted", "later", { retryAfterMs: 60_000, kept: false });
   const refusedCart = cartOf({ soon, later });
@@ -55,7 +55,7 @@ test.each([
   expect(await refusedCart(lines.toReversed())).toBe(soon);
 });
 
-test("is told of a reserved call before another one at the same second", async () => {
+test("a cart without prices fails with a reserved call rather than an unreserved one at the same second", async () => {
   const busy = new ServiceError("quota_exhausted", "busy", { retryAfterMs: 60_000, kept: false });
   const reserved = new ServiceError("quota_exhausted", "reserved", { retryAfterMs: 60_000, kept: true });
   const lines = [item("busy", "registration"), item("reserved", "registration")];

@@ -13,7 +13,7 @@ const names = ["a", "b", "c"].flatMap((label): SearchedName[] => {
   return name === null ? [] : [{ name, years: 1 }];
 });
 
-/** Searches for three names, of which `a` and `c` are known and `b` answers as given. */
+/** Searches for three names: `a` and `c` are known, and `b` answers as given. */
 function searching(b: (ask: VisitorAsk) => Promise<never>) {
   const clock = new FakeClock();
   const stop = new AbortController();
@@ -33,7 +33,7 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
     signal: stop.signal,
     spend: () => undefined,
   };
-  const over = searchWithRetries(
+  const finished = searchWithRetries(
     names,
     {
       availability,
@@ -50,7 +50,7 @@ function searching(b: (ask: VisitorAsk) => Promise<never>) {
       );
     },
   );
-  return { clock, stop, results, asks, over };
+  return { clock, stop, results, asks, finished };
 }
 
 const OTHERS = [
@@ -59,39 +59,39 @@ const OTHERS = [
 ];
 
 test("an internal error leaves its name unknown, and rejects once every other name is reported", async () => {
-  const fault = new TypeError("a slip of ours");
-  const { results, over } = searching(() => Promise.reject(fault));
-  await expect(over).rejects.toBe(fault);
+  const fault = new TypeError("a bug");
+  const { results, finished } = searching(() => Promise.reject(fault));
+  await expect(finished).rejects.toBe(fault);
   expect(results).toEqual(expect.arrayContaining([...OTHERS, ["b", "unknown", expect.any(Number)]]));
   expect(results).toHaveLength(3);
 });
 
 test("a name that the upstream fails to answer is unknown immediately", async () => {
-  const { results, over } = searching(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
-  await over;
+  const { results, finished } = searching(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
+  await finished;
   expect(results).toContainEqual(["b", "unknown", 5_000]);
 });
 
 test("a refused name is retried at the given second, and never after the time for retries", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 12_345 });
-  const { clock, results, asks, over } = searching(() => Promise.reject(refusal));
+  const { clock, results, asks, finished } = searching(() => Promise.reject(refusal));
   const waits = () => asks.slice(3).map(({ waitUntilMs }) => waitUntilMs);
   await clock.advance(12_999);
   expect([results, waits()]).toEqual([OTHERS, []]);
   await clock.advance(1);
   expect(waits()).toEqual([21_000]);
   await clock.advance(13_000);
-  await over;
+  await finished;
   expect(waits()).toEqual([21_000, 30_000]);
   expect(results[2]).toEqual(["b", "unknown", 12_345]);
 });
 
 test("a name still waiting when the search is aborted is reported with the rest of its wait", async () => {
   const refusal = new ServiceError("quota_exhausted", "later", { retryAfterMs: 20_000 });
-  const { clock, stop, results, over } = searching(() => Promise.reject(refusal));
+  const { clock, stop, results, finished } = searching(() => Promise.reject(refusal));
   await clock.advance(5_000);
   stop.abort();
-  await over;
+  await finished;
   expect([results[2], clock.pending]).toEqual([["b", "unknown", 15_000], 0]);
 });
 
@@ -99,8 +99,8 @@ test("a reserved call that wasn't claimed while another name was waited for isn'
   const clock = new FakeClock();
   const refused = new ServiceError("quota_exhausted", "later", { retryAfterMs: 9_000, kept: true });
   const [a, b] = names;
-  if (a === undefined || b === undefined) throw new Error("there are three names");
-  const over = search(
+  if (a === undefined || b === undefined) throw new Error("a name is missing");
+  const finished = search(
     [a, b],
     {
       lookUp: async (_, { label }) => {
@@ -119,7 +119,7 @@ test("a reserved call that wasn't claimed while another name was waited for isn'
     clock,
   );
   await clock.advance(11_000);
-  expect((await over).results).toMatchObject([
+  expect((await finished).results).toMatchObject([
     { retryAfterMs: 1, kept: false },
     { retryAfterMs: 9_000, kept: true },
   ]);

@@ -124,18 +124,18 @@ describe("suggesting", () => {
         charged += 1;
       },
     };
-    const over = suggestions.suggest(suggestions.variantsOf(taken), ask, ({ name }) => {
+    const finished = suggestions.suggest(suggestions.variantsOf(taken), ask, ({ name }) => {
       suggested.push(name.label);
     });
-    return { clock, asks, suggested, over, charged: () => charged };
+    return { clock, asks, suggested, finished, charged: () => charged };
   }
 
-  test("reports available names, and asks in the last lane on behalf of no visitor", async () => {
-    const { asks, suggested, over, charged } = suggesting(async (ask, label) => {
+  test("reports available names, and requests them in the last lane on behalf of no visitor", async () => {
+    const { asks, suggested, finished, charged } = suggesting(async (ask, label) => {
       ask.spend();
       return label === "bkabul" ? "taken" : "available";
     });
-    await over;
+    await finished;
     expect(suggested).toEqual(["akabul", "ckabul", "dkabul"]);
     expect(asks.map(({ lane, client }) => [lane, client])).toEqual(
       asks.map(() => ["suggestion", "suggestions"]),
@@ -144,22 +144,22 @@ describe("suggesting", () => {
   });
 
   test("reports only names in memory while the quota has no call to spare", async () => {
-    const { suggested, over, charged } = suggesting(async (ask, label) => {
+    const { suggested, finished, charged } = suggesting(async (ask, label) => {
       if (label !== "ckabul") ask.spend();
       return "available";
     }, false);
-    await over;
+    await finished;
     expect([suggested, charged()]).toEqual([["ckabul"], 0]);
   });
 
   test("ends at the first failure", async () => {
-    const { asks, over } = suggesting(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
-    await over;
+    const { asks, finished } = suggesting(() => Promise.reject(new ServiceError("upstream_timeout", "slow")));
+    await finished;
     expect(asks).toHaveLength(1);
   });
 
   test("ends after three seconds and aborts its call", async () => {
-    const { clock, asks, suggested, over } = suggesting(
+    const { clock, asks, suggested, finished } = suggesting(
       ({ signal }) =>
         new Promise((_, failed) => {
           signal.addEventListener("abort", () => {
@@ -170,7 +170,7 @@ describe("suggesting", () => {
     await clock.advance(SUGGESTING_MS - 1);
     expect(asks[0]?.signal.aborted).toBe(false);
     await clock.advance(1);
-    await over;
+    await finished;
     expect([asks.length, suggested, clock.pending]).toEqual([1, [], 0]);
   });
 });

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../src/clock.js";
 
-/** Real time, and as much more as a test has let pass. */
+/** The system clock, ahead by `aheadMs`. Timers still run in real time. */
 export class AheadClock implements Clock {
   aheadMs = 0;
   now(): number {

@@ -1,4 +1,4 @@
-/** What operators are told of, caused for real at the sandbox or in the service's surroundings, and ended. */
+/** Conditions that operators are alerted to. Each is really caused, in the sandbox or the service's environment, and then ended. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeClock } from "./fake-clock.js";
@@ -19,27 +19,27 @@ export interface Scene {
   readonly clock: FakeClock;
   /** The file that the service reads as RETAIL_CONFIG. */
   readonly file: string;
-  /** The service's own, if it has one. */
+  /** The service's Redis, if it uses one. */
   readonly redis: RedisServer | null;
 }
 
-/** What a scene begins with. */
-type Start = Partial<Pick<ServiceOptions, "reseller" | "warm">> & {
+/** How a scene is set up. */
+type SceneSetup = Partial<Pick<ServiceOptions, "reseller" | "warm">> & {
   readonly env?: Readonly<Record<string, string>>;
   readonly withRedis?: boolean;
 };
 
-export interface Condition extends Start {
+export interface Condition extends SceneSetup {
   readonly cause: (scene: Scene) => Promise<void>;
-  /** What goes on each minute while it lasts. */
+  /** Runs every minute while the condition lasts. */
   readonly meanwhile?: (scene: Scene) => Promise<void>;
   readonly cure: (scene: Scene) => Promise<void>;
 }
 
-/** A service with an embedded sandbox, for as long as it is looked at. */
+/** Starts a service with an embedded sandbox, calls `act` and closes everything. */
 export async function inScene(
-  { env, reseller, warm, withRedis = false }: Start,
-  look: (scene: Scene) => Promise<void>,
+  { env, reseller, warm, withRedis = false }: SceneSetup,
+  act: (scene: Scene) => Promise<void>,
 ): Promise<void> {
   const folder = temporaryFolder();
   const redis = withRedis ? await startRedis() : null;
@@ -53,7 +53,7 @@ export async function inScene(
     ...(warm !== undefined && { warm }),
   });
   try {
-    await look({ service, clock, file, redis });
+    await act({ service, clock, file, redis });
   } finally {
     await service.close();
     await redis?.close();
@@ -61,17 +61,17 @@ export async function inScene(
   }
 }
 
-let asked = 0;
-/** Visitors, at the same time, who want names that nobody knows. */
+let searches = 0;
+/** Simultaneous visitors, each of whom searches for a new name. */
 export async function crowd({ service, clock }: Scene, visitors: number): Promise<void> {
-  const names = Array.from({ length: visitors }, () => `crowd-${(asked += 1)}.af`);
+  const names = Array.from({ length: visitors }, () => `crowd-${(searches += 1)}.af`);
   await inTime(clock, Promise.all(names.map((name) => service.ask(`/v1/availability?domain=${name}`))));
 }
 
 const CART = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
 const DEAR = { tld: ".af", action: "registration", years: 1, amountCents: 9000 } as const;
 
-const askForCart = ({ service, clock }: Scene) =>
+const requestCart = ({ service, clock }: Scene) =>
   inTime(clock, service.ask("/v1/quotes", { method: "POST", body: CART }));
 
 const purgePrices = ({ service }: Scene) =>
@@ -147,7 +147,7 @@ export const doubtfulPrices: Condition = {
 export const marginLost: Condition = {
   cause: async (scene) => {
     const { service, clock } = scene;
-    await askForCart(scene);
+    await requestCart(scene);
     service.sandbox.control.setPrice("demo", DEAR);
     await purgePrices(scene);
     await clock.advance(10_000);
@@ -155,7 +155,7 @@ export const marginLost: Condition = {
   cure: ({ clock }) => clock.advance(15 * 60_000),
 };
 
-/** Since the start. */
+/** Missing since startup. */
 export const pricesMissing: Condition = {
   reseller: "locked",
   warm: false,
@@ -166,7 +166,7 @@ export const pricesMissing: Condition = {
   },
 };
 
-export const nobodyListens: Condition = {
+export const notListening: Condition = {
   cause: async ({ service }) => {
     const closed = new Promise((done) => service.server.close(done));
     service.server.closeAllConnections();
@@ -202,15 +202,15 @@ function isPromise(value: unknown): boolean {
   return typeof value === "object" && value !== null && "jti" in value && "items" in value;
 }
 
-/** A fault of our own: what the service is built on doesn't do what it always does. */
+/** An internal fault: a built-in function throws. */
 export const signingFails: Condition = {
   cause: async (scene) => {
-    const value = (...given: readonly unknown[]): unknown => {
-      if (isPromise(given[0])) throw new Error("no memory for another promise");
-      return Reflect.apply(stringify, JSON, given);
+    const value = (...args: readonly unknown[]): unknown => {
+      if (isPromise(args[0])) throw new Error("no memory for another promise");
+      return Reflect.apply(stringify, JSON, args);
     };
     Object.defineProperty(JSON, "stringify", { value, configurable: true, writable: true });
-    await askForCart(scene);
+    await requestCart(scene);
   },
   cure: () => {
     JSON.stringify = stringify;

@@ -1,4 +1,4 @@
-/** An event stream read as a browser reads it, over a socket of its own. */
+/** Reads an event stream as a browser does, each over its own socket. */
 import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import { z } from "zod";
 import { until } from "./service.js";
@@ -12,31 +12,31 @@ export interface ReadEvent {
 export interface OpenStream {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** What has come so far. */
+  /** The events received so far. */
   readonly events: readonly ReadEvent[];
   comments(): number;
-  /** Whether the service has ended it. */
+  /** Whether the service has ended the stream. */
   ended(): boolean;
-  /** Waits until so many events have come. */
+  /** Waits until at least this many events have been received. */
   atLeast(count: number): Promise<void>;
-  /** Waits for the end and gives all events. */
+  /** Waits for the end of the stream and returns all events. */
   whole(): Promise<readonly ReadEvent[]>;
   hangUp(): void;
 }
 
-type Where = { readonly port: number } | { readonly socketPath: string };
+type Target = { readonly port: number } | { readonly socketPath: string };
 
-/** Resolves with the head of the answer. */
+/** Resolves once the response headers have arrived. */
 export function openStream(
-  where: Where,
+  target: Target,
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<OpenStream> {
   return new Promise((opened, failed) => {
-    const asked = request(
+    const outgoing = request(
       {
         host: "127.0.0.1",
-        ...where,
+        ...target,
         path,
         agent: new Agent(),
         headers: { Accept: "text/event-stream", ...headers },
@@ -71,13 +71,13 @@ export function openStream(
             return events;
           },
           hangUp: () => {
-            asked.destroy();
+            outgoing.destroy();
           },
         });
       },
     );
-    asked.on("error", failed);
-    asked.end();
+    outgoing.on("error", failed);
+    outgoing.end();
   });
 }
 
@@ -86,7 +86,7 @@ function eventOf(block: string): ReadEvent {
   for (const line of block.split("\n")) {
     const [, name = "", value = ""] = /^([a-z]+): (.*)$/.exec(line) ?? [];
     if (fields.has(name) || !["id", "event", "data"].includes(name))
-      throw new Error(`a line of no event: ${line}`);
+      throw new Error(`unexpected line in an event: ${line}`);
     fields.set(name, value);
   }
   return {

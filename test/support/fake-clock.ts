@@ -1,9 +1,9 @@
-/** Time that passes only when a test says so: due timers run in order, each with everything that it sets off. */
+/** A clock that only the test advances. Due timers run in order, and everything that a timer triggers runs before the next one. */
 import type { Clock } from "../../src/clock.js";
 
 interface Timer {
   readonly at: number;
-  /** Of timers due at the same time, the one that was set first runs first. */
+  /** Timers due at the same time run in the order in which they were set. */
   readonly order: number;
   readonly run: () => void;
   isPending: boolean;
@@ -19,7 +19,7 @@ export class FakeClock implements Clock {
 
   readonly #settle: () => Promise<void>;
 
-  /** `settle` lets everything run that a timer has set off; default: what only waits for promises. */
+  /** `settled` resolves when everything that a timer triggered has run. The default runs only what waits for promises. */
   constructor(wallMs = Date.UTC(2026, 2, 20), settled = settle) {
     this.#wallMs = wallMs;
     this.#settle = settled;
@@ -45,17 +45,17 @@ export class FakeClock implements Clock {
     };
   }
 
-  /** Timers that are still pending. */
+  /** The number of pending timers. */
   get pending(): number {
     return this.#pending;
   }
 
-  /** Sets the wall clock, as an operator or a time server does; durations are not touched. */
+  /** Steps the wall clock, as an operator or a time server does. The monotonic clock isn't affected. */
   stepWall(byMs: number): void {
     this.#wallMs += byMs;
   }
 
-  /** Lets `ms` pass. */
+  /** Advances time by `ms`. */
   async advance(ms: number): Promise<void> {
     const until = this.#monotonicMs + ms;
     await this.#settle();
@@ -127,7 +127,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets everything run that only waits for promises. */
+/** Runs everything that waits only for promises. */
 export function settle(): Promise<void> {
   return new Promise((done) => {
     setImmediate(done);

@@ -1,4 +1,4 @@
-/** Replicas of the service in this process, in front of one sandbox and one real Redis. */
+/** Replicas of the service in this process, which share a sandbox and a real Redis. */
 import { systemClock } from "../../src/clock.js";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -10,12 +10,12 @@ export interface Fleet {
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
   readonly replicas: readonly Service[];
-  /** Starts one more, with these settings on top. */
+  /** Starts another replica with these additional settings. */
   join(env?: Readonly<Record<string, string>>): Promise<Service>;
   close(): Promise<void>;
 }
 
-/** Starts `size` replicas, of which REPLICAS_MAX knows, with these settings on top. */
+/** Starts `size` replicas with these additional settings. REPLICAS_MAX is `size`. */
 export async function startFleet(size: number, env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
   const redis = await startRedis();
   const sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });

@@ -1,11 +1,11 @@
-/** Ports for servers that are given one, as processes of their own. */
+/** Finds ports for servers in separate processes that have to be given one. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below those that systems give to outgoing connections: until its server listens, a connection could be given the port. */
+/** Below the range for outgoing connections, one of which could otherwise be given the port before the server listens. */
 const [FIRST, LAST] = [20_000, 32_000];
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** A port on 127.0.0.1 that isn't in use. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = FIRST + Math.floor(Math.random() * (LAST - FIRST));

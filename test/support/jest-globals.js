@@ -1,7 +1,7 @@
-/** What tests import from `@jest/globals`: the globals of the suite that is running, because modules are shared by all suites of a process. */
+/** Replaces `@jest/globals`. It forwards to the globals of the running suite, because all suites of a process share their modules. */
 function current(name) {
   return new Proxy(function () {}, {
-    apply: (_target, _self, given) => globalThis[name](...given),
+    apply: (_target, _self, args) => globalThis[name](...args),
     get: (_target, key) => globalThis[name][key],
   });
 }

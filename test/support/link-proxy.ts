@@ -1,4 +1,4 @@
-/** The network between a replica and Redis: slow, cut off in silence, or reset, as a test says. */
+/** The network between a replica and Redis, which a test can slow down, cut silently or reset. */
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisServer } from "./redis-server.js";
@@ -6,15 +6,15 @@ import type { RedisServer } from "./redis-server.js";
 export interface LinkProxy {
   /** For REDIS_URL. */
   readonly url: string;
-  /** Every byte takes half of this in either direction; 0 = none. */
+  /** Sets the round-trip time; half of it is added in each direction. */
   roundTrip(ms: number): void;
-  /** From now on nothing arrives on either side, and connections stay open. */
+  /** From now on nothing arrives on either side, but connections stay open. */
   cut(): void;
-  /** Ends the cut; what was sent meanwhile is lost with its connection. */
+  /** Ends the cut and resets all connections. What was sent during the cut is lost. */
   heal(): void;
   /** Resets all connections now. */
   reset(): void;
-  /** Resets every connection this long after it was opened; null = no more. */
+  /** Resets each connection this long after it was opened; null stops this. */
   resetAfter(ms: number | null): void;
   close(): Promise<void>;
 }
@@ -24,31 +24,31 @@ export async function startLinkProxy({ url }: Pick<RedisServer, "url">): Promise
   const sockets = new Set<Socket>();
   let halfTripMs = 0;
   let isCut = false;
-  let lifeMs: number | null = null;
+  let lifetimeMs: number | null = null;
 
   const reset = (): void => {
     for (const socket of sockets) socket.destroy();
   };
 
-  function carry(from: Socket, to: Socket): void {
+  function forward(from: Socket, to: Socket): void {
     sockets.add(from);
     from.on("error", () => {});
     from.on("close", () => {
       sockets.delete(from);
       if (!isCut) to.destroy();
     });
-    let underWay = 0;
-    let before: Promise<unknown> = Promise.resolve();
+    let inFlight = 0;
+    let earlier: Promise<unknown> = Promise.resolve();
     const deliver = (bytes: Buffer): void => {
       if (!isCut && !to.destroyed) to.write(bytes);
     };
     from.on("data", (bytes) => {
       if (isCut) return;
-      if (halfTripMs === 0 && underWay === 0) return deliver(bytes);
-      underWay += 1;
-      // Never before what was sent earlier, also when the network becomes faster.
-      before = Promise.all([before, sleep(halfTripMs)]).then(() => {
-        underWay -= 1;
+      if (halfTripMs === 0 && inFlight === 0) return deliver(bytes);
+      inFlight += 1;
+      // Keeps the order when the round-trip time is reduced.
+      earlier = Promise.all([earlier, sleep(halfTripMs)]).then(() => {
+        inFlight -= 1;
         deliver(bytes);
       });
     });
@@ -56,9 +56,9 @@ export async function startLinkProxy({ url }: Pick<RedisServer, "url">): Promise
 
   const server = createServer((client) => {
     const redis = connect(path);
-    carry(client, redis);
-    carry(redis, client);
-    if (lifeMs !== null) setTimeout(() => client.resetAndDestroy(), lifeMs);
+    forward(client, redis);
+    forward(redis, client);
+    if (lifetimeMs !== null) setTimeout(() => client.resetAndDestroy(), lifetimeMs);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();
@@ -78,7 +78,7 @@ export async function startLinkProxy({ url }: Pick<RedisServer, "url">): Promise
     },
     reset,
     resetAfter(ms) {
-      lifeMs = ms;
+      lifetimeMs = ms;
       if (ms !== null) reset();
     },
     async close() {

@@ -1,4 +1,4 @@
-/** nginx as operators put it in front: one worker, HTTP/1.1 to the replicas of the service over connections that it keeps. */
+/** nginx as operators run it in front of the service: one worker, and keep-alive HTTP/1.1 connections to the replicas. */
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,19 +6,19 @@ import { exchange, get } from "./raw.js";
 import { freePort } from "./free-port.js";
 import { temporaryFolder } from "./service.js";
 
-/** Where packages put it, though the path of an ordinary user does not lead there. */
-const PLACES = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
+/** Where packages install it. Some of these folders aren't in an ordinary user's PATH. */
+const CANDIDATES = ["nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
 
-/** Null where it is not installed. */
+/** Null if nginx isn't installed. */
 export const nginxProgram =
-  PLACES.find((place) => (place.includes("/") ? existsSync(place) : !spawnSync(place, ["-v"]).error)) ?? null;
+  CANDIDATES.find((path) => (path.includes("/") ? existsSync(path) : !spawnSync(path, ["-v"]).error)) ?? null;
 
 export interface Proxy {
   readonly port: number;
   close(): Promise<void>;
 }
 
-/** In turn, or to the replica with the fewest requests under way. */
+/** How requests are distributed: in turn, or to the replica with the fewest active connections. */
 export type Balance = "round robin" | "least connections";
 
 export async function startNginx(
@@ -27,13 +27,13 @@ export async function startNginx(
   balance: Balance = "round robin",
 ): Promise<Proxy> {
   const folder = temporaryFolder();
-  // Started by root it works as another user.
+  // When nginx is started by root, its worker runs as another user.
   chmodSync(folder.path, 0o755);
   const port = await freePort();
   const file = join(folder.path, "nginx.conf");
   writeFileSync(file, configuration(folder.path, port, servicePorts, balance));
   const child = spawn(program, ["-p", folder.path, "-c", file], { stdio: "ignore" });
-  const gone = new Promise<void>((done) => {
+  const exited = new Promise<void>((done) => {
     child.once("exit", () => {
       folder.remove();
       done();
@@ -41,18 +41,18 @@ export async function startNginx(
   });
   const close = async (): Promise<void> => {
     child.kill("SIGTERM");
-    await gone;
+    await exited;
   };
-  for (let looks = 0; looks < 400; looks += 1) {
+  for (let attempts = 0; attempts < 400; attempts += 1) {
     const isUp = await exchange(port, get("/livez", { Connection: "close" })).then(
       (text) => text.includes('"live"'),
       () => false,
     );
     if (isUp) return { port, close };
-    await new Promise((later) => setTimeout(later, 10));
+    await new Promise((done) => setTimeout(done, 10));
   }
   await close();
-  throw new Error("nginx does not answer");
+  throw new Error("nginx doesn't answer");
 }
 
 function configuration(

@@ -1,6 +1,6 @@
 /**
- * Runs a suite as jest-circus does, but in the context of Node itself instead of one of its own. So the code of the service is loaded, and compiled by
- * V8, once for all suites of a process, and its globals are found at once.
+ * Runs a suite with jest-circus, but in Node's main context instead of a new one. The service's code is then loaded and compiled only once for
+ * all suites of a process, and access to globals is fast.
  */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 const require = createRequire(import.meta.url);
 const CIRCUS = join(dirname(require.resolve("jest-circus/runner")), "jestAdapterInit.js");
 const CIRCUS_HANDLERS = Symbol.for("EVENT_HANDLERS");
-/** Of Node. Jest raises it to 100, which makes each error that is expected by a test expensive. */
+/** Node's default. Jest raises it to 100, which makes every error that a test expects expensive. */
 const FRAMES = 10;
 
 export default async function runSuite(
@@ -20,7 +20,7 @@ export default async function runSuite(
   testPath,
   sendMessageToJest,
 ) {
-  // A suite has a circus of its own: it keeps the tests that were defined, and the handlers of their events.
+  // Each suite loads jest-circus again, because the module keeps the defined tests and the event handlers.
   delete require.cache[CIRCUS];
   delete globalThis[CIRCUS_HANDLERS];
   const { initialize, runAndTransformResultsToJestFormat } = require(CIRCUS);

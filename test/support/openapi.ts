@@ -1,6 +1,6 @@
 /**
- * Holds a live answer against the OpenAPI document: its status, the fields it must carry, its content type and its body. A method that a
- * path does not have must be refused as such, and so must a path that the document does not have.
+ * Checks a live answer against the OpenAPI document: its status, required header fields, content type and body. A method that the document
+ * doesn't list must be answered with 405, and an unknown path with 404.
  */
 import { type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -9,13 +9,13 @@ import addFormatsModule from "ajv-formats";
 export interface LiveAnswer {
   readonly status: number;
   readonly headers: Headers | Readonly<Record<string, unknown>>;
-  /** Parsed, or the text as it came. */
+  /** Parsed JSON, or the text as received. */
   readonly body: unknown;
 }
 
 export type JsonObject = Record<string, unknown>;
 
-// Under Node's ESM the default import of this CommonJS package is its whole module.
+// In an ES module, the default import of this CommonJS package is the whole module.
 const addFormats = addFormatsModule.default;
 const compilers = new WeakMap<object, Ajv2020>();
 const compiled = new WeakMap<object, ValidateFunction>();
@@ -29,26 +29,26 @@ function asObject(value: unknown, name: string): JsonObject {
   return value;
 }
 
-/** An object's member that must be an object. */
+/** A member of an object; both must be objects. */
 export function objectAt(parent: unknown, key: string): JsonObject {
   return asObject(asObject(parent, `the parent of ${key}`)[key], key);
 }
 
-/** The member, or an empty object where it is absent. */
+/** The member, or an empty object if it is absent. */
 function objectIfAny(parent: JsonObject, key: string): JsonObject {
   return asObject(parent[key] ?? {}, key);
 }
 
-/** What a JSON pointer such as `#/components/schemas/Money` names. Throws when it names nothing. */
+/** Resolves a JSON pointer such as `#/components/schemas/Money`. Throws if there is nothing at it. */
 export function resolveRef(document: object, ref: string): unknown {
-  if (!ref.startsWith("#/")) throw new Error(`${ref} leaves the document`);
+  if (!ref.startsWith("#/")) throw new Error(`${ref} points outside the document`);
   return ref
     .slice(2)
     .split("/")
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
     .reduce<unknown>((parent, key) => {
       const children = asObject(parent, key);
-      if (!Object.hasOwn(children, key)) throw new Error(`${ref} names nothing: there is no ${key}`);
+      if (!Object.hasOwn(children, key)) throw new Error(`${ref} can't be resolved: there is no ${key}`);
       return children[key];
     }, document);
 }
@@ -58,12 +58,12 @@ function dereferenced(document: object, value: unknown): JsonObject {
   return typeof $ref === "string" ? dereferenced(document, resolveRef(document, $ref)) : rest;
 }
 
-/** Clients must accept fields that they don't know; what the service sends today must all be in the document. */
+/** Forbids unknown fields. Clients must accept them, but the document must contain every field that the service sends today. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (!isObject(schema)) return schema;
   const inside = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
-  // What is said beside another schema knows only some of the fields.
+  // A schema that is combined with others lists only some of the fields.
   const isWhole = schema["type"] === "object" && "properties" in schema && !("allOf" in schema);
   return isWhole ? { additionalProperties: false, ...inside } : inside;
 }
@@ -78,7 +78,7 @@ function componentsOf(document: object): JsonObject {
   return components;
 }
 
-/** A validator for a schema of the document, with its references into the document's components; unknown fields are faults. */
+/** A validator for a schema that may refer to the document's components. Unknown fields are faults. */
 export function schemaValidator(document: object, schema: JsonObject): ValidateFunction {
   const known = compiled.get(schema);
   if (known) return known;
@@ -101,14 +101,14 @@ function compilerOf(document: object): Ajv2020 {
 }
 
 export function faultsOf(validate: ValidateFunction, value: unknown): string[] {
-  return validate(value) ? [] : (validate.errors ?? []).map(told);
+  return validate(value) ? [] : (validate.errors ?? []).map(errorText);
 }
 
-function told({ instancePath, message = "is not valid", params }: ErrorObject): string {
+function errorText({ instancePath, message = "is not valid", params }: ErrorObject): string {
   return `${instancePath === "" ? "the value" : instancePath} ${message} ${JSON.stringify(params)}`;
 }
 
-/** The document's path template for a path: written out ones win over those with parameters. */
+/** The path template that matches a path. Literal paths take precedence over templates with parameters. */
 function templateFor(paths: JsonObject, path: string): string | null {
   const [pathname = ""] = path.split("?");
   if (Object.hasOwn(paths, pathname)) return pathname;
@@ -134,7 +134,7 @@ function responseFor(document: object, method: string, path: string, status: num
   const item = objectAt(paths, template);
   const verb = method.toLowerCase() === "head" ? "get" : method.toLowerCase();
   if (!Object.hasOwn(item, verb)) {
-    if (status !== 405) throw new Error(`${template} does not have this method, so the status must be 405`);
+    if (status !== 405) throw new Error(`${template} doesn't have this method, so the status must be 405`);
     return objectAt(components, "MethodNotAllowed");
   }
   const responses = objectAt(objectAt(item, verb), "responses");
@@ -178,14 +178,14 @@ function bodyFaults(document: object, response: JsonObject, { headers, body }: L
   const [type = ""] = (fieldOf(headers, "content-type") ?? "").split(";").map((part) => part.trim());
   if (types.length === 0) {
     const empty = body === undefined || body === null || body === "" || JSON.stringify(body) === "{}";
-    return empty ? [] : ["there is a body where none is due"];
+    return empty ? [] : ["there is a body, but none is expected"];
   }
   if (!types.includes(type)) return [`the content type is ${type || "absent"}, not ${types.join(" or ")}`];
   const schema = objectAt(objectAt(content, type), "schema");
   return faultsOf(schemaValidator(document, schema), parsedBody(type, body)).map((fault) => `body: ${fault}`);
 }
 
-/** Throws, naming every fault, unless the answer is as the document says. `path` is the one asked, with or without its query. */
+/** Throws an error that lists every mismatch between the answer and the document. `path` is the requested path, with or without its query. */
 export function matchesDocument(document: object, method: string, path: string, answer: LiveAnswer): void {
   const request = `${method.toUpperCase()} ${path} answered ${answer.status}`;
   let response: JsonObject;
@@ -198,7 +198,7 @@ export function matchesDocument(document: object, method: string, path: string, 
   }
   const isHead = method.toUpperCase() === "HEAD";
   const faults = [
-    // HEAD costs nothing, so there may be no body to know the tag of.
+    // HEAD never makes an upstream call, so the body that the ETag identifies may be unknown.
     ...headerFaults(document, response, answer.headers).filter(
       (fault) => !(isHead && fault.includes(" ETag ")),
     ),

@@ -1,13 +1,13 @@
 /**
- * Rows in which every two settings of different factors stand together at least once: far fewer than all combinations, and enough for
- * every fault that takes two settings to show. Greedy, and the same rows on every run.
+ * Pairwise testing: any two settings of different factors appear together in at least one row. That takes far fewer rows than all
+ * combinations, and finds every fault that depends on two settings. The algorithm is greedy, and produces the same rows on every run.
  */
 export type Setting = string | number;
 export type Factors = Readonly<Record<string, readonly Setting[]>>;
 type Pair = readonly [name: string, setting: Setting];
 export type Row = ReadonlyMap<string, Setting>;
 
-/** Pairs that stand in no row yet, under what names them. */
+/** The pairs that aren't in any row yet, by key. */
 type Open = Map<string, readonly Pair[]>;
 
 export function pairwise(factors: Factors): Row[] {
@@ -36,7 +36,7 @@ export function pairwise(factors: Factors): Row[] {
   return rows;
 }
 
-/** The setting that covers the most open pairs with the row so far; of equals another one in each row. */
+/** The setting that covers the most open pairs with the row so far. If several do, each row chooses a different one. */
 function best(name: string, settings: readonly Setting[], row: Row, open: Open, turn: number): Setting {
   let found = settings[turn % settings.length] ?? "";
   let most = gain(name, found, row, open);

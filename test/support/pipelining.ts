@@ -1,4 +1,4 @@
-/** Random sequences of requests on one connection, and the answers that each must get: those that it gets alone. */
+/** Random sequences of requests on one connection. Each request must get the same answer as when it is sent alone. */
 import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { answersIn, type RawAnswer } from "./raw.js";
@@ -6,7 +6,7 @@ import { answersIn, type RawAnswer } from "./raw.js";
 export interface Sent {
   readonly method: string;
   readonly bytes: string;
-  /** Closes the connection behind its answer, or is not a request, so that nothing after it is answered. */
+  /** The connection is closed after its answer, or it isn't a request, so nothing after it is answered. */
   readonly isLast?: boolean;
 }
 
@@ -23,7 +23,7 @@ const JSON_TYPE = "Content-Type: application/json";
 const EXPECT = "Expect: 100-continue";
 const CHUNKED = CART.replaceAll(/.{1,20}/g, (part) => `${part.length.toString(16)};x=y\r\n${part}\r\n`);
 
-/** Every kind of request that is answered without the upstream, or from it once and then from memory. */
+/** Every kind of request that is answered without the upstream, or from memory after the first time. */
 export const FIXED: readonly Sent[] = [
   request("GET", "/v1/availability?domain=herat.af"),
   request("GET", "/v1/availability?domain=khyber.af", ["Accept: application/json"]),
@@ -91,7 +91,7 @@ export const ENDS: readonly Sent[] = [
   },
 ];
 
-/** A name that nobody has asked for: its answer takes its time and is known afterwards. */
+/** A new name. Its first answer is slow, and it is known afterwards. */
 let names = 0;
 const slow = fc
   .constantFrom("a", "b")
@@ -99,11 +99,11 @@ const slow = fc
 
 export interface Sequence {
   readonly sent: readonly Sent[];
-  /** Where the bytes are cut, as parts of the whole. */
+  /** Where the bytes are split, as fractions of their length. */
   readonly cuts: readonly number[];
 }
 
-/** Sequences of up to `most` requests; those `only` that a proxy passes on unchanged. */
+/** Sequences of up to `most` requests. `only` can exclude those that a proxy wouldn't forward unchanged. */
 export function sequences({
   most,
   only = () => true,
@@ -126,7 +126,7 @@ export function sequences({
   });
 }
 
-/** Everything that comes back until the server closes. */
+/** Sends a sequence and returns all answers until the server closes the connection. */
 export async function play(port: number, { sent, cuts }: Sequence): Promise<RawAnswer[]> {
   const bytes = sent.map((one) => one.bytes).join("");
   const at = [0, ...cuts.map((cut) => Math.floor(cut * bytes.length)).sort((a, b) => a - b), bytes.length];
@@ -138,15 +138,15 @@ export async function play(port: number, { sent, cuts }: Sequence): Promise<RawA
   );
 }
 
-/** The one answer that a request gets when nothing else is asked on its connection. */
+/** Sends a request on its own connection and returns the answer. */
 export async function playAlone(port: number, { method, bytes }: Sent): Promise<RawAnswer> {
   const text = await talk(port, [bytes], (received) => isWhole(received, method));
   const [answer, ...others] = finalAnswers(text, [method]);
-  if (answer === undefined || others.length > 0) throw new Error(`not one answer: ${text}`);
+  if (answer === undefined || others.length > 0) throw new Error(`expected one answer: ${text}`);
   return answer;
 }
 
-/** Without what differs between any two requests. */
+/** The answer without what differs between any two requests. */
 export function comparable({ status, headers, body }: RawAnswer): unknown {
   const {
     date: _date,
@@ -183,7 +183,7 @@ function talk(port: number, pieces: readonly string[], isEnough: (text: string) 
       text += part;
       if (isEnough(text)) socket.destroy();
     });
-    // What is sent behind the last answer may meet a closed connection.
+    // The connection may be closed before everything after the last answered request has been sent.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE" && error.code !== "ECONNRESET") failed(error);
     });

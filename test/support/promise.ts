@@ -1,4 +1,4 @@
-/** A price promise as anybody can read it, and whether it says what the cart beside it shows, and nothing else. */
+/** Decodes price promises, and checks that a promise contains exactly what its cart shows. */
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
@@ -31,19 +31,19 @@ function partOf(promise: string, at: number): unknown {
   return JSON.parse(Buffer.from(promise.split(".")[at] ?? "", "base64url").toString("utf8"));
 }
 
-/** What is wrong with the promise of an answer to `POST /v1/quotes`, made with a key; undefined when nothing is. */
-export function wrongInPromise(cart: unknown): string | undefined {
+/** What is wrong with the promise in an answer to `POST /v1/quotes`, from a service with a signing key; undefined if nothing is. */
+export function promiseFault(cart: unknown): string | undefined {
   const { items, promise, validUntil } = cartShape.parse(cart);
   const shown = items.flatMap(({ price, ...line }) => (price ? [{ ...line, price }] : []));
   if (promise === null || validUntil === null) {
-    if (promise !== validUntil) return "has a promise or its end without the other";
-    return shown.length === 0 ? undefined : "has prices and no promise";
+    if (promise !== validUntil) return "has a promise without an end, or an end without a promise";
+    return shown.length === 0 ? undefined : "has prices but no promise";
   }
-  if (shown.length === 0) return "has a promise and no prices";
+  if (shown.length === 0) return "has a promise but no prices";
   headOf(promise);
   const claims = claimsOf(promise);
-  if (!isDeepStrictEqual(claims.items, shown)) return "promises other lines than it shows";
-  if (shown.some(({ price }) => price.currency !== claims.currency)) return "promises another currency";
-  if (claims.exp * 1000 !== Date.parse(validUntil)) return "promises for another time than it shows";
+  if (!isDeepStrictEqual(claims.items, shown)) return "promises lines that differ from those it shows";
+  if (shown.some(({ price }) => price.currency !== claims.currency)) return "promises a different currency";
+  if (claims.exp * 1000 !== Date.parse(validUntil)) return "promises until a different time than it shows";
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Bytes on a plain socket, and the answers that come back, one by one, as a strict client reads them. */
+/** Sends bytes over a plain socket, and parses the answers one by one, as a strict client does. */
 import { connect, type Socket } from "node:net";
 
 export interface RawAnswer {
@@ -8,7 +8,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Reads everything until the server closes the connection, at first nothing. `sent` is written in these pieces, one a turn. */
+/** Writes `sent`, one piece per turn of the event loop, and reads until the server closes the connection, but nothing before `pauseUntil` resolves. */
 export function exchange(
   port: number,
   sent: string | readonly string[],
@@ -43,7 +43,7 @@ export function exchange(
   });
 }
 
-/** The answers in a stream of bytes; `methods` are those of the requests, as HEAD has no body. Throws at anything that is no answer. */
+/** Parses a stream of answers. `methods` are those of the requests, because answers to HEAD have no body. Throws if anything isn't an answer. */
 export function answersIn(text: string, methods: readonly string[] = []): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = text;
@@ -51,7 +51,7 @@ export function answersIn(text: string, methods: readonly string[] = []): RawAns
     const headEnd = rest.indexOf("\r\n\r\n");
     const [statusLine = "", ...fields] = rest.slice(0, Math.max(0, headEnd)).split("\r\n");
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
-    if (headEnd === -1 || Number.isNaN(status)) throw new Error(`no answer: ${rest.slice(0, 200)}`);
+    if (headEnd === -1 || Number.isNaN(status)) throw new Error(`not an answer: ${rest.slice(0, 200)}`);
     const headers: Record<string, string> = {};
     for (const field of fields) {
       const [, name = "", value = ""] = /^([^:]+): *(.*)$/.exec(field) ?? [];
@@ -64,7 +64,8 @@ export function answersIn(text: string, methods: readonly string[] = []): RawAns
       if (headers["transfer-encoding"] === "chunked") [body, rest] = unchunked(rest);
       else {
         const length = Number(headers["content-length"] ?? NaN);
-        if (Number.isNaN(length) || rest.length < length) throw new Error(`cut off: ${statusLine}`);
+        if (Number.isNaN(length) || rest.length < length)
+          throw new Error(`the answer is cut off: ${statusLine}`);
         [body, rest] = [rest.slice(0, length), rest.slice(length)];
       }
     }
@@ -78,7 +79,7 @@ function unchunked(text: string): [body: string, rest: string] {
   let rest = text;
   for (;;) {
     const [line = "", size = ""] = /^([\da-f]+)\r\n/i.exec(rest) ?? [];
-    if (size === "") throw new Error(`no chunk: ${rest.slice(0, 100)}`);
+    if (size === "") throw new Error(`not a chunk: ${rest.slice(0, 100)}`);
     const bytes = parseInt(size, 16);
     body += rest.slice(line.length, line.length + bytes);
     rest = rest.slice(line.length + bytes + 2);

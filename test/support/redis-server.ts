@@ -1,4 +1,4 @@
-/** A real Redis on a unix socket in a folder of its own, and on a port if it is given one, to be stopped, hung, emptied and started again. */
+/** A real Redis on a Unix socket in its own folder, and on a port if the arguments name one. Tests can kill, hang and restart it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -8,33 +8,33 @@ import { join } from "node:path";
 export interface RedisServer {
   /** For REDIS_URL. */
   readonly url: string;
-  /** Of its process; 0 while it isn't running. */
+  /** The process id; 0 while it isn't running. */
   pid(): number;
-  /** The folder that it works in. */
+  /** Its working directory. */
   readonly folder: string;
-  /** Resolves when it answers; what it held is gone unless it was saved. */
+  /** Starts it and resolves when it answers. Data that wasn't saved is lost. */
   start(...more: readonly string[]): Promise<void>;
   /** kill -9. */
   kill(): Promise<void>;
-  /** SIGSTOP: connections stay open, nothing is answered. */
+  /** SIGSTOP: connections stay open, but nothing is answered. */
   hang(): void;
   wake(): void;
-  /** One command in words; answers its raw reply. */
+  /** Sends one command and returns the raw reply. */
   command(...words: string[]): Promise<string>;
-  /** Ends it for good. */
+  /** Kills it and removes its folder. */
   close(): Promise<void>;
 }
 
-/** Gives it the processor before the suites that run beside it: the service gives up an answer after 100 ms. */
-function prefer({ pid }: ChildProcess): void {
+/** Gives Redis priority over suites that run at the same time, because the service waits only 100 ms for a reply. */
+function raisePriority({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_HIGHEST);
   } catch {
-    // Only root may; without it a busy machine may disturb a story.
+    // Only root may do this. Without it, a busy machine may disturb a test.
   }
 }
 
-/** Starts one with these arguments on top, at every start, and waits until it answers. */
+/** Starts a server and waits until it answers. It gets the additional arguments at every start. */
 export async function startRedis(...args: readonly string[]): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), "redis-"));
   const path = join(folder, "redis.sock");
@@ -57,7 +57,7 @@ export async function startRedis(...args: readonly string[]): Promise<RedisServe
       const socket = connect(path);
       socket.setEncoding("utf8");
       socket.once("error", failed);
-      // A server whose role is changed closes connections without an answer.
+      // A server closes connections without a reply when its role changes.
       socket.once("close", () => {
         failed(new Error("Redis closed the connection"));
       });
@@ -72,22 +72,22 @@ export async function startRedis(...args: readonly string[]): Promise<RedisServe
 
   async function start(...more: readonly string[]): Promise<void> {
     child = spawn("redis-server", [...commonArgs, ...args, ...more], { stdio: "ignore" });
-    prefer(child);
-    for (let tries = 0; tries < 1000; tries += 1) {
+    raisePriority(child);
+    for (let attempts = 0; attempts < 1000; attempts += 1) {
       const reply = await command("PING").catch(() => "");
       if (/^(?:\+PONG|-LOADING|-NOAUTH)/.test(reply)) return;
-      await new Promise((later) => setTimeout(later, 10));
+      await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    throw new Error("redis-server has not started");
+    throw new Error("redis-server didn't start");
   }
 
   async function kill(): Promise<void> {
-    const dying = child;
+    const running = child;
     child = null;
-    if (dying === null) return;
-    const gone = new Promise((done) => dying.once("exit", done));
-    dying.kill("SIGKILL");
-    await gone;
+    if (running === null) return;
+    const exited = new Promise((done) => running.once("exit", done));
+    running.kill("SIGKILL");
+    await exited;
     rmSync(path, { force: true });
   }
 

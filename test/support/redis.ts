@@ -6,7 +6,7 @@ export { type RedisServer, startRedis } from "./redis-server.js";
 
 export const REDIS_INSTALLED = spawnSync("redis-server", ["--version"]).error === undefined;
 
-/** A suite that needs a Redis: without one it is skipped with a plain word, or fails where one is required. */
+/** A suite that needs Redis. If redis-server isn't installed, it is skipped with a message, or fails with REQUIRE_REDIS=1. */
 export function describeWithRedis(name: string, suite: () => void): void {
   if (REDIS_INSTALLED) describe(name, suite);
   else if (process.env["REQUIRE_REDIS"] === "1")

@@ -1,4 +1,4 @@
-/** A real Sentinel over one master. */
+/** A real Sentinel that monitors one master. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,12 +9,12 @@ export interface Sentinel {
   readonly port: number;
   /** The port of the current master. */
   master(): number;
-  /** Whether it knows of a replica that can take over. */
+  /** Whether it knows a replica that can take over. */
   hasReplica(): boolean;
   close(): Promise<void>;
 }
 
-/** Resolves when it names its master. It finds one gone after 300 ms, and decides alone. */
+/** Resolves once Sentinel knows its master. It considers a master down after 300 ms, without asking other Sentinels. */
 export async function startSentinel(masterPort: number, password: string | null = null): Promise<Sentinel> {
   const folder = mkdtempSync(join(tmpdir(), "sentinel-"));
   const port = await freePort();
@@ -34,26 +34,26 @@ export async function startSentinel(masterPort: number, password: string | null 
     ].join("\n"),
   );
   const child: ChildProcess = spawn("redis-server", [file, "--sentinel"], { stdio: "ignore" });
-  const ended = new Promise((done) => child.once("exit", done));
+  const exited = new Promise((done) => child.once("exit", done));
 
-  function says(...words: readonly string[]): string {
+  function query(...words: readonly string[]): string {
     const login = password === null ? [] : ["-a", password, "--no-auth-warning"];
     const command = ["-p", String(port), ...login, "SENTINEL", ...words];
     return spawnSync("redis-cli", command, { encoding: "utf8" }).stdout;
   }
 
-  const master = (): number => Number(says("GET-MASTER-ADDR-BY-NAME", "main").split("\n")[1]);
+  const master = (): number => Number(query("GET-MASTER-ADDR-BY-NAME", "main").split("\n")[1]);
   while (Number.isNaN(master())) {
-    if (child.exitCode !== null) throw new Error("Sentinel has ended by itself");
-    await new Promise((later) => setTimeout(later, 20));
+    if (child.exitCode !== null) throw new Error("Sentinel exited unexpectedly");
+    await new Promise((done) => setTimeout(done, 20));
   }
   return {
     port,
     master,
-    hasReplica: () => /runid\n[0-9a-f]{40}/.test(says("REPLICAS", "main")),
+    hasReplica: () => /runid\n[0-9a-f]{40}/.test(query("REPLICAS", "main")),
     async close() {
       child.kill("SIGKILL");
-      await ended;
+      await exited;
       rmSync(folder, { recursive: true, force: true });
     },
   };

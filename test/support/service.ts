@@ -1,6 +1,6 @@
 /**
- * The service as tests meet it: the real app against the real sandbox, in this process with time replaced, or as a process of its own.
- * Every answer is read whole, with its headers, over real sockets.
+ * Starts the service for tests: the real app with the real sandbox, either in this process with a test's clock, or as a separate process.
+ * Requests are sent over real sockets, and answers are read completely.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -26,20 +26,20 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** Parsed where it says that it is JSON, else the text. */
+  /** Parsed if the content type is JSON; otherwise the text. */
   readonly body: unknown;
 }
 
 export interface Question {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Text is sent as it is, anything else as JSON. */
+  /** A string is sent as is, anything else as JSON. */
   readonly body?: unknown;
 }
 
 export type Ask = (path: string, question?: Question) => Promise<Answer>;
 
-/** The clear texts of the staff tokens; only their hashes are configured. */
+/** The staff tokens in plain text; only their hashes are configured. */
 export const STAFF = {
   read: "staff-token-that-may-read",
   operate: "staff-token-that-may-operate",
@@ -55,10 +55,10 @@ export interface Service {
   readonly port: number;
   readonly server: Server;
   readonly sandbox: Sandbox;
-  /** Every log line of every level, as it would be written. */
+  /** The log lines of all levels, as they would be written. */
   readonly log: readonly string[];
   readonly ask: Ask;
-  /** Calls that the sandbox has counted: all, or those of one route such as `POST /api/v1/pricing`. */
+  /** The number of calls that the sandbox has counted, in total or for one route such as `POST /api/v1/pricing`. */
   calls(route?: string): number;
   drain(): void;
   close(): Promise<void>;
@@ -66,22 +66,22 @@ export interface Service {
 
 export interface ServiceOptions<C extends Clock = FakeClock> {
   readonly clock: C;
-  /** On top of the harness's own; may need to know where the sandbox is. `UPSTREAM_BASE_URL` makes it a live upstream. */
+  /** Overrides the harness's settings. It can be a function of the sandbox. `UPSTREAM_BASE_URL` makes the sandbox a live upstream. */
   readonly env?: Readonly<Record<string, string>> | ((sandbox: Sandbox) => Readonly<Record<string, string>>);
-  /** YAML texts in place of the files shipped. */
+  /** YAML to use instead of the shipped files. */
   readonly retail?: string;
   readonly cache?: string;
   readonly world?: string;
-  /** Whose credential is used; default: the first. */
+  /** The reseller whose credential is used. Default: the first. */
   readonly reseller?: string;
   readonly sandbox?: Partial<SandboxOptions>;
-  /** A sandbox that is there already, and stays. */
+  /** A sandbox that is already running. It isn't closed with the service. */
   readonly at?: Sandbox;
-  /** Default: wait until the price list is known. */
+  /** Whether to wait until the price list is known. Default: true. */
   readonly warm?: boolean;
 }
 
-/** `SANDBOX_PRESET=rails` runs every suite against a sandbox with these shapes. */
+/** `SANDBOX_PRESET=rails` runs every suite against a sandbox with the shapes of that preset. */
 const PRESET = z.enum(PRESET_NAMES).optional().parse(process.env["SANDBOX_PRESET"]);
 
 export const CHECK = "POST /api/v1/domains/check";
@@ -94,11 +94,11 @@ export function callsOf(sandbox: Sandbox, route?: string): number {
     .reduce((sum, count) => sum + count, 0);
 }
 
-/** Looks again every few ms until `what` holds. */
+/** Checks every few ms until `what` holds. */
 export async function until(what: () => boolean | Promise<boolean>, name = "it"): Promise<void> {
-  for (let looks = 0; looks < 2000; looks += 1) {
+  for (let attempts = 0; attempts < 2000; attempts += 1) {
     if (await what()) return;
-    await new Promise((later) => setTimeout(later, 5));
+    await new Promise((done) => setTimeout(done, 5));
   }
   throw new Error(`${name} has not happened`);
 }
@@ -132,7 +132,7 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The service in this process; nothing of it is replaced but time and the place where its log lines go. */
+/** Starts the service in this process. Only its clock and the destination of its log are replaced. */
 export async function startService<C extends Clock>(options: ServiceOptions<C>): Promise<Service> {
   const { clock } = options;
   const folder = temporaryFolder();
@@ -148,9 +148,9 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
     ...fileWith("SANDBOX_CONFIG", options.world),
   };
   const tokens = Object.entries(STAFF).map(([scope, token]) => `${scope}:${sha256(token)}:${scope}`);
-  const given = typeof options.env === "object" ? options.env : {};
-  const limit = Number(given["UPSTREAM_RATE_LIMIT"] ?? 1000);
-  const windowMs = Number(given["UPSTREAM_RATE_WINDOW_MS"] ?? 60_000);
+  const env = typeof options.env === "object" ? options.env : {};
+  const limit = Number(env["UPSTREAM_RATE_LIMIT"] ?? 1000);
+  const windowMs = Number(env["UPSTREAM_RATE_WINDOW_MS"] ?? 60_000);
   const sandbox =
     options.at ??
     (await startSandbox({
@@ -162,7 +162,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
     }));
   const result = readConfig(
     {
-      // Several run in this process, so none has a place of its own.
+      // Several services can run in this process, so none uses a fixed port or folder.
       PORT: "0",
       STATE_DIR: join(folder.path, "state"),
       STAFF_TOKENS: tokens.join(","),
@@ -170,7 +170,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       CLIENT_RATE_PER_MINUTE: "1000000",
       CLIENT_COLD_PER_MINUTE: "1000000",
       ...files,
-      ...(typeof options.env === "function" ? options.env(sandbox) : given),
+      ...(typeof options.env === "function" ? options.env(sandbox) : env),
     },
     clock,
   );
@@ -201,7 +201,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
   });
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   if (options.warm !== false)
-    await until(() => log.some((line) => line.includes("prices.refreshed")), "the price list");
+    await until(() => log.some((line) => line.includes("prices.refreshed")), "the first price refresh");
   return {
     url: `http://127.0.0.1:${port}`,
     port,
@@ -217,7 +217,7 @@ export async function startService<C extends Clock>(options: ServiceOptions<C>):
       const closed = new Promise((done) => app.server.close(done));
       app.server.closeAllConnections();
       await closed;
-      // A test may have closed it already.
+      // The test may have closed it already.
       if (options.at === undefined) await sandbox.close().catch(() => undefined);
       await app.close();
       folder.remove();
@@ -230,12 +230,12 @@ function portOf(address: string | AddressInfo | null): number {
   return address.port;
 }
 
-/** Asks what listens on the port; Node's own client, because fetch sets and hides headers of its own. */
+/** Sends requests to a port with Node's own client, because fetch adds and hides headers. */
 export function asker(port: number, agent: Agent): Ask {
   return (path, { method = "GET", headers = {}, body } = {}) =>
     new Promise((done, failed) => {
       const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
-      const asked = request(
+      const outgoing = request(
         {
           host: "127.0.0.1",
           port,
@@ -254,8 +254,8 @@ export function asker(port: number, agent: Agent): Ask {
           readAnswer(response).then(done, failed);
         },
       );
-      asked.on("error", failed);
-      asked.end(text);
+      outgoing.on("error", failed);
+      outgoing.end(text);
     });
 }
 
@@ -285,7 +285,7 @@ const problemShape = z.strictObject({
 });
 export type Problem = z.infer<typeof problemShape>;
 
-/** The status of each code that the outside may see. */
+/** The status of each public error code. */
 export const STATUS_OF: Readonly<Record<string, number>> = {
   invalid_request: 400,
   unauthenticated: 401,
@@ -306,7 +306,7 @@ export const STATUS_OF: Readonly<Record<string, number>> = {
   upstream_timeout: 504,
 };
 
-/** The problem that an answer is, after everything has been checked that holds for all of them. */
+/** Parses an answer as a problem and checks everything that applies to all problems. */
 export function problemOf(answer: Answer): Problem {
   const problem = problemShape.parse(answer.body);
   const { headers } = answer;
@@ -330,17 +330,17 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly stdout: string[];
   readonly stderr: string[];
-  /** Resolves with the port as soon as the log tells it. */
+  /** Resolves with the port once it has been logged. */
   readonly listening: Promise<number>;
   readonly exited: Promise<number | null>;
   ask: Ask;
-  /** Ends it in the way operators do. */
+  /** Stops it as operators do. */
   stop(): Promise<number | null>;
 }
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** `node dist/main.js` with this environment and nothing of ours; `node` are options of Node itself. */
+/** Runs `node dist/main.js` with this environment and nothing of the test's own. `node` contains options for Node itself. */
 export function spawnService(
   env: Readonly<Record<string, string>>,
   { cwd = ROOT, node = [] }: { readonly cwd?: string; readonly node?: readonly string[] } = {},
@@ -361,13 +361,13 @@ export function spawnService(
   });
   const port = async (): Promise<number> => {
     let found: number | undefined;
-    const told = z.object({ event: z.literal("server.listening"), port: z.int() });
+    const listeningLine = z.object({ event: z.literal("server.listening"), port: z.int() });
     await until(() => {
-      if (child.exitCode !== null) throw new Error(`it ended: ${stderr.join("\n")}`);
+      if (child.exitCode !== null) throw new Error(`the service exited: ${stderr.join("\n")}`);
       const line = stdout.find((text) => text.includes("listening"));
-      if (line !== undefined) found = told.parse(JSON.parse(line)).port;
+      if (line !== undefined) found = listeningLine.parse(JSON.parse(line)).port;
       return found !== undefined;
-    }, "listening");
+    }, "the start of the service");
     return found ?? 0;
   };
   const listening = port();
@@ -401,16 +401,16 @@ function linesOf(stream: NodeJS.ReadableStream): string[] {
   return lines;
 }
 
-/** The answer, with as much time as it takes on this clock: a slot returns a thousandth of a window after its second. */
+/** Resolves with the answer, advancing the clock as far as it takes: a slot becomes free a thousandth of a window after the announced second. */
 export async function inTime<T>(clock: FakeClock, answering: Promise<T>): Promise<T> {
-  let isOver = false;
-  const over = (): void => {
-    isOver = true;
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
   };
-  answering.then(over, over);
+  answering.then(settle, settle);
   await until(async () => {
-    if (!isOver) await clock.advance(100);
-    return isOver;
-  }, "the answer");
+    if (!isSettled) await clock.advance(100);
+    return isSettled;
+  }, "the end of the request");
   return answering;
 }

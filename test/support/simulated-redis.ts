@@ -1,18 +1,19 @@
 /**
- * Redis on the clock of a test, without a process: what the caches, the marks and the claims of replicas ask of it, over links that are slow,
- * break, or lose messages when the test says so. Its scripts are written again here; `test/redis/simulated.test.ts` compares them with those that Redis runs.
+ * Simulates Redis on a test's clock: what replicas need for their caches, premium marks and claims, over links that are slow, and that a test can
+ * break or make lose messages. The scripts are reimplemented here; `test/redis/simulated.test.ts` compares them with those that Redis runs.
  */
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { RedisGoneError, type RedisLink, type RedisScript } from "../../src/redis.js";
 import type { FakeClock } from "./fake-clock.js";
 
 const DEADLINE_MS = 100;
-const MOST_SLOW_MS = 4;
+const MAX_LATENCY_MS = 4;
 const NOTICED_WITHIN_MS = 300;
 
 type Args = readonly (string | number)[];
 
-/** The values, and what commands and scripts do to them at once. */
+/** The stored values. Each command and script is atomic. */
 export class SimulatedValues {
   readonly #now: () => number;
   #values = new Map<string, { readonly text: string; readonly untilMs: number }>();
@@ -44,7 +45,7 @@ export class SimulatedValues {
     if (text.includes("cjson.encode(standing)")) return this.#add(key, args);
     if (text.includes("(%d+) (%S+)")) return this.#settle(key, args);
     if (text.includes("redis.call('PEXPIRE', KEYS[1], ARGV[2])")) return this.#hold(key, args);
-    throw new Error("a script that isn't simulated");
+    throw new Error("this script isn't simulated");
   }
 
   #leftMs(key: string): number {
@@ -53,10 +54,11 @@ export class SimulatedValues {
 
   #add(key: string, args: Args): string {
     const [fact, ttlMs, differMs] = z.tuple([z.string(), z.coerce.number(), z.coerce.number()]).parse(args);
-    const facts = storedFacts.parse([
-      ...z.array(z.unknown()).parse(JSON.parse(this.get(key) ?? "[]")),
-      JSON.parse(fact),
-    ]);
+    const added = storedFact.parse(JSON.parse(fact));
+    const isSame = ({ by, stamps }: StoredFact): boolean =>
+      by === added.by && stamps !== undefined && isDeepStrictEqual(stamps, added.stamps);
+    const before = z.array(storedFact).parse(JSON.parse(this.get(key) ?? "[]"));
+    const facts = [added, ...before.filter((one) => !isSame(one))];
     const standing = facts.filter((one) =>
       facts.every((other) => other.askedAtMs - (other.by === one.by ? 0 : differMs) <= one.answeredAtMs),
     );
@@ -86,9 +88,13 @@ export class SimulatedValues {
   }
 }
 
-const storedFacts = z.array(
-  z.looseObject({ askedAtMs: z.number(), answeredAtMs: z.number(), by: z.string() }),
-);
+const storedFact = z.looseObject({
+  askedAtMs: z.number(),
+  answeredAtMs: z.number(),
+  by: z.string(),
+  stamps: z.tuple([z.string(), z.string()]).optional(),
+});
+type StoredFact = z.output<typeof storedFact>;
 
 export class SimulatedRedis {
   readonly values: SimulatedValues;
@@ -115,18 +121,18 @@ export class SimulatedRedis {
   }
 }
 
-/** One replica's connection: commands are executed and answered in their order. */
+/** One replica's connection. Commands are executed and answered in order. */
 export class SimulatedLink implements RedisLink {
   readonly #redis: SimulatedRedis;
-  readonly #acts: (() => void)[] = [];
+  readonly #onReachable: (() => void)[] = [];
   readonly #subscriptions: { readonly channel: string; onMessage(message: string): void; onGap(): void }[] =
     [];
   #isCut = false;
   #isReachable = false;
   #isClosed = false;
   #lastMs = 0;
-  /** Messages are lost, and nobody notices. */
-  isDeaf = false;
+  /** Whether published messages are lost without anyone noticing. */
+  losesMessages = false;
 
   constructor(redis: SimulatedRedis) {
     this.#redis = redis;
@@ -138,13 +144,13 @@ export class SimulatedLink implements RedisLink {
     this.look();
   }
 
-  /** Notices after a while whether Redis works. */
+  /** Notices with a delay whether Redis can be reached. */
   look(): void {
     this.#redis.clock.after(this.#redis.random() * NOTICED_WITHIN_MS, () => {
       if (this.#works === this.#isReachable) return;
       this.#isReachable = this.#works;
       if (!this.#isReachable) return;
-      for (const act of this.#acts) act();
+      for (const act of this.#onReachable) act();
       for (const { onGap } of this.#subscriptions) onGap();
     });
   }
@@ -198,7 +204,7 @@ export class SimulatedLink implements RedisLink {
   }
 
   onReachable(act: () => void): void {
-    this.#acts.push(act);
+    this.#onReachable.push(act);
   }
 
   close(): void {
@@ -208,10 +214,10 @@ export class SimulatedLink implements RedisLink {
   }
 
   #deliver(channel: string, message: string): void {
-    if (this.isDeaf) return;
+    if (this.losesMessages) return;
     this.#later(() => {
-      for (const { channel: heard, onMessage } of this.#subscriptions)
-        if (heard === channel) onMessage(message);
+      for (const { channel: subscribed, onMessage } of this.#subscriptions)
+        if (subscribed === channel) onMessage(message);
     });
   }
 
@@ -235,10 +241,10 @@ export class SimulatedLink implements RedisLink {
     });
   }
 
-  /** What passes the connection, unless it breaks before. */
+  /** Runs `act` after the connection's latency, unless the connection breaks first. */
   #later(act: () => void): void {
     const { clock, random } = this.#redis;
-    this.#lastMs = Math.max(this.#lastMs, clock.monotonic() + random() * MOST_SLOW_MS);
+    this.#lastMs = Math.max(this.#lastMs, clock.monotonic() + random() * MAX_LATENCY_MS);
     clock.after(this.#lastMs - clock.monotonic(), () => {
       if (this.#works) act();
     });

@@ -1,4 +1,4 @@
-/** Starts the suites that take longest first, so that none of them is left at the end while the other workers are idle. */
+/** Runs the slowest suites first, so that none of them is still running at the end while the other workers are idle. */
 import Sequencer from "@jest/test-sequencer";
 
 const SLOWEST = [

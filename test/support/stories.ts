@@ -1,21 +1,21 @@
-/** Stories that mostly wait are told side by side, each in a world of its own, which is closed behind it. */
+/** Runs tests concurrently, each in its own world, which is closed after the test. This suits tests that mostly wait. */
 import { test } from "@jest/globals";
 
 export interface World {
   close(): Promise<void>;
 }
 
-type Turns = (story: () => Promise<void>) => Promise<void>;
+type Limit = (run: () => Promise<void>) => Promise<void>;
 
-/** Has so many told at a time, in the order in which they come: for stories that a busy process would disturb. */
-export function atMost(size: number): Turns {
+/** Runs at most `size` tests at a time, in the order in which they arrive: for tests that a busy process would disturb. */
+export function atMost(size: number): Limit {
   let free = size;
   const waiting: (() => void)[] = [];
-  return async (story) => {
+  return async (run) => {
     if (free > 0) free -= 1;
-    else await new Promise<void>((enter) => waiting.push(enter));
+    else await new Promise<void>((start) => waiting.push(start));
     try {
-      await story();
+      await run();
     } finally {
       const next = waiting.shift();
       if (next === undefined) free += 1;
@@ -26,19 +26,19 @@ export function atMost(size: number): Turns {
 
 export async function inWorld<W extends World>(
   open: () => Promise<W>,
-  story: (world: W) => Promise<void>,
+  run: (world: W) => Promise<void>,
 ): Promise<void> {
   const world = await open();
   try {
-    await story(world);
+    await run(world);
   } finally {
     await world.close();
   }
 }
 
-/** Those of one `describe` are told together: as many at a time as jest's `maxConcurrency` allows, or fewer by their turns. */
-export function sideBySide<W extends World>(open: () => Promise<W>, turns: Turns = (story) => story()) {
-  return (name: string, story: (world: W) => Promise<void>, timeoutMs?: number): void => {
-    test.concurrent(name, () => turns(() => inWorld(open, story)), timeoutMs);
+/** Returns a `test` function. The tests of a `describe` run concurrently, as many at a time as jest's `maxConcurrency` and `limit` allow. */
+export function concurrentTest<W extends World>(open: () => Promise<W>, limit: Limit = (run) => run()) {
+  return (name: string, run: (world: W) => Promise<void>, timeoutMs?: number): void => {
+    test.concurrent(name, () => limit(() => inWorld(open, run)), timeoutMs);
   };
 }

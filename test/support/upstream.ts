@@ -1,4 +1,4 @@
-/** The settings with which a service calls a sandbox as its live upstream, with the credential of one of its resellers. */
+/** The settings of a service that uses a sandbox as its live upstream, with the credential of one of the sandbox's resellers. */
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 
 export function upstreamAt(sandbox: Sandbox, reseller?: string) {

@@ -1,4 +1,4 @@
-/** Plays many histories, one process for each core, and gathers what they found. */
+/** Plays many histories, with one process per core, and collects the results. */
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
@@ -10,19 +10,19 @@ import type { Totals } from "./worker.js";
 export interface Campaign {
   readonly seed: number;
   readonly histories: number;
-  /** Instead of those that the seeds make. */
+  /** A history to play instead of those generated from the seeds. */
   readonly history?: string | undefined;
-  /** Plays each twice and compares. */
+  /** Plays each history twice and compares the traces. */
   readonly twice?: boolean;
   readonly trace?: boolean;
-  readonly onFailure?: (failure: Printed) => void;
-  /** Called now and then with how many more have been played. */
+  readonly onFailure?: (failure: FailureReport) => void;
+  /** Called from time to time with the number of histories played since the last call. */
   readonly onProgress?: (played: number) => void;
 }
 
 export interface Report {
   readonly totals: Totals;
-  readonly failures: readonly Printed[];
+  readonly failures: readonly FailureReport[];
   readonly trace: readonly string[];
 }
 
@@ -32,28 +32,28 @@ const failureShape = z.object({
   history: z.unknown().transform((steps) => parseHistory(JSON.stringify(steps))),
   violations: z.array(z.object({ kind: z.string(), atMs: z.number(), what: z.string() })),
 });
-export type Printed = z.infer<typeof failureShape>;
+export type FailureReport = z.infer<typeof failureShape>;
 const totalsShape = z.object({
   histories: z.int(),
   failed: z.int(),
   calls: z.int(),
-  again: z.int(),
+  repeated: z.int(),
   kinds: z.record(z.string(), z.int()),
   differing: z.array(z.int()),
 }) satisfies z.ZodType<Totals>;
-const line = z.union([
+const messageShape = z.union([
   z.object({ failure: failureShape }),
   z.object({ totals: totalsShape }),
   z.object({ trace: z.array(z.string()) }),
   z.object({ played: z.int() }),
 ]);
 
-/** Beside `src`, so that the service finds its pages and its configuration. */
+/** Next to `src`, so that the service finds its pages and its configuration. */
 const BUNDLE = "dist-bench/truth-worker.js";
 
 let bundled: Promise<unknown> | undefined;
 
-/** Once for all campaigns of this process. */
+/** Runs once for all campaigns of this process. */
 function bundle(): Promise<unknown> {
   bundled ??= build({
     entryPoints: ["test/truth/worker.ts"],
@@ -62,7 +62,7 @@ function bundle(): Promise<unknown> {
     format: "esm",
     platform: "node",
     logLevel: "error",
-    // Packages of the older kind call it.
+    // CommonJS packages call it.
     banner: {
       js: 'import { createRequire as requireFrom } from "node:module"; const require = requireFrom(import.meta.url);',
     },
@@ -84,7 +84,7 @@ export async function runCampaign(campaign: Campaign): Promise<Report> {
       histories: sum(({ histories }) => histories),
       failed: sum(({ failed }) => failed),
       calls: sum(({ calls }) => calls),
-      again: sum(({ again }) => again),
+      repeated: sum(({ repeated }) => repeated),
       kinds,
       differing: parts.flatMap(({ totals }) => totals.differing),
     },
@@ -93,11 +93,11 @@ export async function runCampaign(campaign: Campaign): Promise<Report> {
   };
 }
 
-/** Every `workers`-th history, from `at` on. */
+/** Plays every `workers`-th history, starting at `at`. */
 async function runPart(campaign: Campaign, at: number, workers: number): Promise<Report> {
   const { seed, histories, history, twice = false, trace: traced = false } = campaign;
   const count = Math.floor((histories - at + workers - 1) / workers);
-  const given = [
+  const args = [
     `--first=${seed + at}`,
     `--count=${count}`,
     `--every=${workers}`,
@@ -105,26 +105,26 @@ async function runPart(campaign: Campaign, at: number, workers: number): Promise
     ...(twice ? ["--twice"] : []),
     ...(traced ? ["--trace"] : []),
   ];
-  const child = spawn(process.execPath, [BUNDLE, ...given], { stdio: ["ignore", "pipe", "inherit"] });
-  const failures: Printed[] = [];
+  const child = spawn(process.execPath, [BUNDLE, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const failures: FailureReport[] = [];
   const trace: string[] = [];
   let totals: Totals | null = null;
   for await (const text of createInterface({ input: child.stdout })) {
-    const told = line.parse(JSON.parse(text));
-    if ("totals" in told) totals = told.totals;
-    else if ("trace" in told) trace.push(...told.trace);
-    else if ("played" in told) campaign.onProgress?.(told.played);
+    const message = messageShape.parse(JSON.parse(text));
+    if ("totals" in message) totals = message.totals;
+    else if ("trace" in message) trace.push(...message.trace);
+    else if ("played" in message) campaign.onProgress?.(message.played);
     else {
-      failures.push(told.failure);
-      campaign.onFailure?.(told.failure);
+      failures.push(message.failure);
+      campaign.onFailure?.(message.failure);
     }
   }
-  if (totals === null) throw new Error("a process that plays histories ended before its time");
+  if (totals === null) throw new Error("a process that plays histories exited early");
   return { totals, failures, trace };
 }
 
-/** What to do with a failure: read it, and play it again. */
-export function described({ seed, kind, history, violations }: Printed): string {
+/** Describes a failure, with the command that replays it. */
+export function describeFailure({ seed, kind, history, violations }: FailureReport): string {
   const steps = JSON.stringify(history);
   const found = violations.map(({ atMs, what }) => `    at ${atMs} ms: ${what}`);
   return [kind, ...found, `  npm run bench -- truth --seed ${seed} --history '${steps}'`].join("\n");

@@ -1,19 +1,21 @@
-/** What a doubt may cost: two calls, as long as it is one doubt. */
+/** What it may cost to resolve a doubt: two calls, as long as it is a single doubt. */
 import type { Evidence } from "./evidence.js";
 import { type TermName, TERMS } from "./history.js";
 import type { Oracle } from "./oracle.js";
 import { costOf, NAMES, registrationOf, type State, termOf } from "./world.js";
 
-/** Calls spent so far on doubts that a question for this name can have. */
+/** The number of calls so far that were made to resolve a doubt about this name or its term. */
 export function doubtCalls({ checks, quotes }: Evidence, name: number, years: number): number {
-  const ofName = checks.filter((check) => check.isAgain && check.name === name && check.years === years);
-  const ofTerm = quotes.filter(({ isAgain, term }) => isAgain && term === termOf("registration", years));
+  const ofName = checks.filter((check) => check.isRepeated && check.name === name && check.years === years);
+  const ofTerm = quotes.filter(
+    ({ isRepeated, term }) => isRepeated && term === termOf("registration", years),
+  );
   return ofName.length + ofTerm.length;
 }
 
 /**
- * Whether what the service knew and what is true now differ by one change at most, in everything that decides a price of this name: each
- * further change is a doubt of its own. A premium name's price for two years changes with the list, so that is two.
+ * Whether at most one change separates what the service knew from what is true now, in everything that determines a price of this name. Each
+ * further change is a separate doubt. A change of the list also changes a premium name's price for two years, so it counts as two.
  */
 export function isOneDoubt({ evidence, world }: Oracle, name: number, term: TermName): boolean {
   const domain = NAMES[name] ?? "";
@@ -23,12 +25,12 @@ export function isOneDoubt({ evidence, world }: Oracle, name: number, term: Term
     ...terms.map((one) => quotes.findLast((quote) => quote.term === one)),
     ...[1, 2].map((years) => checks.findLast((check) => check.name === name && check.years === years)),
   ].map((last) => last?.askedMs ?? Infinity);
-  const deciding = (state: State): string =>
+  const determinants = (state: State): string =>
     JSON.stringify([
       terms.map((one) => costOf(state, one)),
       [1, 2].map((years) => registrationOf(state, domain, years)),
       state.taken.has(domain),
     ]);
-  const follows = term === "registration 2" && world.now.premium.has(domain);
-  return world.changesSince(Math.min(...lastMs), deciding) <= (follows ? 0 : 1);
+  const countsTwice = term === "registration 2" && world.now.premium.has(domain);
+  return world.changesSince(Math.min(...lastMs), determinants) <= (countsTwice ? 0 : 1);
 }

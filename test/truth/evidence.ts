@@ -1,4 +1,4 @@
-/** What the upstream has told the service, and when: each answer with the moments at which it was asked and at which it arrived. */
+/** What the service has learned from the upstream: each answer, with the times at which it was requested and at which it arrived. */
 import type { Delivered } from "../../src/sandbox/sandbox.js";
 import type { TermName } from "./history.js";
 import { NAMES, termOf } from "./world.js";
@@ -9,8 +9,8 @@ export interface Fact {
 }
 
 interface Counted {
-  /** It was known already, and not too old for anybody who waited: only a doubt asks again. */
-  readonly isAgain: boolean;
+  /** The fact was already known, and recent enough for everyone who waited, so only a doubt explains the call. */
+  readonly isRepeated: boolean;
 }
 
 export interface CheckFact extends Fact {
@@ -29,14 +29,14 @@ interface TierFact extends Fact {
   readonly tier: string;
 }
 
-/** From `askedMs` on everybody can know that prices asked before it are doubtful. */
+/** The end of a price epoch: prices requested before `askedMs` are doubtful. */
 export interface EpochEnd extends Fact {
   readonly why: string;
 }
 
 const isBefore = (a: Fact, b: Fact): boolean => a.arrivedMs < b.askedMs;
 
-/** How old a fact may get before it is asked again without any doubt, in ms: to be shown, and to be signed. */
+/** The age in ms up to which a fact is requested again only because of a doubt: to be shown, and to be signed. */
 const FRESH_MS = {
   shown: { available: 27_000, taken: 800_000, quote: 2_800_000 },
   signed: { available: 5_000, taken: 5_000, quote: 55_000 },
@@ -45,18 +45,18 @@ const FRESH_MS = {
 export class Evidence {
   readonly checks: (CheckFact & Counted)[] = [];
   readonly quotes: (QuoteFact & Counted)[] = [];
-  readonly ends: EpochEnd[] = [];
+  readonly epochEnds: EpochEnd[] = [];
   calls = 0;
   #tier: TierFact | null = null;
   #checksSinceMs = -1;
   #quotesSinceMs = -1;
 
-  /** How many calls asked for what was known and fresh. */
-  get again(): number {
-    return [...this.checks, ...this.quotes].filter(({ isAgain }) => isAgain).length;
+  /** The number of calls for facts that were known and fresh. */
+  get repeated(): number {
+    return [...this.checks, ...this.quotes].filter(({ isRepeated }) => isRepeated).length;
   }
 
-  /** What is known of a name, unless it has been forgotten since. */
+  /** The checks of a name since the last purge or restart. */
   checksOf(name: number): readonly CheckFact[] {
     return this.checks.filter((check) => check.name === name && check.arrivedMs > this.#checksSinceMs);
   }
@@ -69,12 +69,12 @@ export class Evidence {
       case "check": {
         const { domain, years, available, price } = answer.fact;
         const name = NAMES.findIndex((one) => one === domain);
-        const isAgain = this.checksOf(name).some(
+        const isRepeated = this.checksOf(name).some(
           (known) =>
             (!known.available || known.years === years) &&
             when.askedMs - known.askedMs <= freshMs[known.available ? "available" : "taken"],
         );
-        this.checks.push({ ...when, name, years, available, cents: price?.cents ?? 0, isAgain });
+        this.checks.push({ ...when, name, years, available, cents: price?.cents ?? 0, isRepeated });
         break;
       }
       case "quote":
@@ -95,53 +95,53 @@ export class Evidence {
     }
   }
 
-  /** Staff purge what is known of names: it need not be remembered any more. */
+  /** The service has forgotten earlier checks, by a purge or a restart. */
   forgetChecks(atMs: number): void {
     this.#checksSinceMs = atMs;
   }
 
-  /** Staff purge the prices: they are asked again without a doubt, but what has contradicted them still does. */
+  /** The service requests prices again without a doubt, after a purge or a restart. Earlier contradictions still count. */
   forgetQuotes(atMs: number): void {
     this.#quotesSinceMs = atMs;
   }
 
   #addQuote(quote: QuoteFact, freshMs: number): void {
     const before = this.quotes.filter(({ term }) => term === quote.term);
-    const isAgain = before.some(
+    const isRepeated = before.some(
       (known) => known.arrivedMs > this.#quotesSinceMs && quote.askedMs - known.askedMs <= freshMs,
     );
     const last = before.findLast((known) => isBefore(known, quote));
     if (last !== undefined && last.cents !== quote.cents && !this.#isExplained(last, quote))
-      this.ends.push({ ...quote, why: `${quote.term} was ${last.cents} and is ${quote.cents}` });
-    this.quotes.push({ ...quote, isAgain });
+      this.epochEnds.push({ ...quote, why: `${quote.term} was ${last.cents} and is ${quote.cents}` });
+    this.quotes.push({ ...quote, isRepeated });
   }
 
   /**
-   * Whether the change that ended an epoch explains this one too. It may have happened as late as the answer that showed it, so what was
-   * asked before that says nothing against it.
+   * Whether the change that ended an epoch explains this difference too. That change may have happened as late as the answer that showed it,
+   * so requests from before that answer don't rule it out.
    */
   #isExplained(last: QuoteFact, quote: QuoteFact): boolean {
-    const wasStill = this.checks.filter(
+    const confirmations = this.checks.filter(
       (check) => check.arrivedMs <= quote.arrivedMs && confirms(check, last),
     );
-    const unchangedMs = Math.max(last.askedMs, ...wasStill.map(({ askedMs }) => askedMs));
-    return this.ends.some((end) => unchangedMs < end.arrivedMs && end.arrivedMs <= quote.arrivedMs);
+    const unchangedMs = Math.max(last.askedMs, ...confirmations.map(({ askedMs }) => askedMs));
+    return this.epochEnds.some((end) => unchangedMs < end.arrivedMs && end.arrivedMs <= quote.arrivedMs);
   }
 
   #addTier(tier: TierFact): void {
     const last = this.#tier;
     if (last !== null && !isBefore(last, tier)) return;
     if (last !== null && last.tier !== tier.tier)
-      this.ends.push({ ...tier, why: `the tier was ${last.tier} and is ${tier.tier}` });
+      this.epochEnds.push({ ...tier, why: `the tier was ${last.tier} and is ${tier.tier}` });
     this.#tier = tier;
   }
 
-  /** Why a quote is doubtful at this moment, if it is: the list has changed since, and no ordinary name has been checked at its amount. */
+  /** Why a quote is doubtful at this time, if it is: the list has changed since, and no check of an ordinary name has confirmed the amount. */
   doubtAboutQuote(quote: QuoteFact, atMs: number): string | undefined {
     return this.#doubtAbout(quote, atMs, this.checks, (check) => confirms(check, quote));
   }
 
-  /** The same of a check: it stands again as soon as the quote for its term has been asked and agrees, or the name is premium. */
+  /** The same for a check. A later quote for its term resolves the doubt if it agrees; for a premium name, any later quote does. */
   doubtAboutCheck(check: CheckFact, isPremium: boolean, atMs: number): string | undefined {
     return this.#doubtAbout(check, atMs, this.quotes, (quote) => {
       return quote.term === termOfCheck(check) && (isPremium || quote.cents === check.cents);
@@ -158,11 +158,11 @@ export class Evidence {
       fact.askedMs < end.askedMs &&
       end.arrivedMs < atMs &&
       !others.some((other) => other.askedMs >= end.askedMs && other.arrivedMs <= atMs && confirms(other));
-    return this.ends.find(isDoubted)?.why;
+    return this.epochEnds.find(isDoubted)?.why;
   }
 }
 
-/** An ordinary name has just this price. */
+/** Whether the check found a name at exactly the quoted price, so as an ordinary one. */
 const confirms = (check: CheckFact, quote: QuoteFact): boolean =>
   check.available && termOfCheck(check) === quote.term && check.cents === quote.cents;
 
@@ -171,5 +171,5 @@ const termOfCheck = ({ years }: CheckFact): TermName => termOf("registration", y
 function termNamed({ action, years }: { readonly action: string; readonly years: number }): TermName {
   if (action === "registration" || action === "renewal" || action === "transfer")
     return termOf(action, years);
-  throw new Error(`nobody sells ${action}`);
+  throw new Error(`${action} isn't sold`);
 }

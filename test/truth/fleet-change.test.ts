@@ -1,4 +1,4 @@
-/** The whole price list changes under four replicas that are asked for more than the budget: with Redis, and while Redis is gone. */
+/** The whole price list changes while four replicas get more requests than their budget allows: with Redis, and while Redis is down. */
 import { expect } from "@jest/globals";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
@@ -8,12 +8,12 @@ import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { claimsOf } from "../support/promise.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { bearer, type Service, startService, until } from "../support/service.js";
-import { sideBySide, type World } from "../support/stories.js";
+import { concurrentTest, type World } from "../support/stories.js";
 
 const LIMIT = { limit: 200, windowMs: 20_000 };
 const REPLICAS = 4;
 const SOLD = 28;
-/** What `.af` for a year costs a visitor before, and a renewal after. */
+/** The price of `.af` for a year before the change, and of a renewal after it. */
 const BEFORE = "26.99";
 const RENEWAL_AFTER = "24.99";
 
@@ -23,13 +23,13 @@ const staffPrices = z.object({
   prices: z.array(z.object({ doubtful: z.literal(true).optional(), changed: z.unknown().optional() })),
 });
 
-/** As long as a window and a half takes: longer than any step of these stories may. */
+/** Waits for up to a window and a half, which is longer than any step of these tests may take. */
 async function eventually(what: () => Promise<boolean>): Promise<void> {
-  for (let looks = 0; looks < 300; looks += 1) {
+  for (let attempts = 0; attempts < 300; attempts += 1) {
     if (await what()) return;
     await pause(100);
   }
-  throw new Error("it has not happened");
+  throw new Error("the condition wasn't met in time");
 }
 
 const hasEvidence = (log: readonly string[]): boolean =>
@@ -39,16 +39,16 @@ async function pricesOf({ ask }: Service) {
   return staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body).prices;
 }
 
-/** One Redis, one upstream, and four replicas that are asked for more than the budget. */
+/** One Redis, one upstream, and four replicas that get more requests than their budget allows. */
 interface Shops extends World {
   readonly redis: RedisServer;
   readonly sandbox: Sandbox;
   readonly replicas: readonly Service[];
-  /** Gives the reseller another tier, and with it other prices. */
+  /** Moves the reseller to another tier, which has other prices. */
   change(): void;
   /** Whether a replica has evidence of that change. */
   knows(replica: Service): boolean;
-  /** What was shown or signed that should not have been. */
+  /** What was wrongly shown or signed. */
   readonly wrong: readonly string[];
   /** How many promises were signed by replicas that knew of the change. */
   signed(): number;
@@ -72,14 +72,14 @@ async function open(): Promise<Shops> {
   const replicas: Service[] = [];
   for (let n = 0; n < REPLICAS; n += 1)
     replicas.push(await startService({ clock: systemClock, at: sandbox, env, warm: n === 0 }));
-  // A replica that has the prices but hasn't met the others' epoch yet doubts them, and ends its own epoch when it does.
+  // A replica that has the prices but doesn't know the others' epoch yet doubts them, and ends its own epoch when it learns it.
   const isReady = (prices: Awaited<ReturnType<typeof pricesOf>>): boolean =>
     prices.length === SOLD && prices.every(({ doubtful }) => !doubtful);
   await eventually(async () => (await Promise.all(replicas.map(pricesOf))).every(isReady));
-  const over = new AbortController();
+  const stopping = new AbortController();
   const wrong: string[] = [];
   let signed = 0;
-  /** The lines of each log before the change: a replica that was slow to start has ended an epoch of its own. */
+  /** The length of each log before the change, because a replica that was slow to start may have ended its own epoch. */
   let linesBefore: readonly number[] | null = null;
   const change = (): void => {
     linesBefore = replicas.map(({ log }) => log.length);
@@ -88,9 +88,9 @@ async function open(): Promise<Shops> {
   const knows = (replica: Service): boolean =>
     linesBefore !== null && hasEvidence(replica.log.slice(linesBefore[replicas.indexOf(replica)]));
 
-  /** New names, so fast that all replicas together ask for twice the budget; from its evidence on a replica must show no old price as certain. */
+  /** Searches new names, on all replicas together at twice the budget. Once a replica has evidence, it must not show an old price as certain. */
   async function searches(replica: Service, at: number): Promise<void> {
-    for (let n = 0; !over.signal.aborted; n += 1) {
+    for (let n = 0; !stopping.signal.aborted; n += 1) {
       const knew = knows(replica);
       const { status, body } = await replica.ask(`/v1/availability?domain=load-${at}-${n}.af`);
       const answer = status === 200 ? shown.parse(body) : null;
@@ -101,7 +101,7 @@ async function open(): Promise<Shops> {
 
   async function carts(replica: Service): Promise<void> {
     const body = { items: [{ domain: "herat.af", action: "renewal", years: 1 }] };
-    while (!over.signal.aborted) {
+    while (!stopping.signal.aborted) {
       const knew = knows(replica);
       const answer = await replica.ask("/v1/quotes", { method: "POST", body });
       const { promise } = cartShape.catch({ promise: null }).parse(answer.body);
@@ -124,7 +124,7 @@ async function open(): Promise<Shops> {
     wrong,
     signed: () => signed,
     async close() {
-      over.abort();
+      stopping.abort();
       await Promise.all(load);
       await Promise.all(replicas.map((replica) => replica.close()));
       await sandbox.close();
@@ -136,15 +136,15 @@ async function open(): Promise<Shops> {
 const refusals = (sandbox: Sandbox) =>
   sandbox.stats().credentials.filter(({ rejected429 }) => rejected429 > 0);
 
-const allRight = async (replicas: readonly Service[]): Promise<boolean> =>
+const allRefreshed = async (replicas: readonly Service[]): Promise<boolean> =>
   (await Promise.all(replicas.map(pricesOf)))
     .flat()
     .every(({ doubtful, changed }) => !doubtful && changed !== undefined);
 
 describeWithRedis("a changed price list", () => {
-  const test = sideBySide(open);
+  const test = concurrentTest(open);
 
-  test("reaches all replicas by what one of them learns; none shows or signs an old price after it", async ({
+  test("reaches all replicas through what one learns, after which none shows or signs an old price", async ({
     sandbox,
     replicas,
     change,
@@ -153,14 +153,14 @@ describeWithRedis("a changed price list", () => {
     signed,
   }) => {
     change();
-    await until(() => replicas.every(knows), "the evidence");
-    await eventually(() => allRight(replicas));
+    await until(() => replicas.every(knows), "the discovery of the change");
+    await eventually(() => allRefreshed(replicas));
     await eventually(() => Promise.resolve(signed() >= REPLICAS));
     expect(wrong).toEqual([]);
     expect(refusals(sandbox)).toEqual([]);
   });
 
-  test("that some learn of while Redis is gone reaches the others when it is back, though it has forgotten everything", async ({
+  test("that some discover while Redis is down reaches the others when it is back, even if it lost all data", async ({
     redis,
     sandbox,
     replicas,
@@ -171,10 +171,10 @@ describeWithRedis("a changed price list", () => {
   }) => {
     await redis.kill();
     change();
-    await until(() => replicas.some(knows), "the evidence");
+    await until(() => replicas.some(knows), "the discovery of the change");
     await redis.start();
     await eventually(() => Promise.resolve(replicas.every(knows)));
-    await eventually(() => allRight(replicas));
+    await eventually(() => allRefreshed(replicas));
     await eventually(() => Promise.resolve(signed() >= REPLICAS));
     expect(wrong).toEqual([]);
     expect(refusals(sandbox)).toEqual([]);

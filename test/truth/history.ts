@@ -1,4 +1,4 @@
-/** What can happen in one history, and how random histories are made: a history depends on its seed alone. */
+/** The steps of a history, and the generator of random histories. A history depends only on its seed. */
 import { z } from "zod";
 
 const name = z.int().min(0).max(2);
@@ -14,23 +14,23 @@ const worldStep = z.union([
   z.strictObject({ taken: name, is: z.boolean() }),
   z.strictObject({ premium: name, cents: z.int().positive().nullable() }),
   z.strictObject({ price: term, cents: z.int().positive() }),
-  /** Every price becomes this percentage of itself. */
+  /** Changes every price to this percentage of its current value. */
   z.strictObject({ list: z.int().positive() }),
   z.strictObject({ tier: z.int().min(0).max(9) }),
 ]);
 export type WorldStep = z.infer<typeof worldStep>;
 
 const step = z.union([
-  // Visitors: a question is put and its answer is judged whenever it comes.
+  // Visitors: a request is sent, and its answer is judged whenever it arrives.
   z.strictObject({ look: name, years, known: z.boolean().optional() }),
   z.strictObject({ quote: term }),
   z.strictObject({ prices: z.literal(true) }),
   z.strictObject({ cart: z.array(z.strictObject({ name, term })).min(1).max(3) }),
   z.strictObject({ leave: z.int().min(0) }),
-  // The registry and the reseller's account: now, or after so many calls more.
+  // Changes at the registry or in the reseller's account: now, or after this many further calls.
   worldStep,
   z.strictObject({ after: z.int().positive(), change: worldStep }),
-  // The way to it.
+  // The connection to the upstream.
   z.strictObject({
     hold: operation,
     calls: z.int().positive(),
@@ -39,7 +39,7 @@ const step = z.union([
   z.strictObject({ release: z.int().min(0) }),
   z.strictObject({ releaseAll: z.literal(true) }),
   z.strictObject({ upstream: z.enum(["down", "up"]) }),
-  // Staff, and time.
+  // Staff, restarts and time.
   z.strictObject({ purge: z.enum(["prices", "availability", "account", "all"]) }),
   z.strictObject({ staffTier: z.literal(true) }),
   z.strictObject({ restart: z.int().min(0) }),
@@ -63,22 +63,22 @@ export function randomOf(seed: number): () => number {
 }
 
 const SHORT_MS = [5, 200, 900, 2_000, 4_000];
-/** The longest are as old as "taken" may get before it is asked again. */
+/** The longest are about the age at which "taken" is requested again. */
 const LONG_MS = [6_000, 12_000, 25_000, 35_000, 61_000, 90_000, 300_000, 820_000, 860_000];
 
 /**
- * Ten to twenty steps; about half of them are questions, so that what changes is looked at. Most are single; some are short scenes, because
- * what goes wrong often needs several steps about one name.
+ * Generates between ten and about twenty steps. About half of them are requests, so that changes are observed. Most are independent; some form
+ * short scenes, because a fault often needs several steps about one name.
  */
 export function historyOf(seed: number): History {
   const random = randomOf(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const oneOf = <T>(list: readonly T[]): T => {
     const found = list[below(list.length)];
-    if (found === undefined) throw new RangeError("nothing to choose from");
+    if (found === undefined) throw new RangeError("the list is empty");
     return found;
   };
-  // Most questions are about one name, because what is asked once contradicts nothing.
+  // Most requests are about one name, because a single answer can't contradict another.
   const aName = (): number => (random() < 0.7 ? 0 : below(3));
   const someYears = (): number => (random() < 0.75 ? 1 : 2);
   const look = (): Step => ({ look: aName(), years: someYears() });
@@ -94,7 +94,7 @@ export function historyOf(seed: number): History {
   const newPrices = (): WorldStep =>
     oneOf([
       { price: oneOf(TERMS), cents: 1_000 + below(6_000) },
-      // Never what it was: nobody could tell a price that has come back from one that never changed.
+      // Never 100 %: a price that returns can't be distinguished from one that never changed.
       { list: oneOf([80, 102]) + below(20) },
       { tier: below(10) },
     ]);
@@ -125,7 +125,7 @@ export function historyOf(seed: number): History {
     look(),
     cart(),
   ];
-  /** A late answer is older than it looks: what is fresh, usable or recent enough to be signed counts from the asking. */
+  /** A late answer is older than it looks: whether it is fresh, usable or recent enough to be signed depends on when it was requested. */
   const lateAndKept = (): Step[] => {
     const [name, years] = [aName(), someYears()];
     const late: Step = { hold: "check", calls: 1, decided: "on-arrival" };

@@ -1,4 +1,4 @@
-/** The whole price list changes while far more people search than there are calls: who is shown what, and when all is right again. */
+/** The whole price list changes while far more people search than the quota allows: what they are shown, and when all prices are right again. */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock, settle } from "../support/fake-clock.js";
@@ -7,7 +7,7 @@ import { claimsOf } from "../support/promise.js";
 
 const WINDOW_MS = 60_000;
 const STEP_MS = 500;
-/** What `.af` for a year costs a visitor before and after. */
+/** The price of `.af` for a year before and after the change. */
 const [BEFORE, AFTER] = ["26.99", "23.99"];
 const RENEWAL_AFTER = "24.99";
 
@@ -17,14 +17,14 @@ const staffPrices = z.object({
 });
 const cartShape = z.object({ promise: z.string().nullable() });
 
-async function settled(times = 30): Promise<void> {
+async function settleAll(times = 30): Promise<void> {
   for (let n = 0; n < times; n += 1) {
     await settle();
     await new Promise((next) => setImmediate(next));
   }
 }
 
-test("under a full load of searches the first price is right at once, and the whole list within one window", async () => {
+test("under a full load of searches, the first price is right at once, and the whole list within one window", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "60" } });
   const calls = (): number => service.calls(CHECK) + service.calls(PRICING);
@@ -49,11 +49,11 @@ test("under a full load of searches the first price is right at once, and the wh
       if (promise !== null && evidenceAtCalls !== null)
         signed.push(...claimsOf(promise).items.map(({ price }) => price.amount));
     };
-    const asked: Promise<void>[] = [];
+    const pending: Promise<void>[] = [];
     const step = async (n: number): Promise<void> => {
-      asked.push(search());
-      if (n % 10 === 0) asked.push(cart());
-      await settled();
+      pending.push(search());
+      if (n % 10 === 0) pending.push(cart());
+      await settleAll();
       await clock.advance(STEP_MS);
     };
     for (let n = 0; n < WINDOW_MS / STEP_MS; n += 1) await step(n);
@@ -65,9 +65,9 @@ test("under a full load of searches the first price is right at once, and the wh
       await step(n);
       if (await isRight(service)) rightAfterMs = n * STEP_MS;
     }
-    // However busy the machine was until now, this one is answered.
-    asked.push(cart());
-    await inTime(clock, Promise.all(asked));
+    // This one is answered, however busy the machine has been.
+    pending.push(cart());
+    await inTime(clock, Promise.all(pending));
     process.stdout.write(`the list was right after ${rightAfterMs / 1000} s\n`);
     expect(wrong).toEqual([]);
     expect((evidenceAtCalls ?? Infinity) - callsBefore).toBeLessThanOrEqual(4);
@@ -78,13 +78,13 @@ test("under a full load of searches the first price is right at once, and the wh
   }
 });
 
-/** Whether every price has been asked again and has changed. */
+/** Whether every price has been refreshed and has changed. */
 async function isRight({ ask }: Service): Promise<boolean> {
   const { prices } = staffPrices.parse((await ask("/v1/staff/prices", { headers: bearer("read") })).body);
   return prices.length === 28 && prices.every(({ doubtful, changed }) => !doubtful && changed !== undefined);
 }
 
-test("a price that a visitor asks for during a refresh is the next one to be refreshed", async () => {
+test("a price that a visitor requests during a refresh is the next one to be refreshed", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   const { control } = service.sandbox;
@@ -98,10 +98,10 @@ test("a price that a visitor asks for during a refresh is the next one to be ref
     const hold = control.hold({ operation: "quote", calls: 2, decided: "on-arrival" });
     const body = { what: "prices" };
     await service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body });
-    await until(() => hold.answers().length === 2, "the first two");
+    await until(() => hold.answers().length === 2, "the request of the first two prices");
     expect(await availability()).toMatchObject({ stale: true });
     hold.release();
-    await until(async () => !(await availability()).stale, "a price without doubt");
+    await until(async () => !(await availability()).stale, "the refresh of the visitor's price");
     // Two are refreshed at a time.
     expect(refreshed.indexOf(".af registration 1")).toBeLessThanOrEqual(3);
   } finally {

@@ -1,84 +1,84 @@
-/** Random histories against an oracle that knows all of them. `npm run bench -- truth` plays many more, and any that failed again. */
+/** Plays random histories, judged by an oracle that knows the truth. `npm run bench -- truth` plays many more, or replays one that failed. */
 import { expect, test } from "@jest/globals";
-import { described, runCampaign } from "./campaign.js";
+import { describeFailure, runCampaign } from "./campaign.js";
 
 const HISTORIES = 1_000;
 
-test("in 1,000 random histories nothing is shown or signed that was not true, or that the upstream had already contradicted", async () => {
+test("in 1,000 random histories, nothing untrue or already contradicted by the upstream is shown or signed", async () => {
   const { totals, failures } = await runCampaign({ seed: 1, histories: HISTORIES });
-  const share = (100 * totals.again) / totals.calls;
+  const share = (100 * totals.repeated) / totals.calls;
   process.stdout.write(
-    `${totals.histories} histories: ${totals.calls} calls, ${totals.again} of them (${share.toFixed(1)} %) spent on doubts\n`,
+    `${totals.histories} histories: ${totals.calls} calls, ${totals.repeated} of them (${share.toFixed(1)} %) spent on doubts\n`,
   );
-  // Without calls nothing could be wrong.
+  // Without calls, nothing could be wrong.
   expect(totals.calls).toBeGreaterThan(10 * HISTORIES);
-  expect(failures.map(described).join("\n\n")).toBe("");
+  expect(failures.map(describeFailure).join("\n\n")).toBe("");
   expect([totals.histories, totals.failed]).toEqual([HISTORIES, 0]);
 }, 300_000);
 
-test("a history goes the same way whenever it is played", async () => {
+test("a history takes the same course each time it is played", async () => {
   const { totals } = await runCampaign({ seed: 5_000, histories: 40, twice: true });
   expect([totals.histories, totals.differing]).toEqual([40, []]);
 }, 300_000);
 
-/** Found by long runs, with the seed that it was played from. */
+/** Histories that failed in long runs, with their seeds. */
 const FAILED_ONCE = [
   {
-    what: "a price that goes and comes back looks as if it had never changed",
+    what: "a price that changes and returns looks as if it had never changed",
     seed: 21_704,
     history:
       '[{"list":96},{"after":3,"change":{"list":98}},{"look":0,"years":1},{"cart":[{"name":1,"term":"registration 1"}]},{"list":102},{"look":0,"years":1}]',
   },
   {
-    what: "two quotes under way show one change",
+    what: "two quotes in flight show the same change",
     seed: 7_530,
     history:
       '[{"hold":"quote","calls":2,"decided":"on-arrival"},{"list":84},{"look":0,"years":1},{"cart":[{"name":0,"term":"registration 2"}]},{"releaseAll":true},{"look":0,"years":1}]',
   },
   {
-    what: "a name that is available again looks taken once that answer has expired",
+    what: "a name that is available again looks taken once the answer 'available' has expired",
     seed: 73_661,
     history:
       '[{"taken":0,"is":true},{"after":1,"change":{"taken":0,"is":false}},{"look":0,"years":1},{"cart":[{"name":0,"term":"registration 2"}]},{"pass":90000},{"look":0,"years":1}]',
   },
   {
-    what: "a check within the time of a quote confirms a price and contradicts nothing",
+    what: "a check that overlaps a quote confirms a price and contradicts nothing",
     seed: 48_984,
     history:
       '[{"hold":"quote","calls":1,"decided":"on-release"},{"pass":61000},{"cart":[{"name":0,"term":"renewal 1"}]},{"after":1,"change":{"tier":1}},{"look":0,"years":1},{"release":0},{"cart":[{"name":2,"term":"renewal 1"}]}]',
   },
   {
-    what: "an answer that is under way when the service stops is heard before it does",
+    what: "an answer that is in flight when the service stops is received first",
     seed: 25_559,
     history:
       '[{"price":"transfer 1","cents":2938},{"pass":300000},{"hold":"quote","calls":1,"decided":"on-release"},{"cart":[{"name":0,"term":"transfer 1"}]},{"restart":0},{"quote":"registration 2"}]',
   },
   {
-    what: "a name that a cart has shown as premium has no ordinary price for its transfer",
+    what: "a name that a cart showed as premium has no ordinary price for its transfer",
     seed: 30_269,
     history:
       '[{"premium":0,"cents":175560},{"price":"renewal 1","cents":6228},{"restart":0},{"cart":[{"name":0,"term":"registration 2"},{"name":1,"term":"renewal 1"}]},{"premium":0,"cents":null},{"cart":[{"name":0,"term":"transfer 1"}]}]',
   },
   {
-    what: "a price that leaves and returns between two calls looks like a premium name's",
+    what: "a price that changes and returns between two calls looks like a premium price",
     seed: 32_319,
     history:
       '[{"after":2,"change":{"list":116}},{"list":116},{"after":1,"change":{"list":93}},{"look":2,"years":1}]',
   },
   {
-    what: "a quote changes while a check that was asked because of it is under way",
+    what: "a quote changes while a check that it caused is in flight",
     seed: 32_874,
     history:
       '[{"look":0,"years":1},{"tier":2},{"look":2,"years":1},{"hold":"check","calls":1,"decided":"on-arrival"},{"look":0,"years":1},{"list":116},{"look":0,"years":2}]',
   },
   {
-    what: "one change explains all quotes that differ, also one that was under way",
+    what: "one change explains all quotes that differ, including one in flight",
     seed: 37_908,
     history:
       '[{"hold":"quote","calls":1,"decided":"on-release"},{"purge":"all"},{"look":0,"years":2},{"cart":[{"name":0,"term":"renewal 1"}]},{"hold":"check","calls":1,"decided":"on-arrival"},{"tier":5},{"look":0,"years":1},{"release":0}]',
   },
   {
-    what: "two lines of a cart show one change at once",
+    what: "two lines of a cart show the same change",
     seed: 99_509,
     history:
       '[{"premium":2,"cents":199289},{"list":106},{"cart":[{"name":1,"term":"registration 1"}]},{"list":107},{"cart":[{"name":0,"term":"registration 2"},{"name":2,"term":"registration 1"}]}]',
@@ -91,7 +91,7 @@ const FAILED_ONCE = [
   },
 ];
 
-test.each(FAILED_ONCE)("a history that failed once is right: $what", async ({ seed, history }) => {
+test.each(FAILED_ONCE)("a history that once failed passes: $what", async ({ seed, history }) => {
   const { failures } = await runCampaign({ seed, histories: 1, history });
-  expect(failures.map(described).join("\n\n")).toBe("");
+  expect(failures.map(describeFailure).join("\n\n")).toBe("");
 });

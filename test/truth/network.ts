@@ -1,13 +1,13 @@
 /**
- * HTTP without a network: connections are pairs of streams in this process, so that what is sent arrives in an order that no kernel decides.
- * Node's own HTTP client and server run on them unchanged.
+ * HTTP without a network. Connections are pairs of streams in this process, so the order in which data arrives doesn't depend on the kernel.
+ * Node's own HTTP client and server use them unchanged.
  */
 import { Agent, type Server } from "node:http";
 import { Duplex } from "node:stream";
 
-class End extends Duplex {
+class Endpoint extends Duplex {
   readonly remoteAddress = "127.0.0.1";
-  peer: End | null = null;
+  peer: Endpoint | null = null;
   #arrived: (() => void) | null = null;
   readonly #onWrite: () => void;
 
@@ -35,7 +35,7 @@ class End extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#onWrite();
     const { peer } = this;
-    // The other end hears of it as it would from a socket: later, and without a reason.
+    // As with a socket, the other end is closed later and without a reason.
     process.nextTick(() => peer?.destroy());
     done(error);
   }
@@ -46,7 +46,7 @@ class End extends Duplex {
     else this.#arrived = done;
   }
 
-  // What HTTP asks of a socket beside being a stream.
+  // The methods of a socket that Node's HTTP calls.
   setTimeout(): this {
     return this;
   }
@@ -65,23 +65,23 @@ class End extends Duplex {
 }
 
 export class Network {
-  /** Grows with everything that is sent. */
+  /** Increases whenever anything is sent. */
   activity = 0;
   readonly #servers = new Map<string, Server>();
-  readonly #open = new WeakMap<Server, Set<End>>();
+  readonly #open = new WeakMap<Server, Set<Endpoint>>();
   readonly #unreachable = new WeakSet<Server>();
 
-  /** Requests to this address go to that server. */
+  /** Routes requests for this address to the server. */
   route(url: string, server: Server): void {
     this.#servers.set(new URL(url).host, server);
   }
 
-  /** A connection to the server, or one that is refused while the server cannot be reached. */
+  /** Opens a connection to the server. It is refused while the server is unreachable. */
   connect(server: Server): Duplex {
     const count = (): void => {
       this.activity += 1;
     };
-    const [near, far] = [new End(count), new End(count)];
+    const [near, far] = [new Endpoint(count), new Endpoint(count)];
     near.peer = far;
     far.peer = near;
     if (this.#unreachable.has(server)) {
@@ -96,18 +96,18 @@ export class Network {
     return near;
   }
 
-  /** Breaks every connection to the server; while it is down new ones are refused. */
+  /** Makes the server reachable or unreachable. The latter breaks its connections, and new ones are refused. */
   setReachable(server: Server, isReachable: boolean): void {
     if (isReachable) this.#unreachable.delete(server);
     else this.#unreachable.add(server);
-    if (!isReachable) this.breakOff(server);
+    if (!isReachable) this.disconnect(server);
   }
 
-  breakOff(server: Server): void {
+  disconnect(server: Server): void {
     for (const end of this.#open.get(server) ?? []) end.destroy(new Error("connection reset"));
   }
 
-  /** Every HTTP client of this process uses these connections for addresses routed here; the result undoes it. */
+  /** Makes every HTTP client of this process use these connections for routed addresses. Returns a function that undoes this. */
   install(): () => void {
     const { createConnection } = Agent.prototype;
     Agent.prototype.createConnection = (options, callback) => {

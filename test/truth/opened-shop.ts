@@ -1,4 +1,4 @@
-/** A sandbox on a clock of the test's own, and a service in front of it that can be started again with what it had saved. */
+/** A sandbox on the test's clock, and a service in front of it that can be restarted with its saved state. */
 import { writeFileSync } from "node:fs";
 import { newPromiseKey } from "../../src/retail/promise.js";
 import { type After, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
@@ -53,8 +53,8 @@ export function staffPurge({ ask }: Service, what: string): Promise<Answer> {
   return ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 }
 
-/** Lets a minute pass second by second, and the background work with it. */
-export async function aMinute({ ask }: Service, clock: FakeClock): Promise<void> {
+/** Advances the clock by a minute, second by second, so that background work can run. */
+export async function passMinute({ ask }: Service, clock: FakeClock): Promise<void> {
   for (let second = 0; second < 60; second += 1) {
     await clock.advance(1_000);
     await ask("/livez");

@@ -1,4 +1,4 @@
-/** The oracle by itself: it finds fault with what was once shown and signed, and with nothing that is honest. */
+/** The oracle itself: it reports what was once wrongly shown or signed, and accepts correct answers. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { Evidence } from "./evidence.js";
 import type { TermName, WorldStep } from "./history.js";
@@ -33,7 +33,7 @@ function at(ms: number, step?: WorldStep): void {
   nowMs = ms;
   if (step !== undefined) world.change(step);
 }
-/** What the upstream says now, arriving then. */
+/** Adds a check with the current truth, which arrives at `arrivedMs`. */
 function checked(years = 1, arrivedMs = nowMs): number {
   const domain = NAMES[KABUL];
   const cents = registrationOf(world.now, domain, years);
@@ -65,8 +65,8 @@ function shown(cents: number | null, more: Partial<ShownAvailability> = {}): voi
 const signed = (term: TermName, cents: number, wasPremium = false): void =>
   judgeSigned(oracle, { name: KABUL, term, cents }, wasPremium, exchange());
 
-describe("it has nothing against", () => {
-  test("what was true, shown as soon as it is known and within its age", () => {
+describe("the oracle accepts", () => {
+  test("what was true, shown as soon as it is known and within its claimed age", () => {
     quoted("registration 1");
     const cents = retail(checked(), false);
     shown(cents);
@@ -75,7 +75,7 @@ describe("it has nothing against", () => {
     expect(kinds()).toEqual([]);
   });
 
-  test("a premium name, a doubtful price that says so, and what is signed by fresh facts", () => {
+  test("a premium name, a doubtful price marked as stale, and a signed price based on a fresh fact", () => {
     const old = quoted("renewal 1");
     at(1_000, { premium: KABUL, cents: 90_000 });
     const premium = retail(checked(), true);
@@ -90,7 +90,7 @@ describe("it has nothing against", () => {
     expect(kinds()).toEqual([]);
   });
 
-  test("a check from before new prices, once the quote for its term agrees with it", () => {
+  test("a check from before the new quotes, once the quote for its term agrees with it", () => {
     quoted("registration 1");
     at(LATER_MS, { list: 120 });
     const cents = checked();
@@ -103,7 +103,7 @@ describe("it has nothing against", () => {
   });
 });
 
-describe("it finds", () => {
+describe("the oracle reports", () => {
   test("T1: an ordinary name shown and signed as premium after a change of the price list", () => {
     quoted("registration 1");
     at(LATER_MS, { list: 130 });
@@ -122,7 +122,7 @@ describe("it finds", () => {
     expect(kinds()).toEqual(["shown: a price that was not true", "signed: under the wrong rule"]);
   });
 
-  test("T3: a renewal signed at what it cost long ago, below floor and above it", () => {
+  test("T3: a renewal signed at an outdated cost, below the floor and above it", () => {
     const cents = retail(quoted("renewal 1"), false);
     at(1, { price: "renewal 1", cents: 9_000 });
     at(LATER_MS);
@@ -130,37 +130,40 @@ describe("it finds", () => {
     at(LATER_MS + 1, { price: "renewal 1", cents: 1_000 });
     at(2 * LATER_MS);
     signed("renewal 1", cents);
-    expect(kinds()).toEqual(["signed: below floor", "signed: a price that did not hold within its time"]);
+    expect(kinds()).toEqual(["signed: below floor", "signed: an outdated price"]);
   });
 
-  test.each([1, 2])("T4: a late 'available' in the place of 'taken', learned with a term of %s", (years) => {
-    const cents = retail(checked(1, 3_000), false);
-    at(1_000, { taken: KABUL, is: true });
-    checked(years, 1_500);
-    at(4_000);
-    shown(cents);
-    signed("registration 1", cents);
-    expect(kinds()).toEqual([
-      "shown: a status that was already contradicted",
-      "signed: a status that was already contradicted",
-    ]);
-    at(70_000);
-    shown(cents, { asOfMs: 0 });
-    signed("registration 1", cents);
-    expect(kinds().slice(2)).toEqual([
-      "shown: a status that was not true",
-      "shown: a status that was already contradicted",
-      "signed: a name that was not available",
-      "signed: a status that was already contradicted",
-    ]);
-  });
+  test.each([1, 2])(
+    "T4: a late 'available' in place of 'taken', which was learned with a term of %s",
+    (years) => {
+      const cents = retail(checked(1, 3_000), false);
+      at(1_000, { taken: KABUL, is: true });
+      checked(years, 1_500);
+      at(4_000);
+      shown(cents);
+      signed("registration 1", cents);
+      expect(kinds()).toEqual([
+        "shown: a status that was already contradicted",
+        "signed: a status that was already contradicted",
+      ]);
+      at(70_000);
+      shown(cents, { asOfMs: 0 });
+      signed("registration 1", cents);
+      expect(kinds().slice(2)).toEqual([
+        "shown: a status that was not true",
+        "shown: a status that was already contradicted",
+        "signed: a name that was not available",
+        "signed: a status that was already contradicted",
+      ]);
+    },
+  );
 
   test("T5: an ordinary renewal of a name that was shown as premium", () => {
     signed("renewal 1", retail(quoted("renewal 1"), false), true);
     expect(kinds()).toEqual(["signed: an ordinary price for a name shown as premium"]);
   });
 
-  test("T6: prices of a former tier, shown as fresh and signed", () => {
+  test("T6: prices of a previous tier, shown as fresh and signed", () => {
     tierSeen();
     const cents = retail(quoted("renewal 1"), false);
     at(10_000, { tier: 5 });
@@ -169,12 +172,12 @@ describe("it finds", () => {
     oracle.quote("renewal 1", cents, 0, false, exchange());
     signed("renewal 1", cents);
     expect(kinds()).toEqual([
-      "shown: a doubtful price as if it were not",
+      "shown: a doubtful price as certain",
       "signed: a price that was already doubtful",
     ]);
   });
 
-  test("'available' from more than a minute ago, whatever its age says, and a price from before its age", () => {
+  test("an 'available' from more than a minute ago, whatever age it claims, and a price older than it claims", () => {
     const cents = retail(checked(), false);
     at(1_000, { taken: KABUL, is: true });
     at(LATER_MS);

@@ -1,6 +1,6 @@
 /**
- * Judges what was shown: nothing that was not true within the age it claims, and nothing that the upstream had already contradicted. Two
- * answers at the same millisecond contradict nothing, because nobody can say which was first.
+ * Judges what was shown: it must have been true within its claimed age, and the upstream must not have contradicted it. Answers in the same
+ * millisecond don't contradict each other, because their order is unknown.
  */
 import type { CheckFact, Evidence } from "./evidence.js";
 import type { TermName } from "./history.js";
@@ -16,21 +16,21 @@ export type Kind =
   | "shown: a status that was not true"
   | "shown: a status that was already contradicted"
   | "shown: a price that was not true"
-  | "shown: a doubtful price as if it were not"
-  | "shown: nothing although the upstream could be asked"
+  | "shown: a doubtful price as certain"
+  | "shown: nothing although the upstream was available"
   | "doubt: not resolved within two calls"
   | "signed: a name that was not available"
   | "signed: a status that was already contradicted"
   | "signed: below floor"
   | "signed: under the wrong rule"
-  | "signed: a price that did not hold within its time"
+  | "signed: an outdated price"
   | "signed: a price that was already doubtful"
   | "signed: an ordinary price for a name shown as premium"
-  | "signed: other lines than shown"
+  | "signed: different lines than shown"
   | "answered: never"
   | "failed: the service itself";
 
-/** When a question was put and answered; `isCalm`: nothing prevented the service from asking. */
+/** When a request was sent and answered. `isCalm`: nothing prevented the service from asking the upstream. */
 export interface Exchange {
   readonly startedMs: number;
   readonly endedMs: number;
@@ -50,7 +50,7 @@ const AVAILABLE_SHOWN_MS = 60_000;
 
 export const minuteOf = (ms: number): number => Math.floor(ms / MINUTE_MS) * MINUTE_MS;
 
-/** Whether every check that could support "available" had already been contradicted, or the same of "taken". */
+/** What contradicted the status, if every check that supported it had already been contradicted. */
 export function contradiction(
   evidence: Evidence,
   name: number,
@@ -60,7 +60,7 @@ export function contradiction(
   const known = evidence.checksOf(name).filter(({ arrivedMs }) => arrivedMs <= atMs);
   const support = known.filter(({ available }) => available === (status === "available"));
   const against = known.filter((check) => !support.includes(check) && check.arrivedMs < atMs);
-  // "Taken" may be believed although it overlaps; "available" may not.
+  // An overlapping "taken" may be believed; an overlapping "available" may not.
   const beats = (other: CheckFact, own: CheckFact): boolean =>
     status === "available" ? other.arrivedMs > own.askedMs : other.askedMs > own.arrivedMs;
   if (support.length === 0 || support.some((own) => !against.some((other) => beats(other, own))))
@@ -69,8 +69,8 @@ export function contradiction(
   return `${status === "available" ? "taken" : "available"} had been answered at ${last?.arrivedMs} ms`;
 }
 
-/** Whether a value is left for another and taken again. */
-function returned(values: readonly number[]): boolean {
+/** Whether a value changes and later returns. */
+function hasReturned(values: readonly number[]): boolean {
   return values.some((value, at) => values.slice(0, at).includes(value) && values[at - 1] !== value);
 }
 
@@ -109,7 +109,7 @@ export class Oracle {
       this.report("shown: a status that was already contradicted", endedMs, `${what}, but ${against}`);
     if (status === "taken") return;
     if (cents === null) {
-      if (isCalm && !stale) this.report("shown: nothing although the upstream could be asked", endedMs, what);
+      if (isCalm && !stale) this.report("shown: nothing although the upstream was available", endedMs, what);
       return;
     }
     const costs = (state: State): number => registrationOf(state, domain, years);
@@ -119,8 +119,8 @@ export class Oracle {
       premium === state.premium.has(domain);
     const isPossible = (state: State): boolean =>
       [true, false].some((rule) => cents === retail(costs(state), rule));
-    // By no two calls can a price that leaves and returns between them be told from the price of a premium name.
-    const cameBack = returned(this.world.during(startedMs, endedMs).map(costs));
+    // Two calls can't distinguish a price that changes and returns between them from the price of a premium name.
+    const cameBack = hasReturned(this.world.during(startedMs, endedMs).map(costs));
     if (!claimed.some(stale || (premium && cameBack) ? isPossible : isRight))
       return this.report(
         "shown: a price that was not true",
@@ -130,7 +130,7 @@ export class Oracle {
     if (!stale) this.#checkShownFresh(name, years, shown, endedMs, what);
   }
 
-  /** A price that is not marked stale comes from a check that no change of the list has made doubtful. */
+  /** A price that isn't marked stale must come from a check that no change of the list has made doubtful. */
   #checkShownFresh(name: number, years: number, shown: ShownAvailability, atMs: number, what: string): void {
     const sources = this.evidence.checks.filter(
       (check) =>
@@ -141,7 +141,7 @@ export class Oracle {
     );
     const doubts = sources.map((source) => this.evidence.doubtAboutCheck(source, shown.premium, atMs));
     if (doubts.length > 0 && doubts.every((doubt) => doubt !== undefined))
-      this.report("shown: a doubtful price as if it were not", atMs, `${what}, but ${doubts.join("; ")}`);
+      this.report("shown: a doubtful price as certain", atMs, `${what}, but ${doubts.join("; ")}`);
   }
 
   quote(term: TermName, cents: number, asOfMs: number, stale: boolean, { endedMs }: Exchange): void {
@@ -152,10 +152,10 @@ export class Oracle {
       .filter((quote) => quote.term === term && retail(quote.cents, false) === cents)
       .map((quote) => this.evidence.doubtAboutQuote(quote, endedMs));
     if (doubts.length > 0 && doubts.every((doubt) => doubt !== undefined))
-      this.report("shown: a doubtful price as if it were not", endedMs, `${what}, but ${doubts.join("; ")}`);
+      this.report("shown: a doubtful price as certain", endedMs, `${what}, but ${doubts.join("; ")}`);
   }
 
-  /** A price of the list, which claims no more than its age. */
+  /** A price of the list, which claims only its age. */
   listed(term: TermName, cents: number, asOfMs: number, atMs: number): void {
     const claimed = this.world.during(minuteOf(asOfMs), atMs);
     if (!claimed.some((state) => retail(costOf(state, term), false) === cents))

@@ -1,4 +1,4 @@
-/** Plays a history step by step; the oracle judges every answer that comes of it. */
+/** Plays a history step by step; the oracle judges every answer. */
 import { Evidence } from "./evidence.js";
 import { type History, randomOf, type Step } from "./history.js";
 import { Oracle, type Violation } from "./oracle.js";
@@ -9,15 +9,15 @@ import { World } from "./world.js";
 export interface Outcome {
   readonly violations: readonly Violation[];
   readonly calls: number;
-  /** Calls for what was known and fresh: they were spent on doubts. */
-  readonly again: number;
-  /** What happened in this history, so that two runs can be compared. */
+  /** Calls for facts that were known and fresh, made to resolve doubts. */
+  readonly repeated: number;
+  /** The events of this history, so that two runs can be compared. */
   readonly trace: readonly string[];
 }
 
-/** A call that failed may have opened a circuit, which is tried again after half a minute. */
+/** A failed call may have opened a circuit, which allows a trial request after half a minute. */
 const RECOVERED_MS = 40_000;
-const GIVEN_UP_MS = 20_000;
+const MAX_WAIT_MS = 20_000;
 
 class Player {
   readonly #service: SimulatedService;
@@ -43,9 +43,9 @@ class Player {
     });
     service.onSettled(() => {
       this.#world.catchUp();
-      const news = service.log.slice(this.#linesRead);
+      const newLines = service.log.slice(this.#linesRead);
       this.#linesRead = service.log.length;
-      if (news.some((line) => line.includes('"upstream.failed"')))
+      if (newLines.some((line) => line.includes('"upstream.failed"')))
         this.#troubledUntilMs = this.#nowMs + RECOVERED_MS;
     });
     control.watch((answer) => {
@@ -69,16 +69,16 @@ class Player {
     }
     await this.#end();
     const { violations } = this.#oracle;
-    return { violations, calls: this.#evidence.calls, again: this.#evidence.again, trace: this.trace };
+    return { violations, calls: this.#evidence.calls, repeated: this.#evidence.repeated, trace: this.trace };
   }
 
-  /** Nobody is left without an answer once nothing holds it up. */
+  /** Once nothing delays the answers, every visitor must get one. */
   async #end(): Promise<void> {
     this.#setUpstream("up");
     this.#releaseAll();
-    await this.#service.clock.advance(GIVEN_UP_MS);
+    await this.#service.clock.advance(MAX_WAIT_MS);
     for (const { startedMs } of this.#visitors.pending)
-      this.#oracle.report("answered: never", this.#nowMs, `a question from ${startedMs} ms`);
+      this.#oracle.report("answered: never", this.#nowMs, `a request from ${startedMs} ms`);
   }
 
   async #take(step: Step): Promise<void> {
@@ -120,13 +120,13 @@ class Player {
   }
 
   async #restart(downMs: number): Promise<void> {
-    this.#visitors.cutOff();
-    // A question that nobody waits for any more is given up: its answer is not evidence, because it reaches nobody.
+    this.#visitors.disconnectAll();
+    // A request that nobody waits for any longer is abandoned. Its answer isn't evidence, because it reaches nobody.
     await this.#service.clock.advance(0);
     this.#releaseAll();
     await this.#service.clock.advance(0);
     await this.#service.stop();
-    // Checks are gone; which names are premium was saved, and so were prices, with the tier.
+    // Checks are lost. Premium names, prices and the tier were saved.
     this.#evidence.forgetChecks(this.#nowMs);
     this.#evidence.forgetQuotes(this.#nowMs);
     await this.#service.clock.advance(downMs);
@@ -134,7 +134,7 @@ class Player {
   }
 }
 
-/** The seed is that of everything random in the service. */
+/** Plays one history. The seed determines everything random in the service. */
 export async function play(simulator: Simulator, history: History, seed: number): Promise<Outcome> {
   const { random } = Math;
   Math.random = randomOf(seed ^ 0x5eed);

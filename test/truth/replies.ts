@@ -1,4 +1,4 @@
-/** What the service's replies say to a visitor, in whole cents and in ms of the history. */
+/** Parses the service's replies to visitors. Amounts are in cents, times in ms since the start of the history. */
 import { z } from "zod";
 import { EPOCH_MS } from "./simulation.js";
 
@@ -32,7 +32,7 @@ export const cartLine = z.object({
 });
 export const cartReply = z.object({ items: z.array(cartLine), promise: z.string().nullable() });
 
-/** A body in one line, without what no two runs share. */
+/** A body in one line, without what differs between runs. */
 export function textOf(body: unknown): string {
   return JSON.stringify(body, (key, value: unknown) =>
     ["requestId", "promise", "etag"].includes(key) ? undefined : value,

@@ -1,4 +1,4 @@
-/** A small world with round numbers, and the service as a visitor with a cart meets it there. */
+/** A small world with round numbers, and a client of the service for visitors with carts. */
 import { type ClientRequest, request } from "node:http";
 import { z } from "zod";
 import type { Service } from "../support/service.js";
@@ -25,7 +25,7 @@ resellers:
     credentials: [{ key: shop-demo-key, secret: shop-demo-secret }]
 `;
 
-/** Half as much again as wholesale and a dollar; premium names a tenth more; never less than two dollars above cost. */
+/** Wholesale plus 50 % and a dollar; for premium names, plus 10 %; always at least two dollars above cost. */
 export const RETAIL = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1, 2], renewal: [1], transfer: [1], restore: [1] } }]
@@ -79,12 +79,12 @@ export function shopAt({ ask, port }: Pick<Service, "ask" | "port">) {
       const { body } = await ask(`/v1/quotes?tld=.af&action=${action}&years=${years}`);
       return quoteShape.parse(body);
     },
-    /** The answer as it came. */
+    /** Sends a cart and returns the raw answer. */
     post: (lines: readonly CartLine[]) => ask("/v1/quotes", { method: "POST", body: { items: lines } }),
-    /** The lines shown, and those signed as "domain action price". */
+    /** Sends a cart and returns the lines shown, and those signed, as "domain action price". */
     async cart(...lines: readonly CartLine[]) {
       const { status, text, body } = await this.post(lines);
-      if (status !== 200) throw new Error(`the whole cart is refused: ${text}`);
+      if (status !== 200) throw new Error(`the whole cart was refused: ${text}`);
       const { items, total, promise } = cartShape.parse(body);
       const signed = promise === null ? [] : claimsOf(promise).items;
       return {
@@ -93,16 +93,16 @@ export function shopAt({ ask, port }: Pick<Service, "ask" | "port">) {
         signed: signed.map(({ domain, action, price }) => `${domain} ${action} ${price.amount}`),
       };
     },
-    /** Asks for a name's availability and does not wait: `leave` is what a closed browser tab does. */
-    asking(domain: string, years = 1) {
+    /** Requests a name's availability without waiting for it. `leave` disconnects, as a closed browser tab does. */
+    startLookup(domain: string, years = 1) {
       const path = `/v1/availability?domain=${domain}&years=${years}`;
-      const asked: ClientRequest = request({ host: "127.0.0.1", port, path });
-      asked.on("error", () => undefined);
-      asked.end();
+      const outgoing: ClientRequest = request({ host: "127.0.0.1", port, path });
+      outgoing.on("error", () => undefined);
+      outgoing.end();
       return {
         async leave(): Promise<void> {
-          asked.destroy();
-          // Sent after the end of that connection, so answered after it was noticed.
+          outgoing.destroy();
+          // This is sent after that connection ended, so it is answered after the end was noticed.
           await ask("/livez");
         },
       };

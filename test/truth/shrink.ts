@@ -1,7 +1,7 @@
-/** Makes a failing history as short as it can be: steps are left out, then times are shortened, as long as the failure stays. */
+/** Shrinks a failing history: it removes steps, then simplifies those that remain, as long as the failure persists. */
 import type { History, Step } from "./history.js";
 
-export async function shrunk(
+export async function shrink(
   history: History,
   stillFails: (candidate: History) => Promise<boolean>,
 ): Promise<History> {
@@ -25,7 +25,7 @@ export async function shrunk(
   return best;
 }
 
-/** From the simplest on. */
+/** Simplest first. */
 function simplerThan(step: Step | undefined): readonly Step[] {
   if (step === undefined) return [];
   if ("pass" in step) return [1_000, 10_000].filter((ms) => ms < step.pass).map((ms) => ({ pass: ms }));

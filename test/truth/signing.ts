@@ -1,4 +1,4 @@
-/** Judges what was signed, which is stricter: what it costs must have held within its time, by facts that nothing has contradicted. */
+/** Judges what was signed, which is stricter: the cost must have been valid recently, by facts that nothing has contradicted. */
 import { costOf, floorOf, NAMES, partsOf, registrationOf, retail, type State } from "./world.js";
 import type { TermName } from "./history.js";
 import { contradiction, type Exchange, type Oracle } from "./oracle.js";
@@ -28,9 +28,9 @@ export function judgeSigned(
   const cost = (state: State): number =>
     isRegistration ? registrationOf(state, domain, years) : costOf(state, term);
   const isPremium = (state: State): boolean => isRegistration && state.premium.has(domain);
-  const isFree = (state: State): boolean => !isRegistration || !state.taken.has(domain);
+  const isAvailable = (state: State): boolean => !isRegistration || !state.taken.has(domain);
 
-  if (!claimed.some(isFree)) oracle.report("signed: a name that was not available", endedMs, what);
+  if (!claimed.some(isAvailable)) oracle.report("signed: a name that was not available", endedMs, what);
   const against = isRegistration ? contradiction(oracle.evidence, name, "available", endedMs) : undefined;
   if (against !== undefined)
     oracle.report("signed: a status that was already contradicted", endedMs, `${what}, but ${against}`);
@@ -46,26 +46,26 @@ export function judgeSigned(
     oracle.report("signed: below floor", endedMs, `${what}, ${costs}`);
   else if (claimed.some((state) => cents === retail(cost(state), !isPremium(state))))
     oracle.report("signed: under the wrong rule", endedMs, `${what}, ${costs}`);
-  else oracle.report("signed: a price that did not hold within its time", endedMs, `${what}, ${costs}`);
+  else oracle.report("signed: an outdated price", endedMs, `${what}, ${costs}`);
 }
 
-/** Every fact that could be behind the price had become doubtful before the cart was answered. */
+/** Reports the price if every fact that it could be based on had become doubtful before the cart was answered. */
 function judgeDoubt(oracle: Oracle, line: SignedLine, atMs: number, what: string): void {
   const { evidence } = oracle;
   const { name, term, cents } = line;
   const { action, years } = partsOf(term);
-  const isBehind = (cost: number, rule: boolean): boolean => retail(cost, rule) === cents;
+  const yieldsPrice = (cost: number, premium: boolean): boolean => retail(cost, premium) === cents;
   const doubts =
     action === "registration"
       ? evidence.checks
           .filter((check) => check.name === name && check.years === years && check.available)
           .flatMap((check) =>
             [true, false]
-              .filter((rule) => isBehind(check.cents, rule))
-              .map((rule) => evidence.doubtAboutCheck(check, rule, atMs)),
+              .filter((premium) => yieldsPrice(check.cents, premium))
+              .map((premium) => evidence.doubtAboutCheck(check, premium, atMs)),
           )
       : evidence.quotes
-          .filter((quote) => quote.term === term && isBehind(quote.cents, false))
+          .filter((quote) => quote.term === term && yieldsPrice(quote.cents, false))
           .map((quote) => evidence.doubtAboutQuote(quote, atMs));
   if (doubts.length > 0 && doubts.every((doubt) => doubt !== undefined))
     oracle.report("signed: a price that was already doubtful", atMs, `${what}, but ${doubts.join("; ")}`);

@@ -1,6 +1,6 @@
 /**
- * Plays one history: the real service and the real sandbox in this process, on a clock that moves only when the history says so. Nothing
- * that decides differs between two runs of the same history and seed.
+ * Runs the real service and the real sandbox in this process, on a clock that only the history advances. Two runs of the same history and seed
+ * take the same course.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,12 +18,12 @@ import { recordingLog } from "../support/service.js";
 import { Network } from "./network.js";
 import { RETAIL, WORLD } from "./world.js";
 
-/** Whole minutes begin where the history does. In the past on every machine that runs this. */
+/** The start of every history, at a whole minute and in the past. */
 export const EPOCH_MS = Date.UTC(2025, 2, 20);
 const STAFF_TOKEN = "staff-token-of-the-histories";
-/** Where Linux keeps files in memory: a history writes some. */
+/** Linux keeps files in memory here, and every history writes some. */
 const IN_MEMORY = "/dev/shm";
-/** Turns of the event loop in which nothing is sent: everything waits for the clock or for a held answer. */
+/** If nothing is sent for this many turns of the event loop, everything waits for the clock or for a held answer. */
 const QUIET_TURNS = 4;
 
 export interface Reply {
@@ -31,12 +31,12 @@ export interface Reply {
   readonly body: unknown;
 }
 
-export interface Question {
-  /** Closes the connection; a reply will not come. */
+export interface SentRequest {
+  /** Closes the connection, so that no reply comes. */
   leave(): void;
 }
 
-/** What histories share, because none of them can change it. */
+/** What all histories share, because none of them can change it. */
 export class Simulator {
   readonly network = new Network();
   readonly #folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), "truth-"));
@@ -54,7 +54,7 @@ export class Simulator {
       {
         RETAIL_CONFIG: file("retail.yaml", RETAIL),
         SANDBOX_CONFIG: file("world.yaml", WORLD),
-        // The times as shipped; memory that no history fills need not be set aside for each.
+        // The shipped times, but small caches: no history fills large ones, and each would allocate them.
         CACHE_CONFIG: file("cache.yaml", cache.replaceAll(/entries: \d+/g, "entries: 100")),
         UPSTREAM_BASE_URL: "http://127.0.0.1:4000",
         UPSTREAM_SERVICE_KEY: "truth-demo-key",
@@ -73,7 +73,7 @@ export class Simulator {
     this.#undo = [this.network.install(), withoutProcessMetrics()];
   }
 
-  /** A new world, and a service in it that has not started yet. */
+  /** Creates a world with a service that hasn't started yet. */
   async open(): Promise<SimulatedService> {
     this.#histories += 1;
     const stateDir = join(this.#folder, String(this.#histories));
@@ -108,24 +108,24 @@ export class Simulator {
 }
 
 /**
- * The metrics of the process (garbage, event loop) are observed until the process ends, once for every service that was ever made in it: with
- * thousands of histories that would be all that it still does.
+ * Disables the metrics of the process (garbage collection, event loop) and returns a function that restores them. Each service observes them
+ * until the process ends, so after thousands of histories the process would do little else.
  */
 function withoutProcessMetrics(): () => void {
   const { PerformanceObserver, monitorEventLoopDelay } = perfHooks;
-  class Blind extends PerformanceObserver {
+  class NoopObserver extends PerformanceObserver {
     override observe(): void {}
   }
-  perfHooks.PerformanceObserver = Blind;
-  const none = monitorEventLoopDelay();
-  none.enable = () => true;
-  perfHooks.monitorEventLoopDelay = () => none;
+  perfHooks.PerformanceObserver = NoopObserver;
+  const noop = monitorEventLoopDelay();
+  noop.enable = () => true;
+  perfHooks.monitorEventLoopDelay = () => noop;
   return () => {
     Object.assign(perfHooks, { PerformanceObserver, monitorEventLoopDelay });
   };
 }
 
-/** One history's service, from start to end, with its restarts. */
+/** The service of one history, including its restarts. */
 export class SimulatedService {
   readonly clock: FakeClock;
   readonly sandbox: Sandbox;
@@ -150,14 +150,14 @@ export class SimulatedService {
     this.sandbox = sandbox;
   }
 
-  /** `run` is called whenever nothing more happens at this moment, before the clock moves on. */
+  /** Calls `run` whenever everything has settled, before the clock advances. */
   onSettled(run: () => void): void {
     this.#settled.run = run;
   }
 
   async start(): Promise<void> {
     const { upstream } = this.#config;
-    if (upstream === null) throw new Error("histories have an upstream");
+    if (upstream === null) throw new Error("histories need an upstream");
     this.#app = createApp({
       config: this.#config,
       version: "1.2.3",
@@ -172,14 +172,14 @@ export class SimulatedService {
     await this.clock.advance(0);
   }
 
-  /** As SIGTERM does it, except that whoever waits is cut off. */
+  /** Stops as on SIGTERM, except that waiting clients are disconnected. */
   async stop(): Promise<void> {
     const app = this.#app;
     if (app === null) return;
     this.#app = null;
     app.drain();
-    this.#network.breakOff(app.server);
-    this.#network.breakOff(this.sandbox.server);
+    this.#network.disconnect(app.server);
+    this.#network.disconnect(this.sandbox.server);
     await app.close();
     await this.clock.advance(0);
   }
@@ -194,12 +194,12 @@ export class SimulatedService {
     this.#network.setReachable(this.sandbox.server, isReachable);
   }
 
-  /** Asks over a connection of its own; `replied` is called with the whole answer, unless the connection ends before. */
-  ask(path: string, body: unknown, replied: (reply: Reply) => void, staff = false): Question {
+  /** Sends a request over its own connection. Calls `replied` with the complete reply, unless the connection ends first. */
+  ask(path: string, body: unknown, replied: (reply: Reply) => void, staff = false): SentRequest {
     const app = this.#app;
-    if (app === null) throw new Error("the service does not run");
+    if (app === null) throw new Error("the service isn't running");
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const asked = request({
+    const outgoing = request({
       path,
       method: text === undefined ? "GET" : "POST",
       createConnection: () => this.#network.connect(app.server),
@@ -208,8 +208,8 @@ export class SimulatedService {
         ...(staff && { Authorization: `Bearer ${STAFF_TOKEN}` }),
       },
     });
-    asked.on("error", () => undefined);
-    asked.on("response", (response) => {
+    outgoing.on("error", () => undefined);
+    outgoing.on("response", (response) => {
       let received = "";
       response.setEncoding("utf8");
       response.on("data", (chunk: string) => (received += chunk));
@@ -220,7 +220,7 @@ export class SimulatedService {
         replied({ status: z.int().parse(response.statusCode), body: parsed });
       });
     });
-    asked.end(text);
-    return { leave: () => asked.destroy() };
+    outgoing.end(text);
+    return { leave: () => outgoing.destroy() };
   }
 }

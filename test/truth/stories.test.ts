@@ -1,14 +1,14 @@
-/** The stories of what may change between an answer and the next one: what is shown and signed never contradicts what the upstream has said since. */
+/** What may change between two answers: nothing that is shown or signed contradicts what the upstream has said since. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import type { FakeClock } from "../support/fake-clock.js";
 import { bearer, CHECK, PRICING, problemOf, type Service, until } from "../support/service.js";
-import { aMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
+import { passMinute, MINUTE_MS, type OpenedShop, openShop, staffPurge } from "./opened-shop.js";
 import { registration, renewal, RETAIL, shopAt, transfer, usd } from "./shop.js";
 
 const HOUR_MS = 60 * MINUTE_MS;
 
-const of = (action: "registration" | "renewal" | "transfer", amountCents: number, years = 1) =>
+const priceOf = (action: "registration" | "renewal" | "transfer", amountCents: number, years = 1) =>
   ({ tld: ".af", action, years, amountCents }) as const;
 
 let opened: OpenedShop;
@@ -29,6 +29,10 @@ const restart = async (): Promise<void> => {
   service = await opened.start({ warm: false });
 };
 const shop = () => shopAt(service);
+const advanceBriefly = async (): Promise<void> => {
+  await clock.advance(100);
+  await service.ask("/livez");
+};
 const purge = () => staffPurge(service, "prices");
 
 describe("when the wholesale price rises", () => {
@@ -37,8 +41,8 @@ describe("when the wholesale price rises", () => {
     await clock.advance(2 * MINUTE_MS);
   });
 
-  test("T1: an ordinary name is shown and signed at its new ordinary price, within two calls more, and never as premium", async () => {
-    sandbox.control.setPrice("demo", of("registration", 2250));
+  test("T1: an ordinary name is shown and signed at its new price within two extra calls, and never as premium", async () => {
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
     const before = service.calls(CHECK) + service.calls(PRICING);
     const shown = await shop().availability("kabul.af");
     expect(shown).toMatchObject({ status: "available", premium: false, price: usd("34.75"), stale: false });
@@ -47,40 +51,40 @@ describe("when the wholesale price rises", () => {
     expect([items[0]?.premium, signed]).toEqual([false, ["kabul.af registration 34.75"]]);
   });
 
-  test("T1: a name that really is premium still is", async () => {
-    sandbox.control.setPrice("demo", of("registration", 2250));
+  test("T1: a name that really is premium is still shown as premium", async () => {
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
     expect(await shop().availability("gold.af")).toMatchObject({ premium: true, price: usd("990.00") });
     expect(await shop().availability("kabul.af")).toMatchObject({ premium: false, price: usd("34.75") });
   });
 
-  test("T2: a check from before the new price list never becomes a premium price below cost, shown or signed", async () => {
+  test("T2: a check from before the new price list is never shown or signed as a premium price below cost", async () => {
     const before = await shop().availability("kabul.af");
     expect(before).toMatchObject({ premium: false, price: usd("26.97") });
-    sandbox.control.setPrice("demo", of("registration", 2250));
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
     await purge();
     await until(async () => {
       await clock.advance(100);
       return (await shop().quote("registration")).price.amount === "34.75";
-    }, "the new price list");
+    }, "the refresh of the price list");
     const { items, signed } = await shop().cart(registration("kabul.af"));
     expect([items[0]?.premium, signed]).toEqual([false, ["kabul.af registration 34.75"]]);
     const shown = await shop().availability("kabul.af");
     expect(shown).toMatchObject({ premium: false, price: usd("34.75"), stale: false });
   });
 
-  test("T3: a cart signs a renewal at what it costs now, not at what it cost when the price was last asked", async () => {
-    sandbox.control.setPrice("demo", of("renewal", 3000));
+  test("T3: a cart signs a renewal at its current cost, not at the cost when the price was last requested", async () => {
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
     await clock.advance(10 * MINUTE_MS);
     const { signed } = await shop().cart(renewal("herat.af"), renewal("kabul.af"));
     expect(signed).toEqual(["herat.af renewal 46.00", "kabul.af renewal 46.00"]);
   });
 
-  test("T3: a price of ten seconds ago is not signed once another one has shown that prices changed", async () => {
+  test("T3: a ten-second-old price isn't signed once another one has shown that prices changed", async () => {
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 31.00"]);
     await clock.advance(10_000);
     for (const action of ["registration", "renewal"] as const)
-      sandbox.control.setPrice("demo", of(action, 3000));
-    // The renewal is being asked again, and has not been answered yet.
+      sandbox.control.setPrice("demo", priceOf(action, 3000));
+    // The renewal price is requested again, but not answered yet.
     const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
     expect(await shop().availability("kabul.af")).toMatchObject({ premium: false, stale: false });
     const late = await hold.caught();
@@ -90,7 +94,7 @@ describe("when the wholesale price rises", () => {
     expect((await cart).signed).toEqual(["herat.af renewal 46.00"]);
   });
 
-  test("T3: with the upstream down nothing is signed from an old price, and the customer learns why", async () => {
+  test("T3: while the upstream is down, no old price is signed, and the customer gets the reason", async () => {
     sandbox.control.setFault("all", { fault: "reset-on-accept" });
     await clock.advance(90_000);
     const answer = await shop().post([renewal("herat.af"), transfer("kabul.af")]);
@@ -99,19 +103,19 @@ describe("when the wholesale price rises", () => {
     expect((await shop().quote("renewal")).price).toEqual(usd("31.00"));
   });
 
-  test("T3: nor is it signed as the first answer after a restart", async () => {
+  test("T3: no old price is signed in the first answer after a restart", async () => {
     await service.close();
-    sandbox.control.setPrice("demo", of("renewal", 3000));
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
     await clock.advance(30 * HOUR_MS);
     await restart();
     expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 46.00"]);
   });
 });
 
-describe("when an answer comes late", () => {
-  test("T4: 'available' that was asked before 'taken' was known does not come back, and is not signed", async () => {
+describe("when an answer arrives late", () => {
+  test("T4: an 'available' requested before 'taken' was known doesn't come back, and isn't signed", async () => {
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
-    const first = shop().asking("kabul.af");
+    const first = shop().startLookup("kabul.af");
     const late = await hold.caught();
     await clock.advance(2_000);
     await first.leave();
@@ -126,9 +130,9 @@ describe("when an answer comes late", () => {
     expect([items[0]?.status, signed]).toEqual(["taken", []]);
   });
 
-  test("T4: 'taken', learned with one term, ends 'available' for every term, whichever answer comes last", async () => {
+  test("T4: 'taken', learned with one term, replaces 'available' for every term, whichever answer arrives last", async () => {
     const hold = sandbox.control.hold({ operation: "check", calls: 1 });
-    shop().asking("kabul.af", 1);
+    shop().startLookup("kabul.af", 1);
     const late = await hold.caught();
     await clock.advance(1_000);
     sandbox.control.setTaken("kabul.af", true);
@@ -140,7 +144,7 @@ describe("when an answer comes late", () => {
     expect((await shop().availability("kabul.af", 2)).status).toBe("taken");
   });
 
-  test("T4: 'available', cached for one term, ends as soon as another term is found taken", async () => {
+  test("T4: 'available', cached for one term, is dropped as soon as another term is found taken", async () => {
     expect((await shop().availability("kabul.af", 1)).status).toBe("available");
     await clock.advance(1_000);
     sandbox.control.setTaken("kabul.af", true);
@@ -149,24 +153,24 @@ describe("when an answer comes late", () => {
     expect((await shop().cart(registration("kabul.af", 1))).signed).toEqual([]);
   });
 
-  test("T4: a quote that was asked before the prices were purged is asked again, not kept for an hour", async () => {
+  test("T4: a quote requested before a purge of the prices is requested again, not kept for an hour", async () => {
     const hold = sandbox.control.hold({ operation: "quote", asked: { action: "renewal" }, calls: 1 });
     await clock.advance(1_000);
     await purge();
     await clock.advance(100);
     const late = await hold.caught();
-    sandbox.control.setPrice("demo", of("renewal", 3000));
+    sandbox.control.setPrice("demo", priceOf("renewal", 3000));
     await clock.advance(1_000);
     await purge();
     await clock.advance(500);
     late.release();
-    await aMinute(service, clock);
+    await passMinute(service, clock);
     expect(await shop().quote("renewal")).toMatchObject({ price: usd("46.00"), stale: false });
   });
 });
 
 describe("a premium name", () => {
-  test("T5: has no ordinary price for its renewal and transfer; the other lines of the cart stand", async () => {
+  test("T5: has no ordinary price for its renewal and transfer; the other lines of the cart are unaffected", async () => {
     expect((await shop().availability("gold.af")).premium).toBe(true);
     await clock.advance(1_000);
     for (const line of [renewal("gold.af"), transfer("gold.af")]) {
@@ -176,7 +180,7 @@ describe("a premium name", () => {
     }
   });
 
-  test("T5: is known by the price that the upstream names beside a taken name", async () => {
+  test("T5: is recognized by the price that the upstream gives for a taken name", async () => {
     sandbox.control.setShapes({ takenPricing: "price" });
     sandbox.control.setTaken("gold.af", true);
     expect((await shop().availability("gold.af")).status).toBe("taken");
@@ -184,7 +188,31 @@ describe("a premium name", () => {
     expect([items[0]?.price, signed]).toEqual([null, ["kabul.af renewal 31.00"]]);
   });
 
-  test("T7: that cannot be priced for two years is a problem of its line, not of the cart", async () => {
+  test("T5: isn't signed as an ordinary one because of a check from before it was premium", async () => {
+    expect((await shop().availability("kabul.af")).premium).toBe(false);
+    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+    await clock.advance(1_000);
+    expect((await shop().availability("kabul.af", 2)).premium).toBe(true);
+    const { items, signed } = await shop().cart(registration("kabul.af"));
+    expect([items[0]?.premium, signed]).toEqual([true, ["kabul.af registration 990.00"]]);
+    expect(await shop().availability("kabul.af")).toMatchObject({ premium: true, stale: false });
+  });
+
+  test("T5: isn't signed at the list price while its own price is still being requested", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    const asked = service.calls(PRICING);
+    sandbox.control.setBehaviour({ afterMs: 1_000 });
+    const transferred = shop().cart(transfer("gold.af"), transfer("kabul.af"));
+    await until(() => service.calls(PRICING) > asked, "the request for the price of a transfer");
+    await clock.advance(100);
+    sandbox.control.setBehaviour({ afterMs: 500 });
+    const registered = shop().cart(registration("gold.af"));
+    for (let ms = 0; ms < 4_000; ms += 100) await advanceBriefly();
+    expect((await registered).items).toMatchObject([{ premium: true }]);
+    expect((await transferred).signed).toEqual(["kabul.af transfer 29.50"]);
+  });
+
+  test("T7: that can't be priced for two years is a problem of its line, not of the cart", async () => {
     sandbox.control.setShapes({ checkYears: "ignored" });
     const { items, total, signed } = await shop().cart(registration("gold.af", 2), registration("kabul.af"));
     expect(items[0]).toMatchObject({
@@ -200,20 +228,20 @@ describe("a premium name", () => {
 describe("when the tier changes while the service is down", () => {
   beforeEach(async () => {
     await clock.advance(6_000);
-    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first look at the tier");
+    await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first tier request");
     await clock.advance(1_000);
     await service.close();
     sandbox.control.setTier("demo", "Gold");
   });
 
-  test("T6: no price of the old tier is signed after the start, even one that is a few seconds old", async () => {
+  test("T6: no price of the old tier is signed after the restart, even one that is a few seconds old", async () => {
     await clock.advance(5_000);
     await restart();
     const { signed } = await shop().cart(renewal("herat.af"), registration("kabul.af"));
     expect(signed).toEqual(["herat.af renewal 28.00", "kabul.af registration 24.37"]);
   });
 
-  test("T6: once staff see the new tier, prices of the old one are doubtful, and soon they are gone", async () => {
+  test("T6: once staff see the new tier, prices of the old one are doubtful, and soon replaced", async () => {
     await clock.advance(2 * MINUTE_MS);
     await restart();
     await service.ask("/v1/staff/tier", { headers: bearer("read") });
@@ -221,12 +249,12 @@ describe("when the tier changes while the service is down", () => {
     expect([`${shown.price.amount} stale`, "28.00"]).toContain(
       shown.price.amount + (shown.stale ? " stale" : ""),
     );
-    await aMinute(service, clock);
+    await passMinute(service, clock);
     expect(await shop().quote("renewal")).toMatchObject({ price: usd("28.00"), stale: false });
     expect(await shop().quote("registration")).toMatchObject({ price: usd("24.37"), stale: false });
   });
 
-  test("T6: an ordinary name is not taken for premium because its quote is of the old tier", async () => {
+  test("T6: an ordinary name isn't mistaken for premium because its quote is from the old tier", async () => {
     await clock.advance(2 * MINUTE_MS);
     await restart();
     const shown = await shop().availability("kabul.af");
@@ -234,7 +262,7 @@ describe("when the tier changes while the service is down", () => {
   });
 });
 
-test("a cart that waits past the end of a promotion is signed at the prices after it", async () => {
+test("a cart that waits past the end of a promotion is signed at the prices after the promotion", async () => {
   await service.close();
   const to = new Date(clock.now() + 2_000).toISOString();
   const promotion = `{ id: spring, match: { action: renewal }, percentOff: "10", from: 2026-03-01T00:00:00Z, to: ${to} }`;

@@ -1,4 +1,4 @@
-/** The visitors of a history: they put questions, and have the oracle judge every answer that comes. */
+/** The visitors of a history. They send requests, and the oracle judges every answer. */
 import { z } from "zod";
 import type { Delivered } from "../../src/sandbox/sandbox.js";
 import { claimsOf } from "../support/promise.js";
@@ -15,13 +15,13 @@ import {
   textOf,
 } from "./replies.js";
 import { judgeSigned } from "./signing.js";
-import type { Question, Reply, SimulatedService } from "./simulation.js";
+import type { SentRequest, Reply, SimulatedService } from "./simulation.js";
 import { NAMES, partsOf, termOf } from "./world.js";
 
 const DOUBT_CALLS = 2;
 
 export interface Pending {
-  readonly question: Question;
+  readonly request: SentRequest;
   readonly isCart: boolean;
   readonly startedMs: number;
 }
@@ -29,7 +29,7 @@ export interface Pending {
 export interface VisitorSettings {
   readonly service: SimulatedService;
   readonly oracle: Oracle;
-  /** Whether nothing keeps the service from asking whatever it wants to know. */
+  /** Whether nothing prevents the service from asking the upstream. */
   readonly canAsk: () => boolean;
   readonly note: (what: string) => void;
 }
@@ -46,7 +46,7 @@ export class Visitors {
     this.#oracle = settings.oracle;
   }
 
-  /** Those who wait for an answer. */
+  /** The requests that wait for an answer. */
   get pending(): readonly Pending[] {
     return [...this.#pending];
   }
@@ -55,46 +55,46 @@ export class Visitors {
     return this.#settings.service.clock.monotonic();
   }
 
-  /** One of them closes the page. */
+  /** One visitor closes the page. */
   leave(at: number): void {
     const left = this.pending[at % Math.max(1, this.#pending.size)];
     if (left === undefined) return;
     this.#pending.delete(left);
-    left.question.leave();
+    left.request.leave();
   }
 
-  /** The service has gone, and with it every connection. */
-  cutOff(): void {
+  /** The service has stopped, so all connections are gone. */
+  disconnectAll(): void {
     this.#pending.clear();
   }
 
-  /** A name that was premium has been checked and is not any more. */
+  /** Forgets that a name was shown as premium once a check finds it ordinary. */
   noteCheck({ fact, decidedMs }: Extract<Delivered, { operation: "check" }>): void {
     const state = this.#oracle.world.during(decidedMs, decidedMs).at(-1);
     if (fact.available && state?.premium.has(fact.domain) !== true)
       this.#premiumSinceMs.delete(NAMES.findIndex((one) => one === fact.domain));
   }
 
-  /** Puts a question; `judge` gets the reply with what there was when it was put and when it was answered. */
+  /** Sends a request. `judge` gets the reply, and when it was requested and answered. */
   #ask(path: string, body: unknown, judge: (reply: Reply, exchange: Exchange) => void): void {
     const startedMs = this.#nowMs;
     const isCalm = this.#settings.canAsk() && this.#pending.size === 0;
     const state = this.#oracle.world.now;
-    const question = this.#settings.service.ask(path, body, (reply) => {
+    const request = this.#settings.service.ask(path, body, (reply) => {
       this.#settings.note(`${this.#nowMs} visitor ${path} ${reply.status} ${textOf(reply.body)}`);
       this.#pending.delete(pending);
       const endedMs = this.#nowMs;
       const isSame = startedMs === endedMs && state === this.#oracle.world.now;
       const exchange = { startedMs, endedMs, isCalm: isCalm && isSame };
       try {
-        if (reply.status === 500) throw new Error("an internal problem");
+        if (reply.status === 500) throw new Error("an internal error");
         judge(reply, exchange);
       } catch (error) {
         const what = error instanceof Error ? error.message : String(error);
         this.#oracle.report("failed: the service itself", this.#nowMs, `${path}: ${what}`);
       }
     });
-    const pending = { question, isCart: body !== undefined, startedMs };
+    const pending = { request, isCart: body !== undefined, startedMs };
     this.#pending.add(pending);
   }
 
@@ -115,14 +115,14 @@ export class Visitors {
       return;
     }
     const callsBefore = doubtCalls(this.#oracle.evidence, name, years);
-    const isSingle = isOneDoubt(this.#oracle, name, termOf("registration", years));
+    const isSingleDoubt = isOneDoubt(this.#oracle, name, termOf("registration", years));
     this.#ask(`/v1/availability?domain=${domain}&years=${years}`, undefined, ({ status, body }, exchange) => {
       const what = `${domain} for ${years}`;
       const { isCalm, endedMs } = exchange;
       if (status !== 200) {
         if (isCalm)
           this.#oracle.report(
-            "shown: nothing although the upstream could be asked",
+            "shown: nothing although the upstream was available",
             endedMs,
             `${what}: ${textOf(body)}`,
           );
@@ -133,7 +133,7 @@ export class Visitors {
       if (shown.premium && !shown.stale && !this.#premiumSinceMs.has(name))
         this.#premiumSinceMs.set(name, endedMs);
       const calls = doubtCalls(this.#oracle.evidence, name, years) - callsBefore;
-      if (isCalm && (calls > DOUBT_CALLS || (isSingle && shown.stale)))
+      if (isCalm && (calls > DOUBT_CALLS || (isSingleDoubt && shown.stale)))
         this.#oracle.report(
           "doubt: not resolved within two calls",
           endedMs,
@@ -168,11 +168,11 @@ export class Visitors {
     const items = lines.map(({ name, term }) => ({ domain: NAMES[name], ...partsOf(term) }));
     const priceable = lines.filter(({ name, term }) => this.#isPriceable(name, term));
     this.#ask("/v1/quotes", { items }, ({ status, body }, exchange) => {
-      const refused = (what: string): void => {
-        const kind = "shown: nothing although the upstream could be asked";
+      const reportMissing = (what: string): void => {
+        const kind = "shown: nothing although the upstream was available";
         if (exchange.isCalm && priceable.length > 0) this.#oracle.report(kind, exchange.endedMs, what);
       };
-      if (status !== 200) return refused(`${JSON.stringify(lines)}: ${textOf(body)}`);
+      if (status !== 200) return reportMissing(`${JSON.stringify(lines)}: ${textOf(body)}`);
       const { items: shown, promise } = cartReply.parse(body);
       this.#judgeSigned(shown, promise, exchange);
       for (const [at, { price, premium, status: availability }] of shown.entries()) {
@@ -181,7 +181,7 @@ export class Visitors {
           this.#premiumSinceMs.set(line.name, exchange.endedMs);
         const isUnanswered = price === null && availability !== "taken";
         if (line !== undefined && priceable.includes(line) && isUnanswered)
-          refused(`${JSON.stringify(line)}: ${textOf(body)}`);
+          reportMissing(`${JSON.stringify(line)}: ${textOf(body)}`);
       }
     });
   }
@@ -195,7 +195,7 @@ export class Visitors {
       list.map((one) => `${keyOf(one)} ${one.price}`).join(", ");
     if (linesOf(priced) !== linesOf(signed))
       this.#oracle.report(
-        "signed: other lines than shown",
+        "signed: different lines than shown",
         exchange.endedMs,
         `${linesOf(priced)}: ${linesOf(signed)}`,
       );
@@ -208,7 +208,7 @@ export class Visitors {
     }
   }
 
-  /** Whether the service has every reason to name a price for this line. */
+  /** Whether the service must be able to price this line. */
   #isPriceable(name: number, term: TermName): boolean {
     const { now } = this.#oracle.world;
     const domain = NAMES[name] ?? "";

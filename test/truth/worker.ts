@@ -1,12 +1,12 @@
-/** A process that plays histories one after the other and prints what it finds, a line of JSON each. */
+/** A process that plays histories one after the other and prints its results as lines of JSON. */
 import { parseArgs } from "node:util";
 import { type History, historyOf, parseHistory } from "./history.js";
 import type { Kind, Violation } from "./oracle.js";
 import { play } from "./play.js";
-import { shrunk } from "./shrink.js";
+import { shrink } from "./shrink.js";
 import { Simulator } from "./simulation.js";
 
-/** One history that the oracle found fault with, made as short as it can be, and what it found. */
+/** A history with a violation, shrunk as far as possible, and what the oracle reported. */
 export interface Failure {
   readonly seed: number;
   readonly kind: Kind;
@@ -18,15 +18,15 @@ export interface Totals {
   readonly histories: number;
   readonly failed: number;
   readonly calls: number;
-  readonly again: number;
+  readonly repeated: number;
   /** How many histories showed each kind of violation. */
   readonly kinds: Readonly<Record<string, number>>;
-  /** Histories that went another way when they were played again. */
+  /** The seeds of histories that took a different course when they were replayed. */
   readonly differing: readonly number[];
 }
 
-/** So many of each kind are shrunk; the others are only counted. */
-const SHRUNK_OF_A_KIND = 2;
+/** How many failures of each kind are shrunk. The others are only counted. */
+const SHRUNK_PER_KIND = 2;
 const PROGRESS_EVERY = 500;
 
 const { values } = parseArgs({
@@ -45,7 +45,7 @@ const kinds = new Map<string, number>();
 const differing: number[] = [];
 let failed = 0;
 let calls = 0;
-let again = 0;
+let repeated = 0;
 
 function print(
   line: { failure: Failure } | { totals: Totals } | { trace: readonly string[] } | { played: number },
@@ -53,19 +53,19 @@ function print(
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-async function shrink(seed: number, history: History, kind: Kind): Promise<void> {
+async function printFailure(seed: number, history: History, kind: Kind): Promise<void> {
   const violationsOf = async (candidate: History): Promise<readonly Violation[]> =>
     (await play(simulator, candidate, seed)).violations.filter((one) => one.kind === kind);
-  const short = await shrunk(history, async (candidate) => (await violationsOf(candidate)).length > 0);
+  const short = await shrink(history, async (candidate) => (await violationsOf(candidate)).length > 0);
   print({ failure: { seed, kind, history: short, violations: await violationsOf(short) } });
 }
 
-async function one(seed: number): Promise<void> {
+async function playOne(seed: number): Promise<void> {
   const history = values.history === undefined ? historyOf(seed) : parseHistory(values.history);
   const outcome = await play(simulator, history, seed);
   if (values.trace) print({ trace: outcome.trace });
   calls += outcome.calls;
-  again += outcome.again;
+  repeated += outcome.repeated;
   if (values.twice) {
     const { trace } = await play(simulator, history, seed);
     if (trace.join("\n") !== outcome.trace.join("\n")) differing.push(seed);
@@ -75,7 +75,7 @@ async function one(seed: number): Promise<void> {
   for (const kind of new Set(outcome.violations.map((violation) => violation.kind))) {
     const count = (kinds.get(kind) ?? 0) + 1;
     kinds.set(kind, count);
-    if (count <= SHRUNK_OF_A_KIND) await shrink(seed, history, kind);
+    if (count <= SHRUNK_PER_KIND) await printFailure(seed, history, kind);
   }
 }
 
@@ -83,7 +83,7 @@ const first = Number(values.first);
 const count = Number(values.count);
 for (let at = 0; at < count; at += 1) {
   if (at > 0 && at % PROGRESS_EVERY === 0) print({ played: PROGRESS_EVERY });
-  await one(first + at * Number(values.every));
+  await playOne(first + at * Number(values.every));
 }
-print({ totals: { histories: count, failed, calls, again, kinds: Object.fromEntries(kinds), differing } });
+print({ totals: { histories: count, failed, calls, repeated, kinds: Object.fromEntries(kinds), differing } });
 simulator.close();

@@ -1,4 +1,4 @@
-/** The whole truth of one history: every state that the registry and the reseller's prices have been in, and from when to when. */
+/** The ground truth of one history: every state of the registry and of the reseller's prices, and when it was in effect. */
 import type { Change, Control } from "../../src/sandbox/sandbox.js";
 import { type Action, type TermName, TERMS, type WorldStep } from "./history.js";
 
@@ -15,7 +15,7 @@ const LIST: Readonly<Record<TermName, number>> = {
 
 const decimal = (cents: number): string => (cents / 100).toFixed(2);
 
-/** As the sandbox reads it. */
+/** The sandbox's configuration. */
 export const WORLD = `
 rateLimit: { limit: 100000, windowMs: 60000 }
 nameservers: [ns1.example.af]
@@ -32,7 +32,7 @@ resellers:
   - { id: demo, accountNumber: RS-1, currency: USD, tier: T0, balance: "1.00", creditLimit: "0.00", credentials: [{ key: truth-demo-key, secret: truth-demo-secret }] }
 `;
 
-/** The shop's rules, and below the same in whole cents. */
+/** The shop's rules. The functions below calculate the same in cents. */
 export const RETAIL = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1, 2], renewal: [1], transfer: [1] } }]
@@ -47,7 +47,7 @@ export function retail(wholesale: number, premium: boolean): number {
 export const floorOf = (wholesale: number): number => wholesale + MIN_MARGIN;
 
 export interface State {
-  /** On the clock of the history, ms: from when to when it held, both included. */
+  /** When the state was in effect, both ends included: ms on the clock of the history. */
   readonly fromMs: number;
   readonly toMs: number;
   readonly tier: number;
@@ -96,7 +96,7 @@ export function registrationOf(state: State, name: string, years: number): numbe
   return firstYear === undefined ? whole : firstYear + whole - costOf(state, "registration 1");
 }
 
-/** What a step changes, in the sandbox's own terms. */
+/** Converts a step to changes of the sandbox. */
 export function changesOf(step: WorldStep, state: State): readonly Change[] {
   const price = (term: TermName, amountCents: number): Change => ({
     price: { reseller: "demo", tld: ".af", ...partsOf(term), amountCents },
@@ -128,16 +128,16 @@ function stateAfter(state: State, change: Change): State {
   }
   if ("tier" in change) return { ...state, tier: Number(change.tier.tier.slice(1)) };
   const { action, years, amountCents } = change.price;
-  if (action === "restore" || amountCents === null) throw new Error("no history does this");
+  if (action === "restore" || amountCents === null) throw new Error("no history makes such a change");
   return { ...state, set: new Map(state.set).set(termOf(action, years), amountCents) };
 }
 
-interface Later {
+interface ScheduledChange {
   readonly changes: readonly Change[];
   callsLeft: number;
 }
 
-/** The sandbox in its first state, which changes through here alone from now on. */
+/** The states of the sandbox, starting with its first one. From then on, the sandbox may be changed only through this class. */
 export class World {
   readonly #control: Pick<Control, "schedule" | "scheduled">;
   readonly #now: () => number;
@@ -145,7 +145,7 @@ export class World {
     { fromMs: 0, toMs: Infinity, tier: 0, set: new Map(), taken: new Set(), premium: new Map() },
   ];
   readonly #tiersSeen = new Set([0]);
-  readonly #later = new Map<number, Later>();
+  readonly #scheduled = new Map<number, ScheduledChange>();
 
   constructor(control: Pick<Control, "schedule" | "scheduled">, now: () => number) {
     this.#control = control;
@@ -159,46 +159,46 @@ export class World {
     return last;
   }
 
-  /** Every state that held at some moment in this time, both ends included. */
+  /** Every state that was in effect at any time in this interval, both ends included. */
   during(fromMs: number, toMs: number): readonly State[] {
     this.catchUp();
     return this.#states.filter((state) => state.fromMs <= toMs && state.toMs >= fromMs);
   }
 
-  /** How often what `of` reads has changed since then. */
+  /** How often the result of `of` has changed since then. */
   changesSince(fromMs: number, of: (state: State) => string): number {
     const seen = this.during(fromMs, this.#now()).map(of);
     return seen.filter((value, at) => at > 0 && value !== seen[at - 1]).length;
   }
 
-  /** Now, or after so many calls more. */
+  /** Makes the change now, or after this many further calls. */
   change(step: WorldStep, afterCalls = 0): void {
     if ("tier" in step) {
-      // A tier is reached once: nobody could tell a price that has come back from one that never changed.
+      // Each tier occurs only once, because a price that returns can't be distinguished from one that never changed.
       if (this.#tiersSeen.has(step.tier)) return;
       this.#tiersSeen.add(step.tier);
     }
     const changes = changesOf(step, this.now);
     if (afterCalls > 0) {
       const id = this.#control.schedule({ afterCalls }, changes);
-      this.#later.set(id, { changes, callsLeft: afterCalls });
+      this.#scheduled.set(id, { changes, callsLeft: afterCalls });
     } else {
       this.#control.schedule({ afterMs: 0 }, changes);
       this.#record(changes);
     }
   }
 
-  /** Takes note of what has fallen due: at this very moment, because it is called before the clock moves on. */
+  /** Records scheduled changes that have been made. They were made at the current time, because this is called before the clock advances. */
   catchUp(): void {
-    if (this.#later.size === 0) return;
+    if (this.#scheduled.size === 0) return;
     const pending = new Map(this.#control.scheduled().map(({ id, due }) => [id, due]));
-    const due = [...this.#later].filter(([id]) => !pending.has(id));
-    // Several may have fallen due since the last look; all wait for the same calls.
+    const due = [...this.#scheduled].filter(([id]) => !pending.has(id));
+    // Several may have been made since the last call, in the order in which their calls were used up.
     for (const [id, { changes }] of due.toSorted(([, a], [, b]) => a.callsLeft - b.callsLeft)) {
-      this.#later.delete(id);
+      this.#scheduled.delete(id);
       this.#record(changes);
     }
-    for (const [id, later] of this.#later) {
+    for (const [id, later] of this.#scheduled) {
       const left = pending.get(id);
       if (left !== undefined && "afterCalls" in left) later.callsLeft = left.afterCalls;
     }

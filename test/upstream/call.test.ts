@@ -1,4 +1,4 @@
-/** When an operation keeps failing or a credential is refused, few calls are made, and calls that are withdrawn spend nothing. */
+/** When an operation keeps failing or a credential is refused, few calls are made, and withdrawn calls spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { memoryLedger } from "../../src/quota/ledger/memory.js";
@@ -21,7 +21,7 @@ import {
 } from "./support/bench.js";
 import { answer, json, type Play, startStub, type Stub, success } from "./support/stub.js";
 
-/** So few that calls are not spread over the window. */
+/** Few enough that calls aren't spread over the window. */
 const LIMIT = 19;
 const REFUSED = answer(401, "");
 const BROKEN = answer(500, "");
@@ -57,7 +57,7 @@ function quote(upstream: Values): Promise<unknown> {
   return upstream.quote(ask(), { tld: ".af", action: "renewal", years: 1 });
 }
 
-/** Keeps what it is asked until it is told to answer. */
+/** Holds requests until `release` is called. */
 function held(play: Play): { readonly play: Play; release(): void } {
   const open: (() => void)[] = [];
   return {
@@ -81,7 +81,7 @@ async function fail(upstream: Values, times = 5): Promise<void> {
 }
 
 describe("an operation that fails", () => {
-  test("isn't called any more, costs nothing and states a retry time; other operations are unaffected", async () => {
+  test("isn't called any more and fails with a retry time, at no cost and without affecting other operations", async () => {
     const { upstream, lines } = bench();
     await fail(upstream);
     const { length } = lines;
@@ -97,8 +97,8 @@ describe("an operation that fails", () => {
     expect(upstream.health().openCircuits).toEqual(["check"]);
   });
 
-  test("is failing by the calls that were made last, whichever ends last", async () => {
-    // The first call of a credential is made alone.
+  test("is reported as failing according to the calls that started last, not those that ended last", async () => {
+    // The first call with a credential is made alone.
     const { upstream } = bench();
     await check(upstream);
     const early = held(BROKEN);
@@ -121,7 +121,7 @@ describe("an operation that fails", () => {
     expect(upstream.health().isFailing).toBe(true);
   });
 
-  test("gets one trial request, and is back as soon as that succeeds", async () => {
+  test("gets one trial request, and is called again as soon as that succeeds", async () => {
     const { upstream } = bench();
     await fail(upstream);
     await clock.advance(30_000);
@@ -138,7 +138,7 @@ describe("an operation that fails", () => {
     expect(upstream.health().openCircuits).toEqual([]);
   });
 
-  test("withdraws the calls that wait for the quota: they fail immediately and spend nothing", async () => {
+  test("withdraws the calls that wait for the quota, so they fail immediately and spend nothing", async () => {
     const { upstream } = bench();
     await check(upstream);
     const failing = held(BROKEN);
@@ -154,15 +154,15 @@ describe("an operation that fails", () => {
     expect([stub.seen.length, used()]).toEqual([LIMIT, LIMIT]);
   });
 
-  test.each<[string, Play, boolean]>([
-    ["an answer that is not understood", success({ ...AVAILABLE, available: "yes" }), true],
-    ["a 503", answer(503, ""), true],
-    ["a reset", (socket) => socket.resetAndDestroy(), true],
-    ["a redirect", answer(302, "", { Location: "https://example.org/" }), true],
-    ["a 400", json({ success: false, error: { code: "invalid_domain" } }, 400), false],
-    ["a 422", answer(422, ""), false],
-    ["a 200 that says no", json({ success: false, error: { code: "invalid_domain" } }), false],
-  ])("%s counts: %#", async (_what, play, counts) => {
+  test.each<[string, boolean, Play]>([
+    ["an answer that violates the contract", true, success({ ...AVAILABLE, available: "yes" })],
+    ["a 503", true, answer(503, "")],
+    ["a reset", true, (socket) => socket.resetAndDestroy()],
+    ["a redirect", true, answer(302, "", { Location: "https://example.org/" })],
+    ["a 400", false, json({ success: false, error: { code: "invalid_domain" } }, 400)],
+    ["a 422", false, answer(422, "")],
+    ["a 200 with an error", false, json({ success: false, error: { code: "invalid_domain" } })],
+  ])("counts %s towards opening the circuit: %s", async (_what, counts, play) => {
     const { upstream } = bench();
     stub.next(...Array.from({ length: 10 }, () => play));
     for (let n = 0; n < 10; n += 1)
@@ -170,7 +170,7 @@ describe("an operation that fails", () => {
     expect(stub.seen).toHaveLength(counts ? 5 : 10);
   });
 
-  test("rate limits, refused credentials and domains that aren't managed aren't failures", async () => {
+  test("doesn't count rate limits, refused credentials or domains that aren't managed as failures", async () => {
     const { upstream } = bench({ standby: true });
     const { upstream: other } = bench();
     stub.next(BROKEN, BROKEN, BROKEN, BROKEN, REFUSED, BROKEN);
@@ -184,7 +184,7 @@ describe("an operation that fails", () => {
 });
 
 describe("an unverified credential", () => {
-  test("is tried with one call: a refused burst is one refusal", async () => {
+  test("is tried with one call, so a refused burst counts as one refusal", async () => {
     const { upstream, lines, credentials } = bench();
     const refusal = held(REFUSED);
     stub.next(...Array.from({ length: 100 }, () => refusal.play));
@@ -208,7 +208,7 @@ describe("an unverified credential", () => {
     expect([stub.seen.length, used()]).toEqual([15, 15]);
   });
 
-  test("makes no call wait longer than one call may take", async () => {
+  test("makes other calls wait no longer than one call may take", async () => {
     const { upstream } = bench({ timeoutMs: 5000 });
     stub.next(() => {});
     const burst = Promise.all(Array.from({ length: 10 }, () => refusalOf(check(upstream))));
@@ -219,7 +219,7 @@ describe("an unverified credential", () => {
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
   });
 
-  test("that is refused passes all waiting calls to the standby, each paid from its quota", async () => {
+  test("that is refused hands all waiting calls over to the standby, whose quota pays for each", async () => {
     const { upstream } = bench({ standby: true });
     stub.next(REFUSED);
     await Promise.all(Array.from({ length: 10 }, () => check(upstream)));
@@ -227,8 +227,8 @@ describe("an unverified credential", () => {
   });
 });
 
-describe("a credential that is revoked", () => {
-  test("is used by no calls but those under way, which are one refusal", async () => {
+describe("a revoked credential", () => {
+  test("is used only by calls in flight, which count as one refusal", async () => {
     const { upstream, lines } = bench();
     await check(upstream);
     const refusal = held(REFUSED);
@@ -253,7 +253,7 @@ describe("a credential that is revoked", () => {
     expect(stub.seen.length).toBeGreaterThanOrEqual(4);
   });
 
-  test("and tried with a call that times out is tried again by the next call", async () => {
+  test("is tried again by the next call if the trial call times out", async () => {
     const { upstream } = bench();
     stub.next(REFUSED);
     await refusalOf(check(upstream));
@@ -266,7 +266,7 @@ describe("a credential that is revoked", () => {
     await expect(check(upstream)).resolves.toMatchObject({ status: "available" });
   });
 
-  test("but replaced in the meantime costs no visitor an answer: the call is made with the new one", async () => {
+  test("that has been replaced meanwhile fails no visitor, because the call is repeated with the new one", async () => {
     let written: string = ACTIVE.key;
     let seen = written;
     const { upstream } = bench({
@@ -288,8 +288,8 @@ describe("a credential that is revoked", () => {
     expect(keys().slice(7)).toEqual(Array.from({ length: 6 }, () => "new-key"));
   });
 
-  test("leaves a visitor only the rest of the waiting time", async () => {
-    const patienceMs: number[] = [];
+  test("leaves a visitor only the rest of the maximum wait", async () => {
+    const maxWaitsMs: number[] = [];
     const { upstream } = bench({
       standby: true,
       quota: {
@@ -301,7 +301,7 @@ describe("a credential that is revoked", () => {
         close: () => Promise.resolve(),
         snapshot: () => quota.snapshot(),
         run(asked, call) {
-          patienceMs.push(asked.maxWaitMs);
+          maxWaitsMs.push(asked.maxWaitMs);
           return call({ isValid: () => true, answered: () => {} });
         },
       },
@@ -313,12 +313,12 @@ describe("a credential that is revoked", () => {
     await clock.advance(3000);
     refusal.release();
     await call;
-    expect(patienceMs).toEqual([8000, 5000]);
-    // The next call of the same request has no more time than is left of it.
+    expect(maxWaitsMs).toEqual([8000, 5000]);
+    // The next call for the same request gets only the time that is left.
     const asked: Ask = { ...ask(), waitUntilMs: clock.monotonic() + 8000 };
     await upstream.check(asked, KABUL, 1);
     await clock.advance(6000);
     await upstream.quote(asked, { tld: ".af", action: "renewal", years: 1 });
-    expect(patienceMs.slice(2)).toEqual([8000, 2000]);
+    expect(maxWaitsMs.slice(2)).toEqual([8000, 2000]);
   });
 });

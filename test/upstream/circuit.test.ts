@@ -1,4 +1,4 @@
-/** When a circuit opens, who may send the trial request, and when it closes. */
+/** When a circuit opens, which call becomes the trial request, and when the circuit closes. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { type Circuit, createCircuits, type Outcome } from "../../src/upstream/circuit.js";
@@ -20,22 +20,21 @@ beforeEach(() => {
 
 function call(circuit: Circuit, outcome: Outcome, isBackground = false): void {
   const end = circuit.begin(isBackground);
-  if (end === null) throw new Error("no call can be made");
+  if (end === null) throw new Error("the circuit allows no call");
   end(outcome);
 }
 
-/** Fails until the circuit opens. */
-function breakDown(circuit: Circuit): void {
+function failUntilOpen(circuit: Circuit): void {
   while (!circuit.isOpen) call(circuit, "upstream_failed");
 }
 
-function fail(circuit: Circuit, times = 5, by: Outcome = "upstream_failed"): void {
-  for (let n = 0; n < times; n += 1) call(circuit, by);
+function fail(circuit: Circuit, times = 5, outcome: Outcome = "upstream_failed"): void {
+  for (let n = 0; n < times; n += 1) call(circuit, outcome);
 }
 
 describe("a circuit", () => {
   test.each(["upstream_failed", "upstream_contract", "upstream_timeout"] as const)(
-    "opens after five times %s in a row, and logs it",
+    "opens after five consecutive %s outcomes, and logs it",
     (code) => {
       const circuit = circuits("check");
       fail(circuit, 4, code);
@@ -109,7 +108,7 @@ describe("a circuit", () => {
     expect(circuit.begin(false)).not.toBeNull();
   });
 
-  test("has a trial request in the background every 4 s, and every 12 s once the outage has lasted half a minute", async () => {
+  test("is due for a background trial request about every 4 s, and every 12 s once the outage has lasted 30 s", async () => {
     const circuit = circuits("quote");
     fail(circuit);
     const trialsAt: number[] = [];
@@ -131,13 +130,13 @@ describe("a circuit", () => {
     await clock.advance(3750);
     expect(circuit.trialInMs()).toBe(0);
     const end = circuit.begin(true);
-    // While it hangs, it isn't made again at once.
+    // While it hangs, it isn't repeated immediately.
     expect(circuit.trialInMs()).toBe(3750);
     end?.("success");
     expect(circuit.trialInMs()).toBeNull();
   });
 
-  test("is closed by the next trial request in the background while another one hangs, whose end then counts for nothing", async () => {
+  test("is closed by a background trial request while an older one hangs, whose outcome is then ignored", async () => {
     const circuit = circuits("quote");
     fail(circuit);
     await clock.advance(4000);
@@ -160,8 +159,8 @@ describe("a circuit", () => {
   });
 });
 
-describe("all circuits together", () => {
-  test("open after one failure while another is open, and after five once that one has closed", async () => {
+describe("the circuits of several operations", () => {
+  test("open after one failure while another is open, and after five failures once that one has closed", async () => {
     fail(circuits("check"));
     expect(circuits("quote").isOpen).toBe(false);
     fail(circuits("quote"), 1);
@@ -173,7 +172,7 @@ describe("all circuits together", () => {
     expect(circuits("quote").isOpen).toBe(false);
   });
 
-  test("let through at most six trial requests a minute once an outage lasts, and some of each operation, under any load", async () => {
+  test("let through at most six trial requests a minute in a lasting outage, some for each operation", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.nat(5), fc.nat(400), fc.boolean()), { minLength: 2000, maxLength: 2000 }),
@@ -184,7 +183,7 @@ describe("all circuits together", () => {
             log: recordingLog([]),
             halfOpenAfterMs: OPEN_MS,
           });
-          for (const operation of OPERATIONS) breakDown(of(operation));
+          for (const operation of OPERATIONS) failUntilOpen(of(operation));
           const trials: { readonly operation: string; readonly at: number }[] = [];
           for (const [index, pauseMs, isBackground] of asks) {
             await time.advance(pauseMs);
@@ -209,8 +208,8 @@ describe("all circuits together", () => {
     );
   });
 
-  test("take turns in the background", async () => {
-    for (const operation of OPERATIONS) breakDown(circuits(operation));
+  test("take turns with their background trial requests", async () => {
+    for (const operation of OPERATIONS) failUntilOpen(circuits(operation));
     const tried: string[] = [];
     while (tried.length < 4 * OPERATIONS.length) {
       await clock.advance(500);
@@ -226,7 +225,7 @@ describe("all circuits together", () => {
   });
 
   test("don't wait for each other once one trial request has succeeded", async () => {
-    for (const operation of OPERATIONS) breakDown(circuits(operation));
+    for (const operation of OPERATIONS) failUntilOpen(circuits(operation));
     await clock.advance(OPEN_MS);
     for (const operation of OPERATIONS) call(circuits(operation), "success");
     expect(OPERATIONS.filter((operation) => circuits(operation).isOpen)).toEqual([]);

@@ -1,4 +1,4 @@
-/** The decoders alone: the document's shapes exactly, its open points under any usual spelling, and nothing doubtful ever. */
+/** The decoders accept the documented shapes exactly, open points in any usual spelling, and nothing ambiguous. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { z } from "zod";
@@ -26,7 +26,7 @@ const BALANCE = {
   active_domains: 12,
 };
 
-/** The code of the ServiceError that the work ends in, or what it gave. */
+/** The result of the work, or the code of its ServiceError. */
 function outcome(work: () => unknown): unknown {
   try {
     return work();
@@ -37,12 +37,12 @@ function outcome(work: () => unknown): unknown {
 }
 
 describe("the envelope", () => {
-  test("its data is taken as it is", () => {
+  test("is removed and its data returned unchanged", () => {
     expect(decodeEnvelope({ success: true, data: [1] })).toEqual([1]);
     expect(decodeEnvelope({ success: true, data: null, meta: {} })).toBeNull();
   });
 
-  test("a refusal is a failure, and anything else is not understood", () => {
+  test("of a refusal is a failure, and an invalid one is rejected", () => {
     expect(outcome(() => decodeEnvelope({ success: false, data: AVAILABLE }))).toBe("upstream_failed");
     for (const body of [null, 1, "", [], {}, { data: {} }, { success: "true", data: {} }, { success: 1 }]) {
       expect(outcome(() => decodeEnvelope(body))).toBe("upstream_contract");
@@ -51,18 +51,18 @@ describe("the envelope", () => {
 });
 
 describe("a check", () => {
-  test("available with its price, as the document shows it", () => {
+  test("that is available has its price, as documented", () => {
     expect(decodeCheck(AVAILABLE, KABUL, 1)).toEqual({ status: "available", wholesale: USD_1234 });
   });
 
-  test("fields that the document does not know change nothing", () => {
+  test("isn't changed by undocumented fields", () => {
     expect(decodeCheck({ ...AVAILABLE, premium: true, price: "1.00" }, KABUL, 1)).toEqual({
       status: "available",
       wholesale: USD_1234,
     });
   });
 
-  test("of several years is refused where the answer says that its price is for another term", () => {
+  test("for several years is rejected if its price is for another term", () => {
     const { pricing } = AVAILABLE;
     for (const data of [
       { ...AVAILABLE, years: 1 },
@@ -74,7 +74,7 @@ describe("a check", () => {
     }
   });
 
-  test("in a currency that is not expected is refused", () => {
+  test("with a price in an unexpected currency is rejected", () => {
     expect(decodeCheck(AVAILABLE, KABUL, 1, new Set(["AFN", "USD"]))).toMatchObject({ wholesale: USD_1234 });
     expect(outcome(() => decodeCheck(AVAILABLE, KABUL, 1, new Set(["AFN"])))).toBe("upstream_contract");
     const taken = { ...AVAILABLE, available: false, status: "taken" };
@@ -88,25 +88,25 @@ describe("a check", () => {
     ["price", { pricing: { ...AVAILABLE.pricing, "Amount ": "1.00" } }],
     ["currency", { pricing: { ...AVAILABLE.pricing, CURRENCY: "EUR" } }],
     ["pricing", { Pricing: { amount: "1.00", currency: "USD" } }],
-  ])("with its %s under two spellings that disagree is refused", (_what, second) => {
+  ])("with two spellings of its %s that disagree is rejected", (_what, second) => {
     expect(outcome(() => decodeCheck({ ...AVAILABLE, ...second }, KABUL, 1))).toBe("upstream_contract");
     expect(outcome(() => decodeCheck({ ...second, ...AVAILABLE, ...second }, KABUL, 1))).toBe(
       "upstream_contract",
     );
   });
 
-  test("with the same under two spellings is fine, and so are two that nobody reads", () => {
+  test("with two spellings that agree, or that aren't read, is accepted", () => {
     expect(
       decodeCheck({ ...AVAILABLE, Status: "available", id: 1, _id: "f3", ID: null }, KABUL, 1),
     ).toMatchObject({ wholesale: USD_1234 });
   });
 
-  test.each(["KABUL.AF", "kabul.af.", " kabul.af "])("the domain may come back as %j", (domain) => {
+  test.each(["KABUL.AF", "kabul.af.", " kabul.af "])("may repeat the domain as %j", (domain) => {
     expect(decodeCheck({ ...AVAILABLE, domain }, KABUL, 1)).toMatchObject({ status: "available" });
   });
 
   test.each(["taken", "registered", "unavailable", "reserved", "blocked", "Not Available", "in_use"])(
-    "not available with status %j is taken, and has no price",
+    "that isn't available and has status %j is taken",
     (status) => {
       expect(decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1)).toMatchObject({
         status: "taken",
@@ -130,21 +130,21 @@ describe("a check", () => {
     false,
     {},
     ["taken"],
-  ])("not available with status %j is never taken", (status) => {
+  ])("that isn't available but has status %j is rejected", (status) => {
     expect(outcome(() => decodeCheck({ ...AVAILABLE, available: false, status }, KABUL, 1))).toBe(
       "upstream_contract",
     );
   });
 
   test.each(["taken", "registered", "", null, undefined, true, ["available"]])(
-    "available with status %j is not understood",
+    "that is available but has status %j is rejected",
     (status) => {
       expect(outcome(() => decodeCheck({ ...AVAILABLE, status }, KABUL, 1))).toBe("upstream_contract");
     },
   );
 
   test.each(["com.af", "xkabul.af", "kabul.com.af", "", "kabul", "kabul.af/x", "kabul.af.evil.com", null, 1])(
-    "an answer for %j is not understood",
+    "with an answer for %j is rejected",
     (domain) => {
       expect(outcome(() => decodeCheck({ ...AVAILABLE, domain }, KABUL, 1))).toBe("upstream_contract");
       const taken = { domain, status: "taken", available: false };
@@ -157,29 +157,26 @@ describe("a quote", () => {
   const money = { amount: "12.34", currency: "USD" };
 
   test.each<[string, unknown]>([
-    ["as a check's price", { pricing: money }],
-    ["flat", money],
-    ["flat with its term", { tld: ".af", action: "registration", years: 1, ...money }],
-    [
-      "with the term in other spellings",
-      { TLD: "AF", operation: "REGISTRATION", period: "1", pricing: money },
-    ],
-    ["under a wrapper", { quote: { pricing: money } }],
-    ["under another wrapper", { result: { price: money } }],
-    ["in kebab-case", { "price-quote": { "total-amount": "12.34", "currency-code": "USD" } }],
-    ["beside a word under another wrapper's name", { result: "ok", quote: money }],
+    ["a check's price", { pricing: money }],
+    ["flat fields", money],
+    ["flat fields with the term", { tld: ".af", action: "registration", years: 1, ...money }],
+    ["a term in other spellings", { TLD: "AF", operation: "REGISTRATION", period: "1", pricing: money }],
+    ["a wrapper", { quote: { pricing: money } }],
+    ["another wrapper", { result: { price: money } }],
+    ["kebab-case fields", { "price-quote": { "total-amount": "12.34", "currency-code": "USD" } }],
+    ["a wrapper beside a string in another wrapper's place", { result: "ok", quote: money }],
     ["a price with the currency beside it", { price: "12.34", currency: "USD" }],
     ["a nested price with the currency outside", { pricing: { amount: "12.34" }, currency: "USD" }],
     ["a wrapped price with the currency outside", { quote: { amount: "12.34" }, currency: "USD" }],
     ["a total beside a unit price", { unit_price: "99.00", total: "12.34", currency: "USD" }],
-    ["a total as an object", { total: money, unit_price: { amount: "99.00", currency: "USD" } }],
-    ["in camelCase", { totalPrice: "12.34", currencyCode: "USD" }],
+    ["a total that is an object", { total: money, unit_price: { amount: "99.00", currency: "USD" } }],
+    ["camelCase fields", { totalPrice: "12.34", currencyCode: "USD" }],
     ["a unit price for one year", { unitPrice: "12.34", currency: "USD" }],
     ["a number", { amount: 12.34, currency: "USD" }],
     ["a number as it was written", { amount: new WrittenNumber("12.34"), currency: "USD" }],
-    ["twice the same", { pricing: money, total: "12.34", currency: "USD" }],
+    ["the same price twice", { pricing: money, total: "12.34", currency: "USD" }],
     ["a price per year for one year", { ...money, per: "year" }],
-  ])("%s", (_what, data) => {
+  ])("is decoded from %s", (_what, data) => {
     expect(decodeQuote(data, YEAR)).toEqual(USD_1234);
   });
 
@@ -189,11 +186,11 @@ describe("a quote", () => {
     [new WrittenNumber("12.00"), "12.00"],
     [new WrittenNumber("12.0"), "12.00"],
     ["0.01", "0.01"],
-  ])("the amount %j is %s", (amount, exact) => {
+  ])("with the amount %j costs %s", (amount, exact) => {
     expect(decodeQuote({ amount, currency: "USD" }, YEAR)).toMatchObject({ amount: exact });
   });
 
-  test("a unit price is not the price of several years", () => {
+  test("for several years doesn't take a unit price for the total", () => {
     const years3 = { ...YEAR, years: 3 };
     expect(outcome(() => decodeQuote({ unit_price: "12.34", currency: "USD" }, years3))).toBe(
       "upstream_contract",
@@ -218,12 +215,12 @@ describe("a quote", () => {
     ["another TLD beside the wrapper", { tld: ".com.af", quote: money }],
     ["other years beside the wrapper", { years: 2, quote: { pricing: money } }],
     ["other years with the price", { pricing: { ...money, years: 2 } }],
-    ["a month", { ...money, per: "month" }],
+    ["a monthly price", { ...money, per: "month" }],
     ["two amounts", { pricing: money, total: "12.35", currency: "USD" }],
-    ["two amounts beside each other", { pricing: { ...money, price: "99.00" } }],
+    ["two amounts in one object", { pricing: { ...money, price: "99.00" } }],
     ["two currencies", { pricing: money, total: "12.34", currency: "EUR" }],
     ["a term that is an object", { years: { count: 1 }, pricing: money }],
-  ])("for %s is not understood", (_what, data) => {
+  ])("with %s is rejected", (_what, data) => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
 
@@ -255,13 +252,13 @@ describe("a quote", () => {
     true,
     [],
     {},
-  ])("an amount of %j is not understood", (amount) => {
+  ])("with the amount %j is rejected", (amount) => {
     for (const data of [{ amount, currency: "USD" }, { pricing: { amount, currency: "USD" } }]) {
       expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
     }
   });
 
-  test("a currency that is not expected is not understood, and any is where none is expected", () => {
+  test("in an unexpected currency is rejected, unless no currencies are specified", () => {
     expect(outcome(() => decodeQuote(money, YEAR, new Set(["AFN", "EUR"])))).toBe("upstream_contract");
     expect(decodeQuote(money, YEAR, new Set(["AFN", "USD"]))).toEqual(USD_1234);
     expect(decodeQuote({ ...money, currency: "QQQ" }, YEAR)).toMatchObject({ currency: "QQQ" });
@@ -269,17 +266,17 @@ describe("a quote", () => {
 
   test.each<[string, unknown]>([
     ["total", { TOTAL: "1.00", total: "12.34", currency: "USD" }],
-    ["total of one value written in two ways", { Total: "12.34", total: new WrittenNumber("12.34") }],
+    ["total with one value written in two ways", { Total: "12.34", total: new WrittenNumber("12.34") }],
     ["currency", { total: "12.34", currency: "USD", "curr-ency": "EUR" }],
     ["wrapper", { quote: money, QUOTE: { ...money } }],
     ["years", { ...money, years: 1, Years: 2 }],
     ["years, one of them null", { ...money, years: 1, Years: null }],
-  ])("with two spellings of its %s is not understood", (_what, data) => {
+  ])("with two spellings of its %s is rejected", (_what, data) => {
     expect(outcome(() => decodeQuote(data, YEAR))).toBe("upstream_contract");
   });
 
   test.each([undefined, null, "", "usd", "US", "$", 840, {}])(
-    "a currency of %j is not understood",
+    "with the currency %j is rejected",
     (currency) => {
       expect(outcome(() => decodeQuote({ amount: "12.34", currency }, YEAR))).toBe("upstream_contract");
     },
@@ -346,15 +343,15 @@ describe("a domain record", () => {
         NS: { ns1: "ns1.kabul.af", ns2: "ns2.kabul.af" },
       },
     ],
-    ["wrapped", { domain: snake }],
-    ["wrapped as a record", { record: snake }],
-    ["with its name beside the details", { domain: "kabul.af", details: rest }],
-    ["without its name, which was asked for", rest],
-  ])("in %s", (_what, data) => {
+    ["a wrapper", { domain: snake }],
+    ["a record wrapper", { record: snake }],
+    ["a name beside the details", { domain: "kabul.af", details: rest }],
+    ["details without the name", rest],
+  ])("is decoded from %s", (_what, data) => {
     expect(decodeDomain(data, KABUL)).toEqual(known);
   });
 
-  test("what is missing or unreadable is unknown", () => {
+  test("leaves missing and unreadable fields unknown", () => {
     const bare = { status: null, registeredAt: null, expiresAt: null, autoRenew: null, nameservers: [] };
     for (const data of [
       { name: "kabul.af" },
@@ -365,7 +362,7 @@ describe("a domain record", () => {
     }
   });
 
-  test.each([null, undefined, {}])("%j is none", (data) => {
+  test.each([null, undefined, {}])("doesn't exist if the answer is %j", (data) => {
     expect(decodeDomain(data, KABUL)).toBeNull();
   });
 
@@ -374,10 +371,10 @@ describe("a domain record", () => {
     ["another domain in a wrapper", { domain: { ...snake, domain: "herat.af" } }],
     ["another domain beside the details", { domain: "herat.af", details: rest }],
     ["another domain beside a record", { name: "herat.af", record: rest }],
-    ["a name that is none", { ...snake, domain: "a b" }],
+    ["an invalid name", { ...snake, domain: "a b" }],
     ["a list", [snake]],
-    ["a word", "kabul.af"],
-  ])("%s is not understood", (_what, data) => {
+    ["a string", "kabul.af"],
+  ])("is rejected if the answer is %s", (_what, data) => {
     expect(outcome(() => decodeDomain(data, KABUL))).toBe("upstream_contract");
   });
 
@@ -413,7 +410,7 @@ describe("a domain record", () => {
     [1e300, null],
     ["", null],
     [true, null],
-  ])("a date of %j is %j", (expiry, expiresAt) => {
+  ])("with the expiry date %j expires at %j", (expiry, expiresAt) => {
     expect(decodeDomain({ name: "kabul.af", expiry }, KABUL)).toMatchObject({ expiresAt });
   });
 
@@ -430,12 +427,12 @@ describe("a domain record", () => {
     [2, null],
     [null, null],
     [{}, null],
-  ])("an auto-renew of %j is %j", (auto_renew, autoRenew) => {
+  ])("with the auto-renew value %j has auto-renew %j", (auto_renew, autoRenew) => {
     expect(decodeDomain({ name: "kabul.af", auto_renew }, KABUL)).toMatchObject({ autoRenew });
   });
 });
 
-/** None of these is a word that people should see. */
+/** Strings that must not be shown to people. */
 const UNREADABLE = [
   "",
   "a\u0000",
@@ -455,18 +452,18 @@ describe("a status", () => {
   test.each(["active", "Pending transfer", "منقضی شده", "می\u200cشود", "𝕏".repeat(64)])(
     "may be %j",
     (status) => {
-      for (const told of [status, [status, "locked"]])
-        expect(decodeDomain({ name: "kabul.af", status: told }, KABUL)).toMatchObject({ status });
+      for (const sent of [status, [status, "locked"]])
+        expect(decodeDomain({ name: "kabul.af", status: sent }, KABUL)).toMatchObject({ status });
     },
   );
 
-  test.each(UNREADABLE)("%j is unknown", (status) => {
-    for (const told of [status, [status]])
-      expect(decodeDomain({ name: "kabul.af", status: told }, KABUL)).toMatchObject({ status: null });
+  test.each(UNREADABLE)("is unknown if it is %j", (status) => {
+    for (const sent of [status, [status]])
+      expect(decodeDomain({ name: "kabul.af", status: sent }, KABUL)).toMatchObject({ status: null });
   });
 });
 
-test("a record with two spellings that disagree is not understood", () => {
+test("a record with two spellings that disagree is rejected", () => {
   for (const second of [{ Name: "herat.af" }, { STATUS: "expired" }, { "expires-at": "2020-01-01" }]) {
     const record = { name: "kabul.af", status: "active", expires_at: "2027-03-01", ...second };
     expect(outcome(() => decodeDomain(record, KABUL))).toBe("upstream_contract");
@@ -479,17 +476,17 @@ describe("the domain list", () => {
   const names = ["kabul.af", "herat.com.af"];
 
   test.each<[string, unknown]>([
-    ["bare", items],
-    ["of names", names],
-    ["of wrapped records", items.map((item) => ({ domain: item }))],
-    ["under domains", { domains: items }],
-    ["under items with a total", { total: 2, items }],
-    ["under data with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
-    ["under a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
-    ["under a result in pages", { result: { page: 1, records: items } }],
-    ["under domains with pages", { domains: { page: 1, results: items } }],
-    ["under an upper-case key", { Domains: items }],
-  ])("%s", (_what, data) => {
+    ["a bare array", items],
+    ["an array of names", names],
+    ["an array of wrapped records", items.map((item) => ({ domain: item }))],
+    ["a domains field", { domains: items }],
+    ["an items field with a total", { total: 2, items }],
+    ["a data field with pages", { meta: { page: 1, pages: 1 }, data: items, links: { next: null } }],
+    ["a wrapper in a wrapper", { result: null, data: { current_page: 1, data: items } }],
+    ["a result wrapper with pages", { result: { page: 1, records: items } }],
+    ["a domains wrapper with pages", { domains: { page: 1, results: items } }],
+    ["a capitalized field", { Domains: items }],
+  ])("is decoded from %s", (_what, data) => {
     expect(decodeDomainList(data).map(({ domain }) => domain)).toEqual(names);
   });
 
@@ -499,18 +496,18 @@ describe("the domain list", () => {
   });
 
   test.each<[string, unknown]>([
-    ["nothing", null],
-    ["an object without one", {}],
+    ["null", null],
+    ["an object without a list", {}],
     ["a number of domains", { domains: 2 }],
     ["a list with a number", [...items, 7]],
     ["a list with a record that has no name", [...items, {}]],
-    ["a list with a name that is none", ["kabul.af", "not a name"]],
+    ["a list with an invalid name", ["kabul.af", "not a name"]],
     ["a list in a list", [items]],
-  ])("%s is not understood", (_what, data) => {
+  ])("is rejected if the answer is %s", (_what, data) => {
     expect(outcome(() => decodeDomainList(data))).toBe("upstream_contract");
   });
 
-  test("a list wrapped in wrappers without end is not understood", () => {
+  test("is rejected if it is nested in 50,000 wrappers", () => {
     let data: unknown = [];
     for (let depth = 0; depth < 50_000; depth += 1) data = { domains: data };
     expect(outcome(() => decodeDomainList(data))).toBe("upstream_contract");
@@ -518,7 +515,7 @@ describe("the domain list", () => {
 });
 
 describe("the balance", () => {
-  test("as the document shows it", () => {
+  test("is decoded as documented", () => {
     expect(decodeBalance({ ...BALANCE, extra: 1 })).toEqual({
       accountNumber: "AF-100",
       balance: "250.00",
@@ -533,37 +530,37 @@ describe("the balance", () => {
   });
 
   test.each(["-0.00", "00.00", "0250.00", "-01.00", "+1.00", ".50", "1.5", "1234567890123456.00", "1.00\n"])(
-    "an amount of %j is not understood",
+    "with the amount %j is rejected",
     (amount) => {
       for (const key of ["balance", "credit_limit"])
         expect(outcome(() => decodeBalance({ ...BALANCE, [key]: amount }))).toBe("upstream_contract");
     },
   );
 
-  test.each(UNREADABLE)("an account number of %j is not understood", (account_number) => {
+  test.each(UNREADABLE)("with the account number %j is rejected", (account_number) => {
     expect(outcome(() => decodeBalance({ ...BALANCE, account_number }))).toBe("upstream_contract");
   });
 
-  test("two spellings that disagree are not understood", () => {
+  test("with two spellings that disagree is rejected", () => {
     for (const second of [{ Balance: "1.00" }, { "credit-limit": "9.00" }, { activeDomains: 1 }])
       expect(outcome(() => decodeBalance({ ...BALANCE, ...second }))).toBe("upstream_contract");
   });
 
   test.each<[string, unknown]>([
-    ["nothing", null],
+    ["no data", null],
     ["a wrapper", { balance: BALANCE }],
     ["a balance that is a number", { ...BALANCE, balance: 250 }],
-    ["a balance of three decimals", { ...BALANCE, balance: "250.000" }],
+    ["a balance with three decimals", { ...BALANCE, balance: "250.000" }],
     ["no credit limit", { ...BALANCE, credit_limit: undefined }],
-    ["a count that is text", { ...BALANCE, active_domains: "12" }],
+    ["a count that is a string", { ...BALANCE, active_domains: "12" }],
     ["a count with a fraction", { ...BALANCE, active_domains: 1.5 }],
     ["a negative count", { ...BALANCE, active_domains: -1 }],
-    ["a count past the exact numbers", { ...BALANCE, active_domains: 2 ** 53 }],
+    ["a count beyond the safe integers", { ...BALANCE, active_domains: 2 ** 53 }],
     ["an account number that is a number", { ...BALANCE, account_number: 100 }],
     ["an empty account number", { ...BALANCE, account_number: "" }],
     ["a currency in lower case", { ...BALANCE, currency: "usd" }],
     ["other spellings", { accountNumber: "AF-100", balance: "250.00", currency: "USD" }],
-  ])("%s is not understood", (_what, data) => {
+  ])("is rejected if the answer has %s", (_what, data) => {
     expect(outcome(() => decodeBalance(data))).toBe("upstream_contract");
   });
 });
@@ -572,22 +569,22 @@ describe("the tier", () => {
   const silver = { currentTier: "Silver", nextTier: "Gold", domainsNeeded: 38 };
 
   test.each<[string, unknown]>([
-    ["flat", { current_tier: "Silver", next_tier: "Gold", domains_needed: 38 }],
-    ["in camelCase", { currentTier: "Silver", nextTier: "Gold", domainsToNextTier: 38 }],
-    ["in kebab-case", { "current-tier": "Silver", "next-tier": "Gold", "domains-remaining": "38" }],
-    ["with tiers as objects", { current: { name: "Silver" }, next: { name: "Gold", domains_needed: 38 } }],
+    ["flat fields", { current_tier: "Silver", next_tier: "Gold", domains_needed: 38 }],
+    ["camelCase fields", { currentTier: "Silver", nextTier: "Gold", domainsToNextTier: 38 }],
+    ["kebab-case fields", { "current-tier": "Silver", "next-tier": "Gold", "domains-remaining": "38" }],
+    ["tiers that are objects", { current: { name: "Silver" }, next: { name: "Gold", domains_needed: 38 } }],
     [
-      "with the count at the current tier",
+      "a count in the current tier",
       { current_tier: { label: "Silver", domains_to_advance: 38 }, next_tier: { label: "Gold" } },
     ],
-    ["wrapped", { tier: { current: "Silver", next: "Gold", remaining: 38 } }],
-    ["with only the current one as an object", { tier: { name: "Silver" }, next_tier: "Gold", needed: 38 }],
-    ["with a plain tier", { tier: "Silver", next: "Gold", needed: 38 }],
-  ])("%s", (_what, data) => {
+    ["a wrapper", { tier: { current: "Silver", next: "Gold", remaining: 38 } }],
+    ["a current tier that is an object", { tier: { name: "Silver" }, next_tier: "Gold", needed: 38 }],
+    ["a plain tier field", { tier: "Silver", next: "Gold", needed: 38 }],
+  ])("is decoded from %s", (_what, data) => {
     expect(decodeTier(data)).toEqual(silver);
   });
 
-  test("at the top there is none to come", () => {
+  test("has no next tier at the top", () => {
     for (const data of [
       { current_tier: "Gold", next_tier: null, domains_needed: null },
       { tier: { name: "Gold" } },
@@ -598,13 +595,13 @@ describe("the tier", () => {
   });
 
   test.each([null, [], {}, "Silver", { tier: 3 }, { tier: {} }, { next_tier: "Gold" }, { current_tier: "" }])(
-    "%j is not understood",
+    "is rejected if the answer is %j",
     (data) => {
       expect(outcome(() => decodeTier(data))).toBe("upstream_contract");
     },
   );
 
-  test.each(UNREADABLE.filter((name) => name !== ""))("the name %j is not understood", (name) => {
+  test.each(UNREADABLE.filter((name) => name !== ""))("is rejected if a name is %j", (name) => {
     for (const data of [
       { current_tier: name },
       { tier: { name } },
@@ -675,8 +672,8 @@ const DECODERS: readonly { readonly decode: (data: unknown) => unknown; readonly
   },
 ];
 
-/** Every decoder either gives its declared shape or refuses in our own words. */
-function expectBelievable(body: unknown): void {
+/** Every decoder returns its declared shape or throws a ServiceError with the right code. */
+function expectDeclaredShapes(body: unknown): void {
   for (const { decode, shape } of DECODERS) {
     for (const work of [() => decode(body), () => decode(decodeEnvelope(body))]) {
       const got = outcome(work);
@@ -685,8 +682,8 @@ function expectBelievable(body: unknown): void {
   }
 }
 
-/** The value with the `at`th of its parts, counted from the root, put through `change`. */
-function changed(value: unknown, at: number, change: (part: unknown) => unknown): unknown {
+/** The value with `change` applied to the part with this number, counted from the root. */
+function withChangedPart(value: unknown, at: number, change: (part: unknown) => unknown): unknown {
   let index = 0;
   const walk = (part: unknown): unknown => {
     if (index++ === at) return change(part);
@@ -697,12 +694,12 @@ function changed(value: unknown, at: number, change: (part: unknown) => unknown)
   return walk(value);
 }
 
-describe("whatever comes", () => {
-  test("arbitrary JSON is refused or read as the declared shape", () => {
-    fc.assert(fc.property(fc.jsonValue({ maxDepth: 4 }), expectBelievable), { numRuns: 2000 });
+describe("the decoders", () => {
+  test("reject arbitrary JSON or return the declared shape", () => {
+    fc.assert(fc.property(fc.jsonValue({ maxDepth: 4 }), expectDeclaredShapes), { numRuns: 2000 });
   });
 
-  test("so are answers that are right but for some of their parts", () => {
+  test("reject mutated valid answers or return the declared shape", () => {
     const valid = [
       AVAILABLE,
       { ...AVAILABLE, available: false, status: "taken" },
@@ -747,13 +744,15 @@ describe("whatever comes", () => {
     const mutations = fc.array(fc.tuple(fc.nat(16), odd), { minLength: 1, maxLength: 3 });
     fc.assert(
       fc.property(fc.constantFrom<unknown>(...valid), mutations, (answer, list) => {
-        expectBelievable(list.reduce((value, [at, part]) => changed(value, at, () => part), answer));
+        expectDeclaredShapes(
+          list.reduce((value, [at, part]) => withChangedPart(value, at, () => part), answer),
+        );
       }),
       { numRuns: 1500 },
     );
   });
 
-  test("a price of any spelling is a positive decimal of two digits, or refused", () => {
+  test("return a price in any notation as a positive amount with two decimals, or reject it", () => {
     const text = fc.oneof(
       fc.stringMatching(/^[-+ ]?[\d,]{0,11}[.,]?\d{0,4}([eE]\d)?$/),
       fc.double(),
@@ -761,8 +760,8 @@ describe("whatever comes", () => {
     );
     fc.assert(
       fc.property(text, (price) => {
-        expectBelievable({ amount: price, currency: "USD" });
-        expectBelievable({ ...AVAILABLE, pricing: { amount: price, currency: "USD" } });
+        expectDeclaredShapes({ amount: price, currency: "USD" });
+        expectDeclaredShapes({ ...AVAILABLE, pricing: { amount: price, currency: "USD" } });
       }),
       { numRuns: 600 },
     );

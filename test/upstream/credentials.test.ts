@@ -1,4 +1,4 @@
-/** Which credential is used, how one proves itself, and for how long a refused one is left alone. */
+/** Which credential is used, how a credential is verified, and for how long a refused one isn't used. */
 import { describe, expect, test } from "@jest/globals";
 import {
   type Credential,
@@ -14,7 +14,7 @@ function source(key: string, secret = `${key}-secret`): CredentialSource {
   return { key: fixedSecret(key), secret: fixedSecret(secret) };
 }
 
-/** A source whose value the test changes, as a changed file does: it is seen only later, unless `reread` is set. */
+/** A source whose value the test changes. Like a changed file, a written value is seen only when it is read again. */
 function changing(first: string): {
   source: CredentialSource;
   change(key: string, secret: string): void;
@@ -39,58 +39,62 @@ function changing(first: string): {
   };
 }
 
-function inUse(credentials: Credentials): Credential {
+function usableCredential(credentials: Credentials): Credential {
   const credential = credentials.usable();
-  if (credential === null) throw new Error("there is none");
+  if (credential === null) throw new Error("no credential is usable");
   return credential;
 }
 
-function begun(credentials: Credentials, credential = inUse(credentials)): Use {
+function begin(credentials: Credentials, credential = usableCredential(credentials)): Use {
   const use = credentials.begin(credential);
-  if (use === null) throw new Error("no call may be made");
+  if (use === null) throw new Error("the credential allows no call");
   return use;
 }
 
 function accept(credentials: Credentials): void {
-  const use = begun(credentials);
+  const use = begin(credentials);
   use.accepted();
   use.ended();
 }
 
 function refuse(credentials: Credentials): void {
-  const use = begun(credentials);
+  const use = begin(credentials);
   use.refused();
   use.ended();
 }
 
-/** How long a credential rests after its first refusal, and after each other one. */
+/** How long a credential isn't used after its first refusal, and after each later one. */
 const AFTER_FIRST_MS = 5_000;
 const AFTER_LATER_MS = 75_000;
 
-describe("credentials", () => {
-  test("the active one is used until it is refused", async () => {
+describe("a credential", () => {
+  test("that is active is used until it is refused", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("first"), source("second"), clock);
-    expect(inUse(credentials)).toMatchObject({ role: "active", key: "first", secret: "first-secret" });
+    expect(usableCredential(credentials)).toMatchObject({
+      role: "active",
+      key: "first",
+      secret: "first-secret",
+    });
     refuse(credentials);
     expect(credentials.usable()).toMatchObject({ role: "standby", key: "second" });
-    for (const restMs of [AFTER_FIRST_MS, AFTER_LATER_MS]) {
-      await clock.advance(restMs - 1);
+    for (const waitMs of [AFTER_FIRST_MS, AFTER_LATER_MS]) {
+      await clock.advance(waitMs - 1);
       expect(credentials.usable()).toMatchObject({ role: "standby" });
       await clock.advance(1);
       expect(credentials.usable()).toMatchObject({ role: "active" });
-      if (restMs === AFTER_FIRST_MS) refuse(credentials);
+      if (waitMs === AFTER_FIRST_MS) refuse(credentials);
     }
     expect(credentials.states()).toMatchObject([{ refused: true }, { refused: false }]);
     accept(credentials);
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
   });
 
-  test("an unverified one is tried with one call at a time, and other calls wait for the result", async () => {
+  test("that is unverified is tried with one call at a time, and other calls wait for the result", async () => {
     const credentials = createCredentials(source("only"), source("standby"), new FakeClock());
-    const only = inUse(credentials);
+    const only = usableCredential(credentials);
     expect(credentials.verification(only)).toBeNull();
-    const first = begun(credentials);
+    const first = begin(credentials);
     expect(credentials.begin(only)).toBeNull();
     expect(credentials.usable()).toEqual(only);
     const results: boolean[] = [];
@@ -100,8 +104,8 @@ describe("credentials", () => {
     first.ended();
     await settle();
     expect(results).toEqual([false]);
-    // It verified nothing, so the next call tries.
-    const second = begun(credentials);
+    // That call verified nothing, so the next one tries.
+    const second = begin(credentials);
     expect(credentials.begin(only)).toBeNull();
     const verification = credentials.verification(only);
     second.accepted();
@@ -111,14 +115,14 @@ describe("credentials", () => {
     expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
   });
 
-  test("a refused one is tried again by one call at a time, and no other call waits for it", async () => {
+  test("that was refused is retried with one call at a time, and no other call waits for it", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
-    const only = inUse(credentials);
+    const only = usableCredential(credentials);
     refuse(credentials);
     expect(credentials.admits(only)).toBe(false);
     await clock.advance(75_000);
-    const use = begun(credentials);
+    const use = begin(credentials);
     expect([credentials.admits(only), credentials.usable(), credentials.verification(only)]).toEqual([
       false,
       null,
@@ -129,21 +133,21 @@ describe("credentials", () => {
     expect([credentials.begin(only), credentials.begin(only)]).not.toContain(null);
   });
 
-  test("after a call that verified nothing, the next one may try immediately", async () => {
+  test("can be retried immediately after a call that verified nothing", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     refuse(credentials);
     await clock.advance(75_000);
-    begun(credentials).ended();
+    begin(credentials).ended();
     accept(credentials);
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("simultaneous refusals count as one, and the answer to an older call doesn't lift it", async () => {
+  test("counts simultaneous refusals as one, which the answer to an older call doesn't undo", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     accept(credentials);
-    const calls = Array.from({ length: 10 }, () => begun(credentials));
+    const calls = Array.from({ length: 10 }, () => begin(credentials));
     const [first, second, ...rest] = calls;
     expect(first?.refused()).toBe(true);
     second?.accepted();
@@ -156,7 +160,7 @@ describe("credentials", () => {
     expect(credentials.usable()).not.toBeNull();
   });
 
-  test("a refusal after it was accepted again is a first one", async () => {
+  test("that was accepted again counts its next refusal as the first", async () => {
     const clock = new FakeClock();
     const credentials = createCredentials(source("only"), null, clock);
     refuse(credentials);
@@ -169,7 +173,7 @@ describe("credentials", () => {
     expect(credentials.usableInMs()).toBe(AFTER_FIRST_MS);
   });
 
-  test("there is none while all are refused", () => {
+  test("isn't usable while all are refused", () => {
     const credentials = createCredentials(source("only"), null, new FakeClock());
     refuse(credentials);
     expect(credentials.usable()).toBeNull();
@@ -178,7 +182,7 @@ describe("credentials", () => {
   test.each([
     ["key", "new", "only-secret"],
     ["secret", "only", "new-secret"],
-  ])("a refused credential whose %s has changed is used at once", (_what, key, secret) => {
+  ])("that was refused is used again as soon as its %s changes", (_what, key, secret) => {
     const { source: only, change } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
     refuse(credentials);
@@ -187,31 +191,31 @@ describe("credentials", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("a replacement from the moment before a refusal is used immediately", () => {
+  test("that was replaced just before it was refused is reread immediately", () => {
     const { source: only, write } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
     write("new", "new-secret");
-    expect(inUse(credentials)).toMatchObject({ key: "only" });
+    expect(usableCredential(credentials)).toMatchObject({ key: "only" });
     refuse(credentials);
-    expect(inUse(credentials)).toMatchObject({ key: "new" });
+    expect(usableCredential(credentials)).toMatchObject({ key: "new" });
   });
 
-  test("a late refusal of the old one doesn't affect the new one", () => {
+  test("isn't affected by a late refusal of the one that it replaced", () => {
     const { source: only, change } = changing("only");
     const credentials = createCredentials(only, null, new FakeClock());
-    const old = begun(credentials);
+    const old = begin(credentials);
     change("new", "new-secret");
     old.refused();
     expect(credentials.usable()).toMatchObject({ key: "new" });
   });
 
-  test("the old one stays in use until the new one is accepted, and if the new one is refused", () => {
+  test("stays in use until its replacement is accepted, even if the replacement is refused", () => {
     const { source: only, change } = changing("old");
     const credentials = createCredentials(only, null, new FakeClock());
     accept(credentials);
-    // As between the writing of two files.
+    // This is the state while only one of two files has been written.
     change("new", "old-secret");
-    const mixed = begun(credentials);
+    const mixed = begin(credentials);
     expect(credentials.usable()).toMatchObject({ key: "old", secret: "old-secret" });
     mixed.refused();
     mixed.ended();
@@ -223,7 +227,7 @@ describe("credentials", () => {
     expect(credentials.states()).toHaveLength(1);
   });
 
-  test("a refused old one is forgotten as soon as there is a new one", async () => {
+  test("that was refused is forgotten as soon as there is a new one", async () => {
     const { source: only, change } = changing("old");
     const clock = new FakeClock();
     const credentials = createCredentials(only, null, clock);
@@ -234,7 +238,7 @@ describe("credentials", () => {
     expect([credentials.usable(), credentials.states().length]).toEqual([null, 1]);
   });
 
-  test("fingerprints and states don't reveal the credential", () => {
+  test("isn't revealed by its fingerprint or state", () => {
     const credentials = createCredentials(source("the-key", "the-secret"), source("b"), new FakeClock());
     const [active] = credentials.states();
     expect(active?.fingerprint).toMatch(/^[\da-f]{12}$/);
@@ -244,7 +248,7 @@ describe("credentials", () => {
     expect(rotated.states()[0]?.fingerprint).toBe(active?.fingerprint);
   });
 
-  test("only the latest refusals are remembered", () => {
+  test("is usable again once its refusal is no longer among the latest ones", () => {
     const { source: only, change } = changing("key 0");
     const credentials = createCredentials(only, null, new FakeClock());
     for (let n = 0; n < 100; n += 1) {

@@ -1,4 +1,4 @@
-/** The client against an upstream that plays every trap: it fails in time, in our own words, and the next call is healthy. */
+/** The client against an upstream that misbehaves in every way: it fails in time, with our own errors, and the next call succeeds. */
 import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
@@ -11,7 +11,7 @@ import {
   AVAILABLE,
   type Bench,
   createBench,
-  expectNothingTold,
+  expectNothingRevealed,
   KABUL,
   refusalOf,
   STANDBY,
@@ -52,21 +52,21 @@ function check(upstream: Values): Promise<unknown> {
   return upstream.check(ask(), KABUL, 1);
 }
 
-interface Trap {
+interface BadAnswer {
   readonly code: ErrorCode;
   readonly timeoutMs?: number;
   readonly play: Play;
 }
 
-/** The trap is refused with its code, within the deadline, without a word of what was in it, and the next call is healthy. */
-async function expectRefusal({ code, timeoutMs = 3000, play }: Trap): Promise<Bench> {
+/** The call fails with this code, within the deadline and without revealing what was in the answer, and the next call succeeds. */
+async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promise<Bench> {
   const bench = createBench({ baseUrl: stub.url, timeoutMs });
   stub.next(play);
   const startedAtMs = performance.now();
   const error = await refusalOf(check(bench.upstream));
   expect(performance.now() - startedAtMs).toBeLessThan(timeoutMs + 250);
   expect(error.code).toBe(code);
-  expectNothingTold(error, bench.lines);
+  expectNothingRevealed(error, bench.lines);
   expect(bench.calls).toHaveLength(1);
   expect(bench.upstream.health()).toMatchObject({ lastSuccessAtMs: null });
   expect(bench.upstream.health().lastFailureAtMs).not.toBeNull();
@@ -75,7 +75,7 @@ async function expectRefusal({ code, timeoutMs = 3000, play }: Trap): Promise<Be
   return bench;
 }
 
-describe("what is sent", () => {
+describe("a request", () => {
   const operations: [string, (upstream: Values) => Promise<unknown>, string, string, string][] = [
     [
       "a check",
@@ -98,7 +98,7 @@ describe("what is sent", () => {
   ];
 
   test.each(operations)(
-    "%s has its documented method, path, body and exactly the expected headers",
+    "for %s has the documented method, path and body, and exactly the expected headers",
     async (_what, call, method, path, body) => {
       const { upstream } = createBench({ baseUrl: stub.url });
       stub.next(json({ success: false }));
@@ -122,7 +122,7 @@ describe("what is sent", () => {
     },
   );
 
-  test("a Unicode name is sent as A-labels", async () => {
+  test("contains a Unicode name as A-labels", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     stub.next(answer(404, ""));
     const name = { ...KABUL, ascii: "xn--mgbcd4a2b0d2b.af" };
@@ -131,17 +131,17 @@ describe("what is sent", () => {
   });
 
   test.each([".", "..", "../account/balance", "a?b", "a#b", "a b", "%2e%2e", "a\\b"])(
-    "a path that would be normalized is never requested (%j)",
+    "with a path that would be normalized is never sent (%j)",
     async (ascii) => {
       const { upstream, lines } = createBench({ baseUrl: stub.url });
       const error = await refusalOf(upstream.domain(ask(), { ...KABUL, ascii }));
       expect(error.code).toBe("internal");
-      expectNothingTold(error, lines);
+      expectNothingRevealed(error, lines);
       expect(stub.seen).toHaveLength(0);
     },
   );
 
-  test("every call has its own connection", async () => {
+  test("has its own connection", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     const keepAlive = json({ success: true, data: AVAILABLE }, 200, {
       Connection: "keep-alive",
@@ -153,7 +153,7 @@ describe("what is sent", () => {
     expect(stub.seen).toHaveLength(3);
   });
 
-  test("proxies from the environment are never used", async () => {
+  test("never uses a proxy from the environment", async () => {
     const recorder = await startStub(success(AVAILABLE));
     const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
     const before = names.map((name) => process.env[name]);
@@ -174,12 +174,12 @@ describe("what is sent", () => {
   });
 });
 
-describe("redirects", () => {
+describe("a redirect", () => {
   test.each([301, 302, 303, 307, 308])(
-    "a %i to another host is a failure, and that host is never called",
+    "with status %i to another host is a failure, and that host is never called",
     async (status) => {
       const elsewhere = await startStub(success(AVAILABLE));
-      await expectRefusal({
+      await expectFailure({
         code: "upstream_failed",
         play: answer(status, "marrow", { Location: `${elsewhere.url}/marrow` }),
       });
@@ -195,64 +195,64 @@ const OK_HEAD = head(200, {
   "X-Marrow": "marrow",
 });
 
-describe("a connection that misbehaves", () => {
+describe("a connection", () => {
   test.each<[string, Play]>([
     ["silence", () => {}],
     ["silence after the head", raw(OK_HEAD)],
-    ["silence amid the body", raw(`${OK_HEAD}{"success":`)],
-    ["a head one byte at a time", drip("HTTP/1.1 200 OK\r\nX-Marrow: marrow", 50)],
-    ["a body one byte at a time", drip(" ", 50, OK_HEAD)],
+    ["silence in the middle of the body", raw(`${OK_HEAD}{"success":`)],
+    ["a head sent one byte at a time", drip("HTTP/1.1 200 OK\r\nX-Marrow: marrow", 50)],
+    ["a body sent one byte at a time", drip(" ", 50, OK_HEAD)],
     ["an endless body without a length", drip(" ", 50, head(200, {}))],
     ["endless interim answers", drip("HTTP/1.1 102 Processing\r\n\r\n", 1)],
-    ["an upgrade that nobody wanted", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
-  ])("%s ends at the deadline", async (_what, play) => {
-    const { answered } = await expectRefusal({ code: "upstream_timeout", timeoutMs: 300, play });
+    ["an unsolicited upgrade", raw(head(101, { Connection: "Upgrade", Upgrade: "marrow" }))],
+  ])("with %s times out at the deadline", async (_what, play) => {
+    const { answered } = await expectFailure({ code: "upstream_timeout", timeoutMs: 300, play });
     expect(answered).toEqual([false, true]);
   });
 
   test.each<[string, Play]>([
     ["a reset before the head", thenReset("")],
     ["a reset after the head", thenReset(OK_HEAD)],
-    ["a reset amid the body", thenReset(`${OK_HEAD}{"success":true,"marrow":`)],
+    ["a reset in the middle of the body", thenReset(`${OK_HEAD}{"success":true,"marrow":`)],
     ["an end before the head", thenEnd("")],
-    ["an end amid the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
+    ["an end in the middle of the body", thenEnd(`${OK_HEAD}{"success":true,"marrow":`)],
     [
       "an end inside a chunk",
       thenEnd(`${head(200, { "Transfer-Encoding": "chunked" })}ff\r\n{"success":true,"marrow":`),
     ],
     ["a chunk without a size", raw(`${head(200, { "Transfer-Encoding": "chunked" })}marrow\r\n{}`)],
-    ["no HTTP at all", raw("SSH-2.0-marrow\r\n\r\n")],
+    ["another protocol than HTTP", raw("SSH-2.0-marrow\r\n\r\n")],
     ["two lengths", raw(head(200, { "Content-Length": "2", "content-length": "30" }) + "{}")],
     ["endless headers", flood(50 * MIB, "HTTP/1.1 200 OK\r\nX-Marrow: ")],
     [
       "a length that cuts the body short",
       raw(head(200, { "Content-Length": "30" }) + JSON.stringify({ success: true, data: AVAILABLE })),
     ],
-  ])("%s is a failure", async (_what, play) => {
-    const { answered } = await expectRefusal({ code: "upstream_failed", play });
+  ])("with %s is a failure", async (_what, play) => {
+    const { answered } = await expectFailure({ code: "upstream_failed", play });
     expect(answered).toEqual([false, true]);
   });
 
-  test("a reset on accept is a failure", async () => {
+  test("that is reset on accept is a failure", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     stub.resetNextConnection();
     const error = await refusalOf(check(upstream));
     expect(error.code).toBe("upstream_failed");
-    expectNothingTold(error, lines);
+    expectNothingRevealed(error, lines);
     await expect(check(upstream)).resolves.toEqual(PRICED);
   });
 
-  test("a closed port is a failure", async () => {
+  test("to a closed port is a failure", async () => {
     const server = createServer();
     const port = await listening(server);
     await closed(server, []);
     const { upstream, lines } = createBench({ baseUrl: `http://127.0.0.1:${port}` });
     const error = await refusalOf(check(upstream));
     expect(error.code).toBe("upstream_failed");
-    expectNothingTold(error, lines);
+    expectNothingRevealed(error, lines);
   });
 
-  test("bytes after an answer never become part of the next one", async () => {
+  test("with bytes after the answer never makes them part of the next answer", async () => {
     const whole = JSON.stringify({ success: true, data: AVAILABLE });
     const forged = JSON.stringify({
       success: true,
@@ -260,7 +260,7 @@ describe("a connection that misbehaves", () => {
     });
     const respond = (body: string): string =>
       head(200, { "Content-Length": String(body.length), Connection: "keep-alive" }) + body;
-    await expectRefusal({ code: "upstream_failed", play: raw(`${respond(whole)}marrow`) });
+    await expectFailure({ code: "upstream_failed", play: raw(`${respond(whole)}marrow`) });
     const { upstream } = createBench({ baseUrl: stub.url });
     stub.next(raw(respond(whole) + respond(forged)), (socket) => {
       socket.write(respond(whole), () => setTimeout(() => socket.write(respond(forged)), 5));
@@ -269,7 +269,7 @@ describe("a connection that misbehaves", () => {
     expect(new Set(stub.sockets).size).toBe(stub.seen.length);
   });
 
-  test("interim answers before the final one are skipped", async () => {
+  test("with interim answers before the final one skips them", async () => {
     const { upstream } = createBench({ baseUrl: stub.url });
     const body = JSON.stringify({ success: true, data: AVAILABLE });
     const final = head(200, { "Content-Length": String(body.length) }) + body;
@@ -278,14 +278,14 @@ describe("a connection that misbehaves", () => {
   });
 });
 
-describe("a body that misbehaves", () => {
+describe("a body", () => {
   const whole = JSON.stringify({ success: true, data: AVAILABLE });
 
   test.each<[string, Play]>([
-    ["HTML with status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
+    ["HTML and status 200", answer(200, "<html>marrow</html>", { "Content-Type": "text/html" })],
     ["truncated JSON", answer(200, whole.slice(0, -5))],
-    ["an empty body", answer(200, "")],
-    ["white space alone", answer(200, " \n")],
+    ["no content", answer(200, "")],
+    ["only white space", answer(200, " \n")],
     ["invalid UTF-8", answer(200, Buffer.from(whole.replace("kabul", "kab\u00fcl"), "latin1"))],
     ["UTF-16", answer(200, Buffer.from(whole, "utf16le"))],
     ["a string of JSON", json(whole)],
@@ -293,17 +293,17 @@ describe("a body that misbehaves", () => {
     ["a field that appears twice", answer(200, whole.replace('"amount"', '"amount":"0.01","amount"'))],
     ["100,000 open brackets", answer(200, "[".repeat(100_000))],
     ["100,000 nested arrays", answer(200, "[".repeat(100_000) + "]".repeat(100_000))],
-    ["an unknown coding", answer(200, whole, { "Content-Encoding": "marrow" })],
-    ["two codings", answer(200, gzipSync(gzipSync(whole)), { "Content-Encoding": "gzip, gzip" })],
-    ["gzip that is none", answer(200, whole, { "Content-Encoding": "gzip" })],
-    ["gzip cut short", answer(200, gzipSync(whole).subarray(0, -9), { "Content-Encoding": "gzip" })],
-  ])("%s is not understood", async (_what, play) => {
-    const { answered } = await expectRefusal({ code: "upstream_contract", play });
+    ["an unknown content coding", answer(200, whole, { "Content-Encoding": "marrow" })],
+    ["two content codings", answer(200, gzipSync(gzipSync(whole)), { "Content-Encoding": "gzip, gzip" })],
+    ["invalid gzip", answer(200, whole, { "Content-Encoding": "gzip" })],
+    ["truncated gzip", answer(200, gzipSync(whole).subarray(0, -9), { "Content-Encoding": "gzip" })],
+  ])("with %s violates the contract", async (_what, play) => {
+    const { answered } = await expectFailure({ code: "upstream_contract", play });
     expect(answered).toEqual([true, true]);
   });
 
   test.each(["gzip", "GZIP"])(
-    "a body with encoding %s is read, although it wasn't accepted",
+    "with encoding %s is read, although the request didn't accept it",
     async (coding) => {
       const { upstream } = createBench({ baseUrl: stub.url });
       stub.next(answer(200, gzipSync(whole), { "Content-Encoding": coding }));
@@ -311,20 +311,20 @@ describe("a body that misbehaves", () => {
     },
   );
 
-  test("a list wrapped 20,000 times is not understood", async () => {
+  test("with a list wrapped 20,000 times violates the contract", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     const depth = 20_000;
     stub.next(answer(200, `{"success":true,"data":${'{"domains":'.repeat(depth)}1${"}".repeat(depth)}}`));
     const error = await refusalOf(upstream.domains(ask()));
     expect(error.code).toBe("upstream_contract");
-    expectNothingTold(error, lines);
+    expectNothingRevealed(error, lines);
   });
 
-  test("a gzip bomb is rejected without using memory", async () => {
+  test("that is a gzip bomb is rejected without using much memory", async () => {
     const bomb = gzipSync(Buffer.alloc(200 * MIB, 0x20));
     expect(bomb.length).toBeLessThan(MIB);
     const before = process.memoryUsage();
-    await expectRefusal({
+    await expectFailure({
       code: "upstream_contract",
       play: answer(200, bomb, { "Content-Encoding": "gzip" }),
     });
@@ -337,13 +337,13 @@ describe("a body that misbehaves", () => {
   test.each<[string, string]>([
     ["with its length", head(200, { "Content-Length": String(50 * MIB) })],
     ["without a length", head(200, {})],
-    ["with an error's status", head(500, {})],
-  ])("50 MB %s are refused early", async (_what, first) => {
-    await expectRefusal({ code: "upstream_failed", play: flood(50 * MIB, first) });
+    ["with an error status", head(500, {})],
+  ])("of 50 MB %s is rejected early", async (_what, first) => {
+    await expectFailure({ code: "upstream_failed", play: flood(50 * MIB, first) });
     expect(stub.sockets[0]?.bytesWritten).toBeLessThan(16 * MIB);
   });
 
-  test("JSONTestSuite: valid documents are parsed, invalid ones are rejected, and nothing crashes", async () => {
+  test("from JSONTestSuite is parsed if it is valid and rejected if it isn't, and nothing crashes", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url });
     const documents = jsonSuite();
     const misread = "The registry service's answer wasn't understood (its body).";
@@ -362,26 +362,26 @@ describe("a body that misbehaves", () => {
   });
 });
 
-describe("statuses", () => {
+describe("a status", () => {
   test.each([
     201, 202, 203, 204, 205, 206, 207, 226, 300, 304, 305, 400, 402, 404, 405, 406, 407, 408, 409, 410, 411,
     412, 413, 414, 415, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 431, 451, 499, 500, 501, 502, 503,
     504, 505, 507, 508, 511, 520, 530, 599, 600, 999,
-  ])("%i is a failure, whatever its body", async (status) => {
+  ])("of %i is a failure, whatever the body", async (status) => {
     const body = status === 204 || status === 304 ? "" : JSON.stringify({ success: true, data: AVAILABLE });
-    const bench = await expectRefusal({ code: "upstream_failed", play: answer(status, body) });
+    const bench = await expectFailure({ code: "upstream_failed", play: answer(status, body) });
     expect(bench.pausesMs).toEqual([]);
     expect(bench.credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test("success: false with status 200 is a failure that reveals nothing", async () => {
-    await expectRefusal({
+  test("of 200 with success: false is a failure that reveals nothing", async () => {
+    await expectFailure({
       code: "upstream_failed",
       play: json({ success: false, error: { code: "Marrow: marrow", message: ACTIVE.secret } }),
     });
   });
 
-  test("404, or 403 for a domain, means that the domain isn't managed", async () => {
+  test("of 404 or 403 for a domain means that the domain isn't managed", async () => {
     const { upstream, credentials } = createBench({ baseUrl: stub.url });
     for (const status of [404, 403]) {
       stub.next(answer(status, "marrow"));
@@ -391,16 +391,16 @@ describe("statuses", () => {
   });
 
   test.each<[string, number, Readonly<Record<string, string>>]>([
-    ["seconds", 7000, { "Retry-After": "7" }],
+    ["a number of seconds", 7000, { "Retry-After": "7" }],
     ["zero seconds", 1000, { "Retry-After": "0" }],
-    ["an hour", 300_000, { "Retry-After": "3600" }],
+    ["an hour in seconds", 300_000, { "Retry-After": "3600" }],
     ["an absurd number", 300_000, { "Retry-After": "999999999999" }],
     ["a date", 30_000, { "Retry-After": "Fri, 20 Mar 2026 00:00:30 GMT" }],
     ["a past date", 1000, { "Retry-After": "Thu, 19 Mar 2026 00:00:30 GMT" }],
     ["a negative number", 60_000, { "Retry-After": "-1" }],
     ["a word", 60_000, { "Retry-After": "marrow" }],
     ["nothing", 60_000, {}],
-  ])("a 429 with %s pauses the credential for %i ms", async (_what, pauseMs, headers) => {
+  ])("of 429 with %s in Retry-After pauses the credential for %i ms", async (_what, pauseMs, headers) => {
     const { upstream, pausesMs, lines, answered, credentials } = createBench({
       baseUrl: stub.url,
       clock: new FakeClock(Date.UTC(2026, 2, 20)),
@@ -413,38 +413,38 @@ describe("statuses", () => {
     expect(answered).toEqual([true]);
     expect(stub.seen).toHaveLength(1);
     expect(credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
-    expectNothingTold(error, lines);
+    expectNothingRevealed(error, lines);
   });
 });
 
-describe("an error that isn't clear from its status", () => {
+describe("an error with an ambiguous status", () => {
   const refusal = (code: string) => ({ success: false, error: { code, message: "marrow" } });
 
   test.each<[string, Play]>([
     ["a 403 with its code", json(refusal("rate_limit_exceeded"), 403)],
     ["a 503 with its code", json(refusal("TOO_MANY_REQUESTS"), 503)],
     ["a 200 with its code", json(refusal("RateLimited"))],
-    ["a 503 of a proxy's", answer(503, "<h1>Too Many Requests</h1>", { "Content-Type": "text/html" })],
-    ["a 403 that only names a time", answer(403, "marrow", { "Retry-After": "60" })],
-    ["a 503 that only names a time", answer(503, "", { "Retry-After": "60" })],
+    ["a 503 from a proxy", answer(503, "<h1>Too Many Requests</h1>", { "Content-Type": "text/html" })],
+    ["a 403 with only Retry-After", answer(403, "marrow", { "Retry-After": "60" })],
+    ["a 503 with only Retry-After", answer(503, "", { "Retry-After": "60" })],
     [
       "a 403 in gzip",
       answer(403, gzipSync(JSON.stringify(refusal("throttled"))), { "Content-Encoding": "gzip" }),
     ],
-  ])("%s is a limit: it pauses the credential, and refuses it not", async (_what, play) => {
+  ])("such as %s is a rate limit, which pauses the credential but doesn't refuse it", async (_what, play) => {
     const bench = createBench({ baseUrl: stub.url, standby: true });
     for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
       stub.next(play);
       const error = await refusalOf(call(bench.upstream));
       expect(error).toMatchObject({ code: "quota_exhausted", retryAfterMs: 60_000 });
-      expectNothingTold(error, bench.lines);
+      expectNothingRevealed(error, bench.lines);
     }
     expect(bench.pausesMs).toEqual([60_000, 60_000]);
     expect(stub.seen).toHaveLength(2);
     expect(bench.credentials.states()).toMatchObject([{ refused: false }, { refused: false }]);
   });
 
-  test("a wait until a date is computed with the upstream's clock if it sends one", async () => {
+  test("has its Retry-After date compared with the upstream's own Date, if it sends one", async () => {
     const { upstream, pausesMs } = createBench({
       baseUrl: stub.url,
       clock: new FakeClock(Date.UTC(2030, 0)),
@@ -459,7 +459,7 @@ describe("an error that isn't clear from its status", () => {
     expect(pausesMs).toEqual([30_000, 1000]);
   });
 
-  test("a domain that isn't found isn't managed, with any status", async () => {
+  test("that says a domain wasn't found means that it isn't managed, with any status", async () => {
     const { upstream, credentials } = createBench({ baseUrl: stub.url });
     for (const status of [200, 400, 403, 410]) {
       stub.next(json(refusal("domain_not_found"), status));
@@ -468,18 +468,18 @@ describe("an error that isn't clear from its status", () => {
     expect(credentials.states()).toMatchObject([{ refused: false }]);
   });
 
-  test.each([200, 400, 403])("a %i about the credential is a refused credential", async (status) => {
+  test.each([200, 400, 403])("such as a %i about the credential refuses the credential", async (status) => {
     for (const call of [check, (upstream: Values) => upstream.domain(ask(), KABUL)]) {
       const { upstream, credentials, lines } = createBench({ baseUrl: stub.url });
       stub.next(json(refusal("invalid_credentials"), status));
       const error = await refusalOf(call(upstream));
       expect(error.code).toBe("upstream_failed");
-      expectNothingTold(error, lines);
+      expectNothingRevealed(error, lines);
       expect(credentials.states()).toMatchObject([{ refused: true }]);
     }
   });
 
-  test("a search for a name that sounds like a rate limit pauses nothing", async () => {
+  test("about a name that sounds like a rate limit pauses nothing", async () => {
     const name = { ...KABUL, ascii: "rate-limit.af", unicode: "rate-limit.af", label: "rate-limit" };
     const { upstream, pausesMs } = createBench({ baseUrl: stub.url });
     stub.next(
@@ -490,7 +490,7 @@ describe("an error that isn't clear from its status", () => {
   });
 });
 
-describe("a number in the answer", () => {
+describe("a number in a quote", () => {
   const quoteOf = async (amount: string): Promise<unknown> => {
     const { upstream } = createBench({ baseUrl: stub.url });
     stub.next(answer(200, `{"success":true,"data":{"amount":${amount},"currency":"USD"}}`));
@@ -503,7 +503,7 @@ describe("a number in the answer", () => {
     ["84.00", "84.00"],
     ["84.0", "84.00"],
     ["999999999.99", "999999999.99"],
-  ])("%s is the price %s, digit by digit", async (written, amount) => {
+  ])("such as %s is the price %s, digit by digit", async (written, amount) => {
     expect(await quoteOf(written)).toEqual({ kind: "wholesale", amount, currency: "USD" });
   });
 
@@ -516,19 +516,19 @@ describe("a number in the answer", () => {
     "20.210",
     "1e2",
     "0.00",
-  ])("%s is no price: nobody can be sure of it", async (written) => {
+  ])("such as %s isn't accepted as a price, because it is ambiguous", async (written) => {
     expect((await refusalOf(quoteOf(written))).code).toBe("upstream_contract");
   });
 });
 
 describe("a refused credential", () => {
-  test.each([401, 403])("isn't used after a %i until its time is over", async (status) => {
+  test.each([401, 403])("isn't used after a %i until its pause is over", async (status) => {
     const clock = new FakeClock();
     const { upstream, credentials, lines, pausesMs } = createBench({ baseUrl: stub.url, clock });
     stub.next(answer(status, "marrow"), answer(status, "marrow"));
     const first = await refusalOf(check(upstream));
     expect(first.code).toBe("upstream_failed");
-    expectNothingTold(first, lines);
+    expectNothingRevealed(first, lines);
     for (let visitor = 0; visitor < 20; visitor += 1) {
       expect((await refusalOf(check(upstream))).code).toBe("upstream_failed");
     }
@@ -548,7 +548,7 @@ describe("a refused credential", () => {
     expect(pausesMs).toEqual([]);
   });
 
-  test("a dead credential is used at most 5 times in 5 minutes", async () => {
+  test("is used at most 5 times in 5 minutes", async () => {
     const clock = new FakeClock();
     const { upstream } = createBench({ baseUrl: stub.url, clock });
     const dead = answer(401, "marrow");
@@ -560,7 +560,7 @@ describe("a refused credential", () => {
     expect(stub.seen.length).toBeLessThanOrEqual(5);
   });
 
-  test.each([false, true])("isn't repeated by calls that waited (standby: %s)", async (standby) => {
+  test.each([false, true])("isn't used again by calls that waited (standby: %s)", async (standby) => {
     const { upstream, answered } = createBench({
       baseUrl: stub.url,
       clock: new FakeClock(),
@@ -575,7 +575,7 @@ describe("a refused credential", () => {
     expect(answered).not.toContain(false);
   });
 
-  test("is verified with one call, under any load", async () => {
+  test("is retried with one call, under any load", async () => {
     const clock = new FakeClock();
     const { upstream } = createBench({ baseUrl: stub.url, clock });
     stub.next(answer(401, "marrow"));
@@ -586,7 +586,7 @@ describe("a refused credential", () => {
     expect(stub.seen).toHaveLength(2);
   });
 
-  test("is replaced by the standby within the same call, and used again after its time", async () => {
+  test("is replaced by the standby within the same call, and used again after its pause", async () => {
     const clock = new FakeClock();
     const { upstream, credentials, lines } = createBench({ baseUrl: stub.url, clock, standby: true });
     const keys = (): (string | undefined)[] => stub.seen.map(({ headers }) => headers.get("x-service-key"));
@@ -603,12 +603,12 @@ describe("a refused credential", () => {
     expect(lines.join("\n")).not.toMatch(/marrow|secret-|key-/);
   });
 
-  test("and a refused standby: no more calls are sent", async () => {
+  test("stops all calls if the standby is refused too", async () => {
     const { upstream, lines } = createBench({ baseUrl: stub.url, clock: new FakeClock(), standby: true });
     stub.next(answer(403, "marrow"), answer(401, "marrow"));
     const error = await refusalOf(check(upstream));
     expect(error.code).toBe("upstream_failed");
-    expectNothingTold(error, lines);
+    expectNothingRevealed(error, lines);
     await refusalOf(check(upstream));
     expect(stub.seen).toHaveLength(2);
   });
@@ -621,40 +621,40 @@ describe("an implausible answer", () => {
   test.each<[string, unknown]>([
     ["another domain", { ...AVAILABLE, domain: "marrow.af" }],
     ["no domain", { ...AVAILABLE, domain: undefined }],
-    ["available but taken", { ...AVAILABLE, status: "taken" }],
-    ["not available but available", { ...AVAILABLE, available: false }],
-    ["available as a word", { ...AVAILABLE, available: "true" }],
+    ["available: true but status taken", { ...AVAILABLE, status: "taken" }],
+    ["available: false but status available", { ...AVAILABLE, available: false }],
+    ["available as a string", { ...AVAILABLE, available: "true" }],
     ["available as a number", { ...AVAILABLE, available: 1 }],
     ["no status", { ...AVAILABLE, status: undefined }],
     ["no price", priced(undefined)],
     ["a null price", priced(null)],
-    ["a bare price", priced("12.34")],
+    ["a bare amount as the price", priced("12.34")],
     ["a null amount", costing(null)],
-    ["zero", costing("0.00")],
+    ["an amount of zero", costing("0.00")],
     ["a negative amount", costing("-1.00")],
     ["three decimals", costing("1.000")],
     ["one decimal", costing("1.5")],
     ["an exponent", costing("1e2")],
-    ["a number", costing(12.34)],
-    ["a separator", costing("1,234.00")],
+    ["an amount that is a number", costing(12.34)],
+    ["a thousands separator", costing("1,234.00")],
     ["no currency", priced({ amount: "1.00" })],
     ["a currency in lower case", priced({ amount: "1.00", currency: "usd" })],
-    ["a symbol for a currency", priced({ amount: "1.00", currency: "$" })],
-    ["a list", [AVAILABLE]],
+    ["a currency symbol", priced({ amount: "1.00", currency: "$" })],
+    ["a list as data", [AVAILABLE]],
     ["a wrapped check", { result: AVAILABLE }],
-    ["null", null],
-    ["a word", "marrow"],
-  ])("%s is not understood", async (_what, data) => {
-    await expectRefusal({ code: "upstream_contract", play: success(data) });
+    ["null as data", null],
+    ["a string as data", "marrow"],
+  ])("with %s violates the contract", async (_what, data) => {
+    await expectFailure({ code: "upstream_contract", play: success(data) });
   });
 
   test.each<[string, unknown]>([
     ["no envelope", AVAILABLE],
-    ["success as a word", { success: "true", data: AVAILABLE }],
+    ["success as a string", { success: "true", data: AVAILABLE }],
     ["success as a number", { success: 1, data: AVAILABLE }],
     ["no data", { success: true }],
-    ["a list", [{ success: true, data: AVAILABLE }]],
-  ])("an envelope with %s is not understood", async (_what, body) => {
-    await expectRefusal({ code: "upstream_contract", play: json(body) });
+    ["a list as the envelope", [{ success: true, data: AVAILABLE }]],
+  ])("with %s violates the contract", async (_what, body) => {
+    await expectFailure({ code: "upstream_contract", play: json(body) });
   });
 });

@@ -1,4 +1,4 @@
-/** What a refusal means, in whatever words, and that nobody can put those words into it by searching for a name. */
+/** What a refusal means, however it is worded. A search for a name can't inject such words into it. */
 import { describe, expect, test } from "@jest/globals";
 import { parseDomainName } from "../../src/domain-name.js";
 import { meaningOf, type Meaning, type Refusal } from "../../src/upstream/refusal.js";
@@ -24,13 +24,13 @@ const LIMITS = [
   "<html><h1>You are being rate limited</h1></html>",
 ];
 
-describe("a limit", () => {
-  test.each(LIMITS)("is known by its words %j", (body) => {
+describe("a rate limit", () => {
+  test.each(LIMITS)("is recognized by its wording in %j", (body) => {
     for (const status of [200, 400, 403, 503, 509]) expect(meaning(status, body)).toBe("limit");
     expect(meaning(403, body, { isRecord: true })).toBe("limit");
   });
 
-  test("is a 429 whatever it says, and a 403 or 503 that names a time", () => {
+  test("is recognized in any 429, and in a 200, 403 or 503 with Retry-After", () => {
     expect(meaning(429, "credentials not found")).toBe("limit");
     for (const status of [200, 403, 503]) {
       expect(meaning(status, "", { hasRetryAfter: true })).toBe("limit");
@@ -38,7 +38,7 @@ describe("a limit", () => {
     }
   });
 
-  test("is not any other failure that names a time, nor anything else that is bounded", () => {
+  test("isn't recognized in a 500 with Retry-After, or in a message about another kind of limit", () => {
     expect(meaning(500, "", { hasRetryAfter: true })).toBe("failure");
     for (const message of [
       "years: at most 10",
@@ -51,7 +51,7 @@ describe("a limit", () => {
   });
 });
 
-describe("a domain that is not the reseller's", () => {
+describe("a domain that the reseller doesn't manage", () => {
   test.each([
     { error: { code: "domain_not_found" } },
     { error: "DomainNotFound" },
@@ -61,7 +61,7 @@ describe("a domain that is not the reseller's", () => {
     { message: "No such domain" },
     { message: "The domain does not exist" },
     { error: { status: 404 } },
-  ])("is known by %j", (body) => {
+  ])("is recognized by %j", (body) => {
     for (const status of [200, 400, 403, 410, 422]) {
       expect(meaning(status, body, { isRecord: true })).toBe("absent");
     }
@@ -69,7 +69,7 @@ describe("a domain that is not the reseller's", () => {
     expect(meaning(500, body, { isRecord: true })).toBe("failure");
   });
 
-  test("is a 404, and a 403 that says nothing else", () => {
+  test("is recognized in a 404, and in a 403 without another reason", () => {
     expect(meaning(404, "", { isRecord: true })).toBe("absent");
     expect(meaning(403, { error: { code: "forbidden" } }, { isRecord: true })).toBe("absent");
     expect(meaning(403, "", { isRecord: true })).toBe("absent");
@@ -96,7 +96,7 @@ describe("a credential", () => {
     for (const status of [422, 500, 503]) expect(meaning(status, body)).toBe("failure");
   });
 
-  test("is a 401, and a 403 of anything but one record", () => {
+  test("is refused by a 401, and by a 403 for anything but a single record", () => {
     expect(meaning(401, "")).toBe("credential");
     expect(meaning(403, "")).toBe("credential");
     expect(meaning(403, { code: "domain_not_found" })).toBe("credential");
@@ -122,7 +122,7 @@ test("anything else is a failure", () => {
 });
 
 test.each(["too-many-requests", "throttle", "invalid-credentials", "429", "api-key", "unauthorized"])(
-  "a search for %s.af puts no words into the upstream's mouth",
+  "a search for %s.af doesn't change what the upstream's error means",
   (label) => {
     const asked = parseDomainName(`${label}.af`, [".af"], "domain");
     const upper = asked.ascii.toUpperCase();
@@ -146,7 +146,7 @@ test.each(["too-many-requests", "throttle", "invalid-credentials", "429", "api-k
   },
 );
 
-test("an error of any size or depth is weighed at once", () => {
+test("an error of any size or depth is classified, but only its beginning is examined", () => {
   let deep: unknown = "rate limit";
   for (let depth = 0; depth < 50_000; depth += 1) deep = { deep };
   expect(meaning(503, deep)).toBe("failure");

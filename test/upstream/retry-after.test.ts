@@ -1,4 +1,4 @@
-/** Retry-After by its strict grammar, clamped. */
+/** Retry-After is parsed strictly by its grammar, and the result is clamped. */
 import { describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
 import { retryAfterMs } from "../../src/upstream/retry-after.js";
@@ -40,11 +40,11 @@ describe("Retry-After", () => {
     ["Fri, 20 Mar 2026 12:00:45"],
     ["Fri, 20 Mar 2026 12:00:45 +0000"],
     ["Fri, 99 Mar 2026 12:00:45 GMT"],
-  ])("%j says nothing sensible, so it is a minute", (header) => {
+  ])("%j is invalid, so the wait is a minute", (header) => {
     expect(retryAfterMs(header, NOW)).toBe(60_000);
   });
 
-  test("whatever comes, the wait is between a second and five minutes", () => {
+  test("never makes a wait shorter than a second or longer than five minutes", () => {
     const header = fc.oneof(
       fc.anything(),
       fc.stringMatching(/^[-+]?\d{0,20}(\.\d+)?$/),

@@ -1,4 +1,4 @@
-/** A secret's file as it is written, swapped and missing while the service runs. */
+/** Secret files that are changed, swapped or deleted while the service runs. */
 import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,12 +31,12 @@ describe("a secret", () => {
     ["first", "first"],
     ["first\n\n", "first\n"],
     [" first ", " first "],
-  ])("from a file of %j is %j", (text, value) => {
+  ])("from a file containing %j is %j", (text, value) => {
     writeFileSync(path, text);
     expect(fileSecret(path, clock).current()).toBe(value);
   });
 
-  test("from a file that has changed counts within a second, and the file is not read at every use", async () => {
+  test("is updated within a second after its file has changed, and the file isn't read on every use", async () => {
     writeFileSync(path, "first\n");
     const secret = fileSecret(path, clock);
     writeFileSync(path, "second\n");
@@ -63,7 +63,7 @@ describe("a secret", () => {
     expect(secret.current({ reread: true })).toBe("second");
   });
 
-  test("behind a symbolic link follows the link's swap", async () => {
+  test("behind a symbolic link is updated when the link is swapped", async () => {
     writeFileSync(join(directory, "one"), "first");
     writeFileSync(join(directory, "two"), "second");
     symlinkSync("one", path);
@@ -90,7 +90,7 @@ describe("a secret", () => {
     expect(secret.current()).toBe("second");
   });
 
-  test("that is not there at the start is refused", () => {
+  test("that is missing or empty at startup is rejected", () => {
     expect(() => fileSecret(path, clock)).toThrow();
     writeFileSync(path, "\n");
     expect(() => fileSecret(path, clock)).toThrow();

@@ -1,4 +1,4 @@
-/** When a request leaves: not before its socket is connected, and not if its slot may be another replica's by then. */
+/** When a request is sent: not before its socket is connected, and not if another replica may use its slot by then. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
 import { createServer, type Server } from "node:http";
 import { promisify } from "node:util";
@@ -34,7 +34,7 @@ beforeEach(() => {
   connections = 0;
 });
 
-test("a request leaves once, on a connection of its own, and says that it was answered", async () => {
+test("a request is sent once, on its own connection, and reports that it was answered", async () => {
   let answered = 0;
   const permit = { isValid: () => true, answered: () => (answered += 1) };
   for (let n = 1; n <= 2; n += 1) {
@@ -43,7 +43,7 @@ test("a request leaves once, on a connection of its own, and says that it was an
   }
 });
 
-test("a request whose permit ended while it connected doesn't leave, and its connection is closed", async () => {
+test("a request whose permit expires while it connects isn't sent, and its connection is closed", async () => {
   let isValid = true;
   let answered = 0;
   const call = transport(CREDENTIAL, TIER, { isValid: () => isValid, answered: () => (answered += 1) });
@@ -51,12 +51,12 @@ test("a request whose permit ended while it connected doesn't leave, and its con
   await expect(call).rejects.toMatchObject({ code: "upstream_timeout" });
   await until(
     async () => (await promisify(server.getConnections.bind(server))()) === 0,
-    "the connection's end",
+    "the end of the connection",
   );
   expect([requests, answered]).toEqual([0, 0]);
 });
 
-test("nobody listens: it fails at once", async () => {
+test("a request to a port where nothing listens fails immediately", async () => {
   const nowhere = createTransport({ baseUrl: "http://127.0.0.1:9", timeoutMs: 2000, clock: systemClock });
   const permit = { isValid: () => true, answered: () => {} };
   await expect(nowhere(CREDENTIAL, TIER, permit)).rejects.toMatchObject({ code: "upstream_failed" });

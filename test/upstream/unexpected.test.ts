@@ -1,4 +1,4 @@
-/** What the vocabulary does not contain is counted and shown by its shape, never by its value. */
+/** Anything outside the vocabulary is counted and shown by its shape, never by its value. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
@@ -27,7 +27,7 @@ function error(body: unknown): string[] {
   return unexpected.list().map(({ what }) => what);
 }
 
-describe("the document's fields and the usual spellings", () => {
+describe("documented fields and usual spellings", () => {
   test.each<[Operation, unknown]>([
     [
       "check",
@@ -54,12 +54,12 @@ describe("the document's fields and the usual spellings", () => {
       { account_number: "R", balance: "1.00", currency: "USD", credit_limit: "0.00", active_domains: 1 },
     ],
     ["tier", { tier: { name: "Silver" }, next_tier: { name: "Gold" }, domains_needed: 3 }],
-  ])("aren't unexpected: %s %j", (operation, data) => {
+  ])("aren't reported: %s %j", (operation, data) => {
     expect(answer(operation, data)).toEqual([]);
   });
 });
 
-describe("an unknown field", () => {
+describe("unknown content", () => {
   test("is shown with its path and JSON type, without its value", () => {
     const data = {
       domains: [
@@ -103,7 +103,7 @@ describe("an unknown field", () => {
     ["the-key", "data.status (string)"],
     ["prefix-the-secret", "data.status (string)"],
     ["x".repeat(60), "data.status (string)"],
-  ])("with status word %j is shown as %s", (status, what) => {
+  ])("such as the status %j is shown as %s", (status, what) => {
     expect(answer("check", { domain: "kabul.af", status, available: false })).toEqual([what]);
   });
 
@@ -117,16 +117,16 @@ describe("an unknown field", () => {
     [{ message: "Mr Marrow", data: { code: "marrow" } }, []],
     [null, []],
     ["marrow", []],
-  ])("in error %j is shown as %j", (body, shown) => {
+  ])("in the error %j is shown as %j", (body, shown) => {
     expect(error(body)).toEqual(shown);
   });
 
-  test("whose name could be data is not named", () => {
+  test("in a field whose name could be data is shown without that name", () => {
     const data = { "mr@marrow.af": 1, kabul: 1, "the-key": 1, "a b": 1, ["x".repeat(60)]: 1, "7": 1 };
     expect(answer("balance", data)).toEqual(["data.* (number)"]);
   });
 
-  test("is listed up to 50, and counted beyond that", () => {
+  test("is listed up to 50 times, and only counted beyond that", () => {
     const names = "abcdefghijklmnopqrstuvwxyz".split("").flatMap((a) => ["x", "y", "z"].map((b) => a + b));
     for (const name of names) answer("tier", { tier: "Silver", [name]: 1 });
     expect(unexpected.list()).toHaveLength(50);
@@ -134,7 +134,7 @@ describe("an unknown field", () => {
     expect(unexpected.totals()).toEqual({ tier: names.length });
   });
 
-  test("in a huge or deep answer costs little: only a part is examined", () => {
+  test("is looked for in only part of a huge or deep answer", () => {
     const list = Array.from({ length: 200_000 }, () => ({ domain: "a.af", x: 1 }));
     expect(answer("domains", list)).toEqual(["data[].x (number)"]);
     let deep: unknown = 1;

@@ -1,4 +1,4 @@
-/** Every spelling of the vocabulary is read by the decoder and is not reported as unexpected. */
+/** Every spelling of the vocabulary is decoded and isn't reported as unexpected. */
 import { describe, expect, test } from "@jest/globals";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";
@@ -26,7 +26,7 @@ import { AVAILABLE, KABUL } from "./support/bench.js";
 
 type Spellings = Readonly<Record<string, readonly string[]>>;
 
-function shapes(operation: Operation, data: unknown): string[] {
+function unexpectedIn(operation: Operation, data: unknown): string[] {
   const unexpected = createUnexpected(new FakeClock(), recordingLog([]));
   unexpected.inAnswer(operation, parseWrittenJson(JSON.stringify({ success: true, data })), []);
   return unexpected.list().map(({ what }) => what);
@@ -52,7 +52,7 @@ const each = (spellings: Spellings): [string, string][] =>
 const REGISTRATION = { tld: ".af", action: "registration", years: 1 } as const;
 const USD_1234 = { amount: "12.34", currency: "USD" };
 
-describe("of a record", () => {
+describe("a record", () => {
   const SENT: Readonly<Record<keyof typeof RECORD, unknown>> = {
     name: "kabul.af",
     status: "active",
@@ -78,76 +78,82 @@ describe("of a record", () => {
     "nameservers",
   ];
 
-  test.each(roles)("each spelling of its %s is read and expected", (role) => {
+  test.each(roles)("is decoded with every spelling of its %s, and none is reported as unexpected", (role) => {
     for (const name of RECORD[role].flatMap(written)) {
       const data = { ...(role !== "name" && { domain: "kabul.af" }), [name]: SENT[role] };
       expect([name, decodeDomain(data, KABUL)]).toEqual([name, expect.objectContaining(READ[role])]);
       expect(decodeDomainList([data])).toEqual([expect.objectContaining(READ[role])]);
-      expect([shapes("domain", data), shapes("domains", [data])]).toEqual([[], []]);
+      expect([unexpectedIn("domain", data), unexpectedIn("domains", [data])]).toEqual([[], []]);
     }
   });
 
-  test("each name of a nameserver and each wrapper is read and expected", () => {
+  test("is decoded with every nameserver field and wrapper, and none is reported as unexpected", () => {
     const record = { name: "kabul.af", status: "active" };
     for (const name of NAMESERVER.flatMap(written)) {
       const data = { ...record, ns: [{ [name]: "ns1.kabul.af", ttl: 60 }] };
       expect(decodeDomain(data, KABUL)).toMatchObject({ nameservers: ["ns1.kabul.af"] });
-      expect(shapes("domain", data)).toEqual([]);
+      expect(unexpectedIn("domain", data)).toEqual([]);
     }
     for (const wrapper of DOMAIN.wrappers) {
       const data = { [wrapper]: record };
       expect(decodeDomain(data, KABUL)).toMatchObject({ status: "active" });
-      expect(shapes("domain", data)).toEqual([]);
+      expect(unexpectedIn("domain", data)).toEqual([]);
     }
     for (const [wrapper, item] of LIST.wrappers.flatMap((one) =>
       LIST.itemWrappers.map((two) => [one, two]),
     )) {
       const data = { [String(wrapper)]: [record, { [String(item)]: record }] };
       expect(decodeDomainList(data).map(({ domain }) => domain)).toEqual(["kabul.af", "kabul.af"]);
-      expect(shapes("domains", data)).toEqual([]);
+      expect(unexpectedIn("domains", data)).toEqual([]);
     }
   });
 });
 
-describe("of a price", () => {
+describe("a price", () => {
   const { totals, unitPrices } = QUOTE;
-  test.each(each({ totals, unitPrices }))("the quote's %s %j is read and expected", (_what, name) => {
-    const data = { [name]: "12.34", currency: "USD" };
-    expect(decodeQuote(data, REGISTRATION)).toMatchObject(USD_1234);
-    expect(shapes("quote", data)).toEqual([]);
-  });
+  test.each(each({ totals, unitPrices }))(
+    "is decoded from the quote's %s %j, which isn't reported as unexpected",
+    (_what, name) => {
+      const data = { [name]: "12.34", currency: "USD" };
+      expect(decodeQuote(data, REGISTRATION)).toMatchObject(USD_1234);
+      expect(unexpectedIn("quote", data)).toEqual([]);
+    },
+  );
 
-  test("each object around the quote's amount is read and expected", () => {
+  test("is decoded from every object around the quote's amount, and none is reported as unexpected", () => {
     for (const wrapper of [...QUOTE.wrappers, ...QUOTE.prices].flatMap(written)) {
       const data = { [wrapper]: USD_1234 };
       expect(decodeQuote(data, REGISTRATION)).toMatchObject(USD_1234);
-      expect(shapes("quote", data)).toEqual([]);
+      expect(unexpectedIn("quote", data)).toEqual([]);
     }
     for (const currency of QUOTE.currency.flatMap(written))
       expect(decodeQuote({ amount: "12.34", [currency]: "USD" }, REGISTRATION)).toMatchObject(USD_1234);
   });
 
   test.each(each({ tld: QUOTE.tld, action: QUOTE.action, years: PRICE.years }))(
-    "of another %s, under %j, is rejected",
+    "for another %s, given as %j, is rejected",
     (what, name) => {
       const other = { tld: ".com.af", action: "transfer", years: 2 }[what];
       expect(() => decodeQuote({ ...USD_1234, [name]: other }, REGISTRATION)).toThrow("the quote's subject");
-      expect(shapes("quote", { ...USD_1234, [name]: other })).toEqual([]);
+      expect(unexpectedIn("quote", { ...USD_1234, [name]: other })).toEqual([]);
     },
   );
 
   test.each(each({ per: PRICE.per, isPerYear: PRICE.isPerYear }))(
-    "of one year, by its %s %j, is no price of two",
+    "for one year, as stated by its %s field %j, is rejected for two years",
     (what, name) => {
       const pricing = { ...USD_1234, [name]: what === "per" ? "year" : true };
       expect(() => decodeCheck({ ...AVAILABLE, pricing }, KABUL, 2)).toThrow("the check's price");
       expect(() => decodeQuote({ pricing }, { ...REGISTRATION, years: 2 })).toThrow("the quote's price");
-      expect([shapes("check", { ...AVAILABLE, pricing }), shapes("quote", { pricing })]).toEqual([[], []]);
+      expect([unexpectedIn("check", { ...AVAILABLE, pricing }), unexpectedIn("quote", { pricing })]).toEqual([
+        [],
+        [],
+      ]);
     },
   );
 });
 
-test("each spelling of a tier is read and expected", () => {
+test("a tier is decoded with every spelling, and none is reported as unexpected", () => {
   const tier = { current_tier: "Silver", next_tier: "Gold", domains_needed: 3 };
   const decoded = { currentTier: "Silver", nextTier: "Gold", domainsNeeded: 3 };
   const { current_tier: _current, ...withoutCurrent } = tier;
@@ -164,12 +170,15 @@ test("each spelling of a tier is read and expected", () => {
   ];
   for (const data of answers) {
     expect([data, decodeTier(data)]).toEqual([data, decoded]);
-    expect([data, shapes("tier", data)]).toEqual([data, []]);
+    expect([data, unexpectedIn("tier", data)]).toEqual([data, []]);
   }
 });
 
-test.each(UNDECIDED)("a check with status %j is rejected, but the word is expected", (status) => {
-  const data = { domain: "kabul.af", status, available: false };
-  expect(() => decodeCheck(data, KABUL, 1)).toThrow("the check's status");
-  expect(shapes("check", data)).toEqual([]);
-});
+test.each(UNDECIDED)(
+  "a check with status %j is rejected, but the status isn't reported as unexpected",
+  (status) => {
+    const data = { domain: "kabul.af", status, available: false };
+    expect(() => decodeCheck(data, KABUL, 1)).toThrow("the check's status");
+    expect(unexpectedIn("check", data)).toEqual([]);
+  },
+);

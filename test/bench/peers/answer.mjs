@@ -1,4 +1,4 @@
-/** The answer that every peer gives: an availability answer, filled up to 300 bytes of JSON. */
+/** The answer that every peer gives: an availability answer, padded to 300 bytes of JSON. */
 const known = {
   domain: "kabul.af",
   unicodeName: "kabul.af",

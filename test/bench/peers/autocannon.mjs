@@ -1,4 +1,4 @@
-/** One load as test/bench/load.ts describes it, for machines without wrk; prints the same report. */
+/** Generates the load that test/bench/load.ts describes, for machines without wrk, and prints the same report. */
 import autocannon from "autocannon";
 
 const { port, path, body, headers, seconds, connections, from, most } = JSON.parse(process.argv[2]);

@@ -1,4 +1,4 @@
-/** The limit for Node: `node:http` alone, one prebuilt buffer. Also the small upstream behind the peers that proxy. */
+/** The limit for Node: `node:http` alone, with one prebuilt buffer. It is also the upstream of the peers that proxy. */
 import { createServer } from "node:http";
 import { answer } from "./answer.mjs";
 

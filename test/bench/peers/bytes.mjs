@@ -1,11 +1,11 @@
-/** `node:http` alone, which answers everything with the fields and the body in the file BYTES. */
+/** `node:http` alone, which answers every request with the headers and the body in the file BYTES. */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 
 const { headers, body } = JSON.parse(readFileSync(process.env.BYTES, "utf8"));
 const bytes = Buffer.from(body, "latin1");
 
-// As the service has them, so that slow and idle clients are dropped at the same time.
+// The same as the service's, so that slow and idle clients are dropped at the same time.
 const timeouts = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,

@@ -1,4 +1,4 @@
-/** What a reseller writes by hand: the usual Express middleware with its usual settings, in front of the upstream. */
+/** What a reseller would write by hand: the usual Express middleware with its usual settings, in front of the upstream. */
 import { Agent } from "node:http";
 import apicache from "apicache";
 import express from "express";
@@ -26,7 +26,7 @@ app.use(
   createProxyMiddleware({
     target: `${process.env.UPSTREAM}/v1`,
     changeOrigin: true,
-    // Without it the upstream's `Connection: close` is cached too, and every visitor must connect anew.
+    // Without it, the upstream's `Connection: close` is cached too, and every visitor has to open a new connection.
     agent: new Agent({ keepAlive: true }),
   }),
 );

@@ -1,4 +1,4 @@
-/** What the tests of the pools share: callers who can leave, and loads whose end the test decides. */
+/** Used by the tests of pools: callers that can leave, and loads that end when the test says so. */
 import type { Asker, FailureKind, Flight } from "../../../src/cache/cache.js";
 import type { Fact } from "../../../src/cache/facts.js";
 import { ServiceError } from "../../../src/errors.js";
@@ -27,7 +27,7 @@ export function caller(): Caller {
   };
 }
 
-/** An answer that comes as soon as it is asked for. */
+/** A fact that was requested and answered just now. */
 export function factNow(value: string, stamp: () => number): Fact<string> {
   const askedMs = stamp();
   return { value, askedMs, answeredMs: stamp() };
@@ -38,11 +38,11 @@ interface OpenLoad {
   reject(error: Error): void;
 }
 
-/** Counts its loads, stamps them as they leave, and answers when the test says so. */
+/** Counts its loads, stamps them when they start, and answers them when the test says so. */
 export class Source {
-  asked = 0;
-  /** The most that were open at once. */
-  most = 0;
+  loads = 0;
+  /** The maximum number of simultaneous loads. */
+  maxOpen = 0;
   flight: Flight<Asker> | undefined;
   #open: OpenLoad[] = [];
   readonly #stamp: () => number;
@@ -53,7 +53,7 @@ export class Source {
 
   readonly load = (flight: Flight<Asker>): Promise<Fact<string>> => {
     const askedMs = this.#stamp();
-    this.asked += 1;
+    this.loads += 1;
     this.flight = flight;
     return new Promise((resolve, reject) => {
       this.#open.push({
@@ -62,7 +62,7 @@ export class Source {
         },
         reject,
       });
-      this.most = Math.max(this.most, this.#open.length);
+      this.maxOpen = Math.max(this.maxOpen, this.#open.length);
     });
   };
 

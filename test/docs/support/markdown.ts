@@ -1,10 +1,10 @@
-/** The README and the pages of docs/ as tests read them: links, headings, code blocks and tables. */
+/** Reads the README and the pages in docs/: links, headings, code blocks and tables. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Paths from the root of the project. */
+/** Paths relative to the root of the project. */
 export const PAGES: readonly string[] = [
   "README.md",
   "CHANGELOG.md",
@@ -51,14 +51,14 @@ export function anchorsOf(text: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** The cells of the table whose head begins with these columns, without its head. */
+/** The rows of the table whose header starts with these columns, without the header. */
 export function tableOf(text: string, ...columns: readonly string[]): string[][] {
   const lines = text.split("\n");
   const start = lines.findIndex((line) => {
     const cells = cellsOf(line);
     return columns.every((column, index) => cells[index] === column);
   });
-  if (start < 0) throw new Error(`there is no table with the columns ${columns.join(", ")}`);
+  if (start < 0) throw new Error(`no table has the columns ${columns.join(", ")}`);
   const length = lines.slice(start).findIndex((line) => !line.startsWith("|"));
   return lines.slice(start + 2, length < 0 ? undefined : start + length).map(cellsOf);
 }
@@ -71,7 +71,7 @@ function cellsOf(line: string): string[] {
     .map((cell) => cell.trim());
 }
 
-/** Replaces the rows of that table; prettier aligns them. */
+/** Replaces the rows of the table. Prettier aligns them. */
 export function writeTable(page: string, columns: readonly string[], rows: readonly string[][]): void {
   const lines = read(page).split("\n");
   const start = lines.findIndex((line) => cellsOf(line).join() === columns.join());

@@ -1,7 +1,7 @@
-/** Answers of the service as a route of the browser gives them in its place. */
+/** Answers that browser routes give in place of the service. */
 import type { Page, Route } from "playwright-core";
 
-/** Only what is asked of the upstream; what memory holds is asked while somebody types. */
+/** Intercepts searches that can call the upstream. Requests for known results, sent while a visitor types, reach the service. */
 export async function onSearch(page: Page, answer: (route: Route) => Promise<void>): Promise<void> {
   await page.route("/v1/search?*", (route) =>
     route.request().url().includes("only=known") ? route.continue() : answer(route),
@@ -39,7 +39,7 @@ export function refusal(code: string, status: number, retryAfter?: number) {
   };
 }
 
-/** As the body of an event stream. */
+/** These results as an event stream. */
 export function streamed(results: readonly object[], complete = true) {
   const events = results.map((data) => `event: result\ndata: ${JSON.stringify(data)}\n\n`).join("");
   return {
@@ -48,7 +48,7 @@ export function streamed(results: readonly object[], complete = true) {
   };
 }
 
-/** A search in which one name is premium, one has a price that nobody can form, and one is taken. */
+/** A search in which one name is premium, one has no price, and one is taken. */
 export const mixedSearch = streamed([
   result("gold.af", ".af", "available", {
     premium: true,
@@ -65,7 +65,7 @@ export const mixedSearch = streamed([
 
 const PRICE = { amount: "26.99", currency: "USD" };
 
-/** A cart of which one line stands, one is taken and one couldn't be checked. */
+/** A cart in which one line is confirmed, one is taken and one couldn't be checked. */
 export function quotesWithProblems(validUntilMs: number) {
   const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
   const problem = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
@@ -83,14 +83,14 @@ export function quotesWithProblems(validUntilMs: number) {
   };
 }
 
-/** Fills the cart that the browser keeps with its twenty names, cart-a.af to cart-t.af, and reads it again. */
+/** Fills the browser's stored cart with its maximum of twenty names, cart-a.af to cart-t.af, and reloads the page. */
 export async function fillCart(page: Page): Promise<void> {
   const items = Array.from({ length: 20 }, (_, at) => {
     const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
     return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price: PRICE };
   });
-  const kept = JSON.stringify(JSON.stringify({ items, confirmed: null }));
-  await page.evaluate(`localStorage.setItem("storefront.cart", ${kept})`);
+  const stored = JSON.stringify(JSON.stringify({ items, confirmed: null }));
+  await page.evaluate(`localStorage.setItem("storefront.cart", ${stored})`);
   await page.reload();
   await page.locator(".item").nth(19).waitFor();
 }

@@ -1,4 +1,4 @@
-/** Debian's Chromium, its headless shell if that is installed, and a visit to a page of the service that notes whatever a page must never do. */
+/** Starts Debian's Chromium, or its headless shell if that is installed, and visits pages while recording everything that a page must never do. */
 import { describe, test } from "@jest/globals";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,15 +6,15 @@ import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { z } from "zod";
 
-/** For the hooks that start a browser: a cold one on a busy machine takes its time. */
+/** The timeout of hooks that start a browser. The first start on a busy machine is slow. */
 export const STARTING_MS = 60_000;
 
-/** The headless shell starts and draws in half the time. */
+/** The headless shell starts and renders in half the time. */
 const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path));
 const PICTURES = fileURLToPath(new URL("../../../test-output/", import.meta.url));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A suite that needs a browser: without one it is skipped with a plain word, or fails where one is required. */
+/** A suite that needs a browser. Without one it is skipped with a message, or fails if `REQUIRE_BROWSER=1` is set. */
 export function describeWithBrowser(name: string, suite: () => void): void {
   if (CHROMIUM !== undefined) describe(name, suite);
   else if (process.env["REQUIRE_BROWSER"] === "1")
@@ -27,7 +27,7 @@ export function describeWithBrowser(name: string, suite: () => void): void {
     });
 }
 
-/** Its own sandbox needs rights that containers do not give; it visits nothing but the service. */
+/** Chromium's own sandbox needs permissions that containers don't have. The browser visits only the service. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     ...(CHROMIUM !== undefined && { executablePath: CHROMIUM }),
@@ -36,20 +36,20 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
-export const DESK = { viewport: { width: 1280, height: 900 } } as const;
+export const DESKTOP = { viewport: { width: 1280, height: 900 } } as const;
 export const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true } as const;
 
 export interface Visit {
   readonly page: Page;
-  /** What a page must never do: requests to other hosts, violations of its policy, errors that nobody caught. */
+  /** What a page must never do: requests to other hosts, violations of its policy, and uncaught errors. */
   readonly faults: readonly string[];
-  /** Bytes of everything loaded from `/` and `/assets/`, as they travelled. */
+  /** The transferred bytes of everything loaded from `/` and `/assets/`. */
   weight(): Promise<number>;
-  /** What has moved without an input that explains it. */
+  /** The layout shifts that weren't caused by an input. */
   moved(): Promise<string[]>;
-  /** Rules of axe that the page breaks now, each with its places. */
+  /** The axe rules that the page violates now, each with the elements. */
   axe(): Promise<string[]>;
-  /** Keeps what is seen now, the whole page, under test-output/. */
+  /** Saves a picture of the whole page as it is now, under test-output/. */
   picture(name: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ const WATCH = `
   }).observe({ type: "layout-shift", buffered: true });
 `;
 
-/** Opens nothing yet: routes and clocks are set before the first `page.goto`. */
+/** Doesn't open a page yet, because routes and clocks have to be set before the first `page.goto`. */
 export async function visit(
   browser: Browser,
   origin: string,
@@ -82,7 +82,7 @@ export async function visit(
   await page.addInitScript(WATCH);
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
   page.on("console", (message) => {
-    // A refusal and a lost connection are things that the page copes with; Chromium writes a line for each.
+    // The page handles refusals and lost connections, but Chromium logs each of them.
     const isRefusal =
       /^Failed to load resource: (?:the server responded|net::ERR_INTERNET_DISCONNECTED)/.test(
         message.text(),

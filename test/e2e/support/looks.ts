@@ -1,9 +1,9 @@
-/** The ways in which visitors may see a page, and what must be so in each. */
-import { DESK, PHONE } from "./browser.js";
+/** The languages, colour schemes and screen sizes in which visitors see a page, and a check for text that doesn't fit. */
+import { DESKTOP, PHONE } from "./browser.js";
 
 const LANGUAGES = ["en", "fa", "ps"] as const;
 const SCHEMES = ["light", "dark"] as const;
-const SIZES = ["desk", "phone"] as const;
+const SIZES = ["desktop", "phone"] as const;
 
 export type Look = readonly [
   language: (typeof LANGUAGES)[number],
@@ -11,15 +11,15 @@ export type Look = readonly [
   size: (typeof SIZES)[number],
 ];
 
-/** Its screen, as a browser is told of it. */
-export const screenOf = ([, , size]: Look) => (size === "phone" ? PHONE : DESK);
+/** The browser options for its screen. */
+export const screenOf = ([, , size]: Look) => (size === "phone" ? PHONE : DESKTOP);
 
-/** All twelve. */
+/** All twelve combinations. */
 export const LOOKS: readonly Look[] = SIZES.flatMap((size) =>
   SCHEMES.flatMap((scheme) => LANGUAGES.map((language): Look => [language, scheme, size])),
 );
 
-/** What is larger than the place it has, and messages that push down what is below them. */
+/** Elements that are larger than their space, and messages that push down the content below them. */
 export const CUT = `[...document.querySelectorAll(".domain, .state, .price, .button, .chips, .status, .item, td, th, h1, .lead, .cart-bar")]
   .filter((one) => one.clientWidth > 1)
   .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1 ||

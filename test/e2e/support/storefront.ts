@@ -1,13 +1,13 @@
-/** People at the storefront: a page at the service's time, its parts by name, and keys pressed one after another. */
+/** Visitors at the storefront: opens pages at the service's time, finds their parts, and types into them. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "@jest/globals";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { FakeClock } from "../../support/fake-clock.js";
 import { type Service, type ServiceOptions, startService } from "../../support/service.js";
-import { DESK, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
+import { DESKTOP, startBrowser, STARTING_MS, type Visit, visit } from "./browser.js";
 
 export interface VisitorOptions extends BrowserContextOptions {
   readonly language?: string;
-  /** Time passes at the page only when the test says so. */
+  /** The page's clock advances only when the test advances it. */
   readonly stopped?: boolean;
   readonly at?: Service;
   readonly path?: string;
@@ -19,12 +19,12 @@ export type Visitor = Visit & { readonly page: Page };
 export interface Shop {
   readonly clock: FakeClock;
   readonly service: Service;
-  /** Another service for one test, which ends with it. */
+  /** Starts another service, which is closed at the end of the test. */
   start(options: Omit<ServiceOptions, "clock">): Promise<Service>;
   visitor(options?: VisitorOptions): Promise<Visitor>;
 }
 
-/** One browser and one service for a suite; after each test every page must have kept to what a page may do. */
+/** One browser and one service for a suite. After each test, no page may have done anything that it must never do. */
 export function openShop(options: Omit<ServiceOptions, "clock"> = {}): Shop {
   const clock = new FakeClock();
   let browser: Browser;
@@ -62,7 +62,7 @@ export function openShop(options: Omit<ServiceOptions, "clock"> = {}): Shop {
       return other;
     },
     async visitor({ language = "en", stopped = false, at = service, path = "/", before, ...rest } = {}) {
-      const opened = await visit(browser, at.url, { ...DESK, ...rest });
+      const opened = await visit(browser, at.url, { ...DESKTOP, ...rest });
       visits.push(opened);
       const { page } = opened;
       if (stopped) await page.clock.install({ time: clock.now() - 60_000 });
@@ -76,7 +76,7 @@ export function openShop(options: Omit<ServiceOptions, "clock"> = {}): Shop {
   };
 }
 
-/** Types into the search box of a stopped page, with so long between two keys. */
+/** Types into the search box of a page with a stopped clock, with this time between keys. */
 export async function typeSlowly(page: Page, text: string, keyMs: number): Promise<void> {
   await page.locator("#query").focus();
   for (const [at, letter] of Array.from(text).entries()) {
@@ -85,12 +85,12 @@ export async function typeSlowly(page: Page, text: string, keyMs: number): Promi
   }
 }
 
-/** Until a search has ended well. */
+/** Waits until a search has succeeded. */
 export function done(page: Page, timeout = 10_000): Promise<void> {
   return page.locator('#search-status[data-kind="done"]').waitFor({ timeout });
 }
 
-/** Replaces the text of the search box as a paste would, and presses Enter. */
+/** Replaces the text in the search box at once, as a paste would, and presses Enter. */
 export async function enter(page: Page, text: string): Promise<void> {
   await page.locator("#query").focus();
   await page.keyboard.press("ControlOrMeta+a");
@@ -98,7 +98,7 @@ export async function enter(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-/** Searches by keys and Enter. */
+/** Types into the search box, presses Enter and waits for the results. */
 export async function searchFor(page: Page, text: string): Promise<void> {
   await page.locator("#query").focus();
   await page.keyboard.press("ControlOrMeta+a");
@@ -110,10 +110,10 @@ export async function searchFor(page: Page, text: string): Promise<void> {
 export const row = (page: Page, domain: string) => page.locator(`.name[data-domain="${domain}"]`);
 export const texts = (page: Page, what: string): Promise<string[]> => page.locator(what).allTextContents();
 
-/** Looks at a stopped page, which needs its time to pass, and stops it again so long after it was stopped. */
-export async function look(page: Page, forMs: number, looks: () => Promise<void>): Promise<void> {
+/** Inspects a page with a stopped clock, which has to run meanwhile, and stops the clock `forMs` after the time at which it stood. */
+export async function inspect(page: Page, forMs: number, inspection: () => Promise<void>): Promise<void> {
   const stoppedAtMs = Number(await page.evaluate("Date.now()"));
   await page.clock.resume();
-  await looks();
+  await inspection();
   await page.clock.pauseAt(stoppedAtMs + forMs);
 }

@@ -1,4 +1,4 @@
-/** Asks and quotas for tests. */
+/** Requests and quotas for tests. */
 import { ServiceError } from "../../../src/errors.js";
 import type { Ledger } from "../../../src/quota/ledger/ledger.js";
 import { createQuota, type SchedulerSettings } from "../../../src/quota/scheduler/scheduler.js";
@@ -19,7 +19,7 @@ export function ask(more: Partial<QuotaRequest> = {}): QuotaRequest {
   };
 }
 
-export interface Bench {
+export interface TestQuota {
   readonly clock: FakeClock;
   readonly ledger: Ledger;
   readonly quota: Quota;
@@ -29,7 +29,7 @@ export interface Bench {
 export function memoryQuota(
   budget: number,
   { windowMs = WINDOW_MS, ...more }: Partial<SchedulerSettings> & { readonly windowMs?: number } = {},
-): Bench {
+): TestQuota {
   const clock = new FakeClock();
   const ledger = memoryLedger({ limit: budget + 1, headroom: 1, windowMs, clock });
   const faults: string[] = [];
@@ -39,12 +39,12 @@ export function memoryQuota(
   return { clock, ledger, faults, quota: createQuota({ ledger, clock, onFault, ...more }) };
 }
 
-/** Runs calls that end at once until `times` slots are spent. */
+/** Spends `times` slots with calls that end immediately. */
 export async function spend(quota: Quota, times: number): Promise<void> {
   for (let n = 0; n < times; n += 1) await quota.run(ask({ client: `spender ${n}` }), async () => {});
 }
 
-/** What became of a promise, without failing the test. */
+/** Resolves with the result, or with the `ServiceError` that `work` was rejected with. */
 export function outcome<T>(work: Promise<T>): Promise<T | ServiceError> {
   return work.catch((error: unknown) => {
     if (error instanceof ServiceError) return error;
@@ -55,16 +55,16 @@ export function outcome<T>(work: Promise<T>): Promise<T | ServiceError> {
 export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
   const got = await outcome(work);
   if (got instanceof ServiceError) return got;
-  throw new Error("it was not refused");
+  throw new Error("the request was not refused");
 }
 
-/** The told wait, as the outside is told it: whole seconds. */
-export function toldMs(refusal: ServiceError): number {
+/** The retry time as clients get it: in whole seconds. */
+export function retryTimeMs(refusal: ServiceError): number {
   if (refusal.code !== "quota_exhausted" || refusal.retryAfterMs === undefined) throw refusal;
   return Math.ceil(refusal.retryAfterMs / 1000) * 1000;
 }
 
-/** Something to wait for, and the way to let it happen. */
+/** A promise, and a function that resolves it. */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   const opener = new AbortController();
   const opened = new Promise<void>((done) => {

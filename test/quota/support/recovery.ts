@@ -1,4 +1,7 @@
-/** What a fleet uses of its budget in the minutes after a fault, asked for twice as much; over a real Redis on a simulated clock. */
+/**
+ * Measures how much of its budget a fleet uses in the minutes after a fault, when visitors ask for twice as much. Redis is real and the clock is
+ * simulated.
+ */
 import type { Quota } from "../../../src/quota/quota.js";
 import { startRedis } from "../../support/redis-server.js";
 import { WINDOW_MS } from "./asks.js";
@@ -11,19 +14,19 @@ export const BUDGET = 57;
 export const REPLICAS = 4;
 export const LOAD = 2;
 const WINDOWS = 10;
-/** Until then the fleet has found its pace. */
+/** By then the fleet calls at a steady rate. */
 const FAULT_AT_MS = 5 * WINDOW_MS;
 const FAULT_MS = 30_000;
-/** Shares of the budget are told for so many windows after a fault. */
+/** For how many windows after a fault the use is measured. */
 export const WINDOWS_AFTER = 3;
 
-interface Scene {
+interface FaultContext {
   readonly fleet: TimedFleet;
   readonly quotas: Quota[];
-  /** Does it so long after the fault has begun. */
+  /** Calls `act` this long after the start of the fault. */
   after(ms: number, act: () => void): void;
 }
-type Fault = (scene: Scene) => void;
+type Fault = (context: FaultContext) => void;
 
 const killed: Fault = ({ fleet, quotas, after }) => {
   fleet.replicas[1]?.kill();
@@ -38,15 +41,15 @@ const cutOff =
   ({ fleet, after }) => {
     for (const index of which) fleet.replicas[index]?.cutOff(() => null);
     after(forMs, () => {
-      for (const index of which) fleet.replicas[index]?.mend();
+      for (const index of which) fleet.replicas[index]?.heal();
     });
   };
 const emptied: Fault = ({ fleet, after }) => {
-  after(FAULT_MS, () => void fleet.lose());
+  after(FAULT_MS, () => void fleet.rollBack());
 };
 const snapshot: Fault = ({ fleet, after }) => {
-  void fleet.keep("snapshot");
-  after(FAULT_MS, () => void fleet.lose("snapshot"));
+  void fleet.snapshot("snapshot");
+  after(FAULT_MS, () => void fleet.rollBack("snapshot"));
 };
 const stopped: Fault = ({ fleet, after }) => {
   fleet.replicas[1]?.stop();
@@ -55,8 +58,8 @@ const stopped: Fault = ({ fleet, after }) => {
 const ALL = [0, 1, 2, 3];
 const together =
   (...faults: readonly Fault[]): Fault =>
-  (scene) => {
-    for (const fault of faults) fault(scene);
+  (context) => {
+    for (const fault of faults) fault(context);
   };
 
 interface FaultSettings {
@@ -86,18 +89,18 @@ export const FAULTS = {
   "a replica is cut off from Redis + Redis has an old snapshot": { fault: together(cutOff([2]), snapshot) },
 } satisfies Readonly<Record<string, FaultSettings>>;
 
-export interface RecoverySeen {
-  /** Of the budget: while the fault lasted, and in each of the windows after it. */
+export interface RecoveryResult {
+  /** The share of the budget that was used during the fault, and in each of the windows after it. */
   readonly use: readonly [during: number, ...after: number[]];
-  /** The most calls in any window. */
+  /** The maximum number of calls in any window. */
   readonly largest: number;
 }
 
-/** Plays one of the faults. */
+/** Runs a fleet through one fault. */
 export async function recovery(
   { fault, endsAfterMs = FAULT_MS }: FaultSettings,
   seed: number,
-): Promise<RecoverySeen> {
+): Promise<RecoveryResult> {
   const redis = await startRedis();
   const random = mulberry(seed);
   const fleet = await openTimedFleet({

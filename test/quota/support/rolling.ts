@@ -1,6 +1,6 @@
-/** The receiver's strict count. */
+/** Counts calls as strictly as the upstream may. */
 
-/** The most arrivals in any window, the one that ends exactly a window later counted too. */
+/** The maximum number of arrivals in any window. Two arrivals exactly one window apart count as being in the same window. */
 export function largestWindow(arrivals: readonly number[], windowMs: number): number {
   const sorted = [...arrivals].sort((a, b) => a - b);
   let first = 0;

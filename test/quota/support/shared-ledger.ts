@@ -1,4 +1,4 @@
-/** A real Redis, and replicas on one machine whose ledgers share it. */
+/** Replicas on one machine whose ledgers share a real Redis. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,35 +15,35 @@ import type { World } from "../../support/stories.js";
 
 export interface Replica {
   readonly ledger: Ledger;
-  /** Like kill -9: nobody hears anything more. */
+  /** Ends the replica as `kill -9` does. */
   kill(): void;
-  /** From now on every answer of Redis comes too late, though Redis executes what it is sent. */
-  deafen(): void;
-  /** From now on answers of Redis take so much longer. */
+  /** From now on Redis still executes commands, but every reply comes too late. */
+  dropReplies(): void;
+  /** From now on every reply takes this much longer. */
   delay(ms: number): void;
-  /** Nothing reaches Redis until `mend`. */
+  /** Nothing reaches Redis until `heal`. */
   cutOff(): void;
-  mend(): void;
+  heal(): void;
 }
 
 export interface SharedLedger extends World {
   readonly server: RedisServer;
-  /** From now on Redis's clock stands still for so long, as that of a machine which is paused; afterwards it is so much late. */
+  /** Stops Redis's clock for this long, as if its machine were paused. After that the clock is slow by this much. */
   stopClock(forMs: number): Promise<void>;
   replica(more?: Partial<RedisLedgerSettings>): Promise<Replica>;
-  /** Resolves when a new table may be used and each replica has the share that it is due. */
-  opened(): Promise<void>;
-  /** Resolves when all replicas hear Redis. */
-  untilBack(): Promise<void>;
+  /** Resolves when a new table can be used and each replica has its share. */
+  ready(): Promise<void>;
+  /** Resolves when all replicas can reach Redis. */
+  reconnected(): Promise<void>;
 }
 
-/** A story that expects faults replaces it. */
+/** The default `onFault`. A test that expects faults passes its own. */
 export function unexpected(what: string, error: unknown): never {
   throw new Error(what, { cause: error });
 }
 
-/** The time of a process that can be killed: then nothing is due any more. */
-export function clockOfLife(): { readonly clock: Clock; end(): void } {
+/** A clock for a process that can be killed. After `end` its timers don't run any more. */
+export function killableClock(): { readonly clock: Clock; end(): void } {
   let isOver = false;
   return {
     clock: {
@@ -56,8 +56,8 @@ export function clockOfLife(): { readonly clock: Clock; end(): void } {
   };
 }
 
-/** Redis as one whose clock is `test:ahead` ms ahead, and stands still from `test:from` to `test:until`. */
-export function stepping(redis: RedisLink): RedisLink {
+/** A Redis whose clock is `test:ahead` ms fast and stops from `test:from` to `test:until`. */
+export function withSteppedClock(redis: RedisLink): RedisLink {
   const time = `(function()
     local time = redis.call('TIME')
     local function set(name) return tonumber(redis.call('GET', 'test:' .. name) or '0') end
@@ -87,10 +87,10 @@ export async function openSharedLedger(
     },
     async replica(more = {}) {
       const url = fixedSecret(server.url);
-      const redis = stepping(connectRedis({ url, clock: systemClock, log: recordingLog([]) }));
+      const redis = withSteppedClock(connectRedis({ url, clock: systemClock, log: recordingLog([]) }));
       links.push(redis);
-      const { clock, end } = clockOfLife();
-      let isDeaf = false;
+      const { clock, end } = killableClock();
+      let dropsReplies = false;
       let isCutOff = false;
       let delayMs = 0;
       const ledger = await openRedisLedger({
@@ -101,7 +101,7 @@ export async function openSharedLedger(
             if (isCutOff) throw new RedisGoneError("Redis is gone");
             const reply = await redis.run(...command);
             if (delayMs > 0) await new Promise((done) => setTimeout(done, delayMs));
-            if (isDeaf) throw new RedisGoneError("the answer came too late");
+            if (dropsReplies) throw new RedisGoneError("the reply came too late");
             return reply;
           },
         },
@@ -120,8 +120,8 @@ export async function openSharedLedger(
           end();
           redis.close();
         },
-        deafen() {
-          isDeaf = true;
+        dropReplies() {
+          dropsReplies = true;
         },
         delay(ms) {
           delayMs = ms;
@@ -129,18 +129,18 @@ export async function openSharedLedger(
         cutOff() {
           isCutOff = true;
         },
-        mend() {
+        heal() {
           isCutOff = false;
         },
       };
     },
-    async opened() {
+    async ready() {
       const { evictMs } = timesOf(settings.windowMs, settings.longestCallMs);
       await new Promise((done) => setTimeout(done, evictMs + 50));
-      // A replica that has just become known to the others has its share with the next request.
+      // A replica gets its share with the first request after the others have learned of it.
       for (let round = 0; round < 2; round += 1) await Promise.all(ledgers.map((ledger) => ledger.pause(0)));
     },
-    untilBack: () => until(() => links.every((link) => link.reachable()), "the return"),
+    reconnected: () => until(() => links.every((link) => link.reachable()), "the reconnection"),
     async close() {
       for (const link of links) link.close();
       await Promise.all(ledgers.map((ledger) => ledger.close()));

@@ -1,6 +1,6 @@
 /**
- * Replicas of the quota over one real Redis, on the test's clock: Redis is told that clock's time too. What can happen to replicas and to
- * their connections can happen here at any moment.
+ * Replicas of the quota over one real Redis, on the test's clock, which also gives Redis its time. At any moment, a test can stop or kill a
+ * replica, cut its connection or change Redis's clock.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,50 +20,57 @@ import { WINDOW_MS } from "./asks.js";
 export interface TimedFleetSettings {
   readonly redisUrl: string;
   readonly replicas: number;
-  /** Default: these replicas and no more. */
+  /** Default: `replicas`. */
   readonly replicasMax?: number;
   readonly budget: number;
-  /** Of a command, each way. */
+  /** The latency of a command in each direction. */
   readonly latencyMs: () => number;
-  /** How long a command waits for its answer; default: as the service's connection decides, by recent round trips. */
+  /** How long a command waits for its answer. Default: as in the service, depending on recent round trips. */
   readonly commandTimeoutMs?: number;
-  /** Which commands Redis still carries out when their connection is given up, because one wasn't answered in time, and after how many ms. */
+  /**
+   * Called for each command in flight when its connection is closed because an answer was late. Returns after how many ms Redis still executes
+   * it; null: never.
+   */
   readonly arrivesLate?: () => number | null;
 }
 
 export interface TimedReplica {
   readonly quota: Quota;
-  /** Commands are no longer answered; of those under way, `arrives` says which Redis still carries out, and after how many ms. */
+  /**
+   * From now on commands aren't answered. `arrives` returns after how many ms Redis still executes a command that was in flight; null: never.
+   */
   cutOff(arrives: () => number | null): void;
-  mend(): void;
-  /** Nothing happens in this process until it is resumed, as with SIGSTOP. */
+  /** Ends the cut. */
+  heal(): void;
+  /** Stops the process until it is resumed, as with SIGSTOP. */
   stop(): void;
   resume(): void;
-  /** As with kill -9. */
+  /** Ends the process as `kill -9` does. */
   kill(): void;
 }
 
 export interface TimedFleet {
   readonly clock: FakeClock;
   readonly replicas: TimedReplica[];
-  /** Starts another replica, in the same place only if the one there was killed; resolves within two seconds. */
+  /** Starts another replica. The former one in the same place, if any, must have been killed. Resolves within two seconds. */
   start(
     place: string,
     more?: { readonly budget?: number; readonly isCutOff?: boolean },
   ): Promise<TimedReplica>;
   stepRedisClock(byMs: number): void;
-  /** For so long, Redis's machine stands still, and so does its clock. */
+  /** Pauses Redis's machine for this long, and so its clock. */
   stopRedis(forMs: number): void;
-  /** Remembers what Redis knows of the quota, or lets it know that again; without a name, it forgets. */
-  keep(name: string): Promise<unknown>;
-  lose(name?: string): Promise<unknown>;
+  /** Saves a copy of the quota's table in Redis. */
+  snapshot(name: string): Promise<unknown>;
+  /** Replaces the table with that copy; without a name, deletes it. */
+  rollBack(name?: string): Promise<unknown>;
   close(): void;
 }
 
 const REDIS_TIME = "redis.call('TIME')";
 const TEST_TIME = "{ math.floor(ARGV[2] / 1000), ARGV[2] % 1000 * 1000 }";
 const RECONNECT_MS = 10;
-/** Where the ledgers of tests keep their table in Redis: their fingerprint is abc. */
+/** The key of the ledger's table in Redis, with the fingerprint that tests use. */
 export const TABLE = "af-storefront:quota:abc";
 const COPY = redisScript(`redis.call('COPY', KEYS[1], ARGV[1], 'REPLACE')`);
 const DELETE = redisScript(`redis.call('DEL', KEYS[1])`);
@@ -79,7 +86,7 @@ function onTestTime(script: RedisScript): RedisScript {
   return made;
 }
 
-/** A process: its timers, which run neither while it is stopped nor once it is dead. */
+/** The timers of a process. They run neither while it is stopped nor after it was killed. */
 class Process implements Clock {
   readonly #clock: FakeClock;
   #state: "running" | "stopped" | "dead" = "running";
@@ -107,7 +114,7 @@ class Process implements Clock {
     };
   }
 
-  /** Once it runs again, a process reads what it was sent before its timers run. */
+  /** Handles a message from Redis. A stopped process handles it once it runs again, before its timers. */
   receive(act: () => void): void {
     if (this.#state === "running") act();
     else if (this.#state === "stopped") this.#received.push(act);
@@ -124,31 +131,31 @@ class Process implements Clock {
 export async function openTimedFleet(settings: TimedFleetSettings): Promise<TimedFleet> {
   const { redisUrl, latencyMs, commandTimeoutMs, arrivesLate = () => 0 } = settings;
   const directory = mkdtempSync(join(tmpdir(), "timed-fleet-"));
-  const underWay = new Set<Promise<unknown>>();
+  const pending = new Set<Promise<unknown>>();
   let redisAheadMs = 0;
   let redisRunsFrom = 0;
   const clock = new FakeClock(undefined, async () => {
     await settle();
-    while (underWay.size > 0) {
-      await Promise.allSettled(underWay);
+    while (pending.size > 0) {
+      await Promise.allSettled(pending);
       await settle();
     }
   });
   const url = fixedSecret(redisUrl);
   const real = connectRedis({ url, clock: systemClock, log: recordingLog([]) });
-  // Without the deadlines of the service, which are in real time.
+  // Has no deadlines, unlike the service's connection, whose deadlines are in real time.
   const connection = openConnection(url, () => {});
   await until(() => connection.client().status === "ready", "the connection");
   const replicas: TimedReplica[] = [];
 
-  /** No time passes meanwhile. */
+  /** Runs a script without advancing the clock. */
   function evaluate(
     script: RedisScript,
     key: string,
     args: readonly (string | number)[] = [],
   ): Promise<unknown> {
-    const work = evaluateScript(connection.client(), script, key, args).finally(() => underWay.delete(work));
-    underWay.add(work);
+    const work = evaluateScript(connection.client(), script, key, args).finally(() => pending.delete(work));
+    pending.add(work);
     return work;
   }
 
@@ -167,7 +174,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     let roundTripMs = 0;
     const listeners: (() => void)[] = [];
 
-    /** Nothing overtakes what was sent before it on the same connection. */
+    /** Keeps the order of commands and of answers on the same connection. */
     function run(script: RedisScript, key: string, args: readonly (string | number)[]): Promise<unknown> {
       const on = connections;
       const isCut = (): boolean => on !== connections;
@@ -179,7 +186,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
         });
         if (!isConnected) return;
         sentAt = Math.max(sentAt, askedAt + latencyMs());
-        const carryOut = async (): Promise<void> => {
+        const execute = async (): Promise<void> => {
           const now = Math.floor(clock.now() + redisAheadMs);
           const reply = await evaluate(onTestTime(script), key, [...args, now]);
           answeredAt = Math.max(answeredAt, clock.monotonic() + latencyMs());
@@ -193,9 +200,9 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
           });
         };
         const arrive = (): void => {
-          const standsStillMs = redisRunsFrom - clock.monotonic();
-          if (standsStillMs > 0) clock.after(standsStillMs, arrive);
-          else void carryOut();
+          const pausedForMs = redisRunsFrom - clock.monotonic();
+          if (pausedForMs > 0) clock.after(pausedForMs, arrive);
+          else void execute();
         };
         clock.after(sentAt - clock.monotonic(), () => {
           const inMs = isCut() ? arrives() : 0;
@@ -210,7 +217,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       for (const act of listeners) process.after(0, act);
     }
 
-    /** After one late answer, as the service does: its connection is ready again after two round trips. */
+    /** Reconnects after a late answer, as the service does. The new connection is ready after two round trips. */
     function reconnect(): void {
       connections += 1;
       const mine = connections;
@@ -235,7 +242,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       limit: budget,
       headroom: 0,
       windowMs: WINDOW_MS,
-      // Only the first ones know that nobody has called before.
+      // Only the first replicas can know that no calls have been made before.
       coldStart: clock.monotonic() === 0 ? "assume-free" : "assume-spent",
       replicasMax: settings.replicasMax ?? settings.replicas,
       longestCallMs: 2000,
@@ -250,13 +257,13 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     return {
       quota: await opened.of("abc"),
       cutOff(which) {
-        // A dead one doesn't go on without Redis.
+        // A killed replica must not continue without Redis.
         isNetworkUp = isDead;
         isConnected = isDead;
         connections += 1;
         arrives = which;
       },
-      mend() {
+      heal() {
         isNetworkUp = true;
         connect();
       },
@@ -290,8 +297,8 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       redisAheadMs -= forMs;
       redisRunsFrom = Math.max(redisRunsFrom, clock.monotonic()) + forMs;
     },
-    keep: (name) => evaluate(COPY, TABLE, [name]),
-    lose: (name) => (name === undefined ? evaluate(DELETE, TABLE) : evaluate(COPY, name, [TABLE])),
+    snapshot: (name) => evaluate(COPY, TABLE, [name]),
+    rollBack: (name) => (name === undefined ? evaluate(DELETE, TABLE) : evaluate(COPY, name, [TABLE])),
     close() {
       real.close();
       connection.close();

@@ -1,68 +1,68 @@
 /**
- * People who want answers at some multiple of the budget, on a clock of their own: half come back when told, three tenths try again every
- * 5 s, a fifth never return. Beside them carts, bots that never return, and the users of one address, as the settings say.
+ * Simulates visitors who make requests at some multiple of the budget, on their own clock: half retry at their retry time, three tenths retry every
+ * 5 s, and a fifth never return. The settings can add carts, bots that never return, and many users behind one address.
  */
 import { ServiceError } from "../../../src/errors.js";
 import type { Lane } from "../../../src/quota/lane.js";
 import type { Quota, WaitFigures } from "../../../src/quota/quota.js";
 import type { FakeClock } from "../../support/fake-clock.js";
-import { ask, memoryQuota, toldMs, WINDOW_MS } from "./asks.js";
+import { ask, memoryQuota, retryTimeMs, WINDOW_MS } from "./asks.js";
 import { mulberry } from "./crowd.js";
 
 export interface WaitsSettings {
   readonly budget: number;
   readonly windows: number;
-  /** Visitors with addresses of their own, in budgets. */
+  /** Visitors who each have their own address, in budgets. */
   readonly load: number;
   /** Carts, in budgets. */
   readonly carts?: number;
-  /** Users of one address, each with a query of its own, in budgets. */
+  /** Users behind one address, each with their own query, in budgets. */
   readonly behindOneAddress?: number;
-  /** Bots with addresses of their own that never return, each with a new query a second. */
+  /** Bots that never return, each with its own address and one new query a second. */
   readonly bots?: number;
   readonly seed: number;
 }
 
-export type Manner = "obedient" | "impatient" | "gone";
+export type Behaviour = "obedient" | "impatient" | "gone";
 
 export interface Person {
-  readonly manner: Manner;
+  readonly behaviour: Behaviour;
   readonly lane: Lane;
-  readonly bornAt: number;
+  readonly arrivedAt: number;
   readonly behindOneAddress: boolean;
   servedAt: number | null;
-  /** When it was served: back at the second that it was told, with a reservation or without; null: at its first ask, or too early. */
-  cameBackAt: "reservation" | "second" | null;
-  readonly toldMs: number[];
+  /** How it was served: on returning at its retry time, with a reservation or without one; null: otherwise, or not at all. */
+  servedOn: "reservation" | "retry" | null;
+  readonly retryTimesMs: number[];
 }
 
-export interface WaitsSeen {
+export interface WaitsResult {
   readonly people: readonly Person[];
-  /** Reservations that were come back to at their second, and those of them that were served. */
-  readonly kept: { came: number; served: number };
+  /** Reservations whose holders returned on time, and how many of these were served. */
+  readonly reservations: { claimed: number; served: number };
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
-  /** What each quota says of waits. */
+  /** The figures about waits of each quota. */
   readonly figures: readonly WaitFigures[];
 }
 
-/** Replicas of the quota, or one. */
+/** One or several replicas of the quota. */
 export interface Replicas {
   readonly clock: FakeClock;
   readonly quotas: readonly Quota[];
-  /** Which of them the next request reaches. */
+  /** The index of the replica that this request reaches. */
   readonly balance: (request: number) => number;
 }
 
-/** The first windows, in which a full budget is used up, do not count. */
+/** The first windows don't count, because the budget is still full at the start. */
 export const RAMP_WINDOWS = 3;
-/** People born later might be served after the end. */
+/** People who arrive this late don't count, because they might be served after the end. */
 export const TAIL_MS = 200_000;
 
 export const IMPATIENT_EVERY_MS = 5000;
 export const IMPATIENT_FOR_MS = 120_000;
-const LONGEST_CALL_MS = 600;
+const MAX_CALL_MS = 600;
 
 function single(budget: number): Replicas {
   const { quota, clock } = memoryQuota(budget);
@@ -72,12 +72,12 @@ function single(budget: number): Replicas {
 export async function waits(
   settings: WaitsSettings,
   { clock, quotas, balance }: Replicas = single(settings.budget),
-): Promise<WaitsSeen> {
+): Promise<WaitsResult> {
   const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0 } = settings;
   const random = mulberry(settings.seed);
   const endsAt = clock.monotonic() + windows * WINDOW_MS;
   const people: Person[] = [];
-  const kept = { came: 0, served: 0 };
+  const reservations = { claimed: 0, served: 0 };
   const arrivals: number[] = [];
   let callsMs = 0;
   let made = 0;
@@ -92,7 +92,7 @@ export async function waits(
   };
 
   const call = (): Promise<void> => {
-    const tookMs = random() * LONGEST_CALL_MS;
+    const tookMs = random() * MAX_CALL_MS;
     callsMs += tookMs;
     arrivals.push(clock.monotonic() + random() * tookMs);
     return new Promise((done) => {
@@ -100,16 +100,16 @@ export async function waits(
     });
   };
 
-  function come(person: Person, client: string): void {
+  function arrive(person: Person, client: string): void {
     made += 1;
     people.push(person);
     attempt(person, { client, queryKey: `name ${made}` }, false);
   }
 
-  /** `isKept`: back at the second of a reservation. */
-  function attempt(person: Person, who: { client: string; queryKey: string }, isKept: boolean): void {
-    if (isKept) kept.came += 1;
-    const { lane, manner } = person;
+  /** `isClaim`: the visitor returns at the second of a reservation. */
+  function attempt(person: Person, who: { client: string; queryKey: string }, isClaim: boolean): void {
+    if (isClaim) reservations.claimed += 1;
+    const { lane, behaviour } = person;
     const again = (inMs: number, withReservation: boolean): void => {
       if (clock.monotonic() + inMs < endsAt)
         clock.after(inMs, () => {
@@ -119,23 +119,23 @@ export async function waits(
     next()
       .run(ask({ ...who, lane }), () => {
         person.servedAt ??= clock.monotonic();
-        if (person.manner === "obedient" && person.toldMs.length > 0)
-          person.cameBackAt = isKept ? "reservation" : "second";
-        if (isKept) kept.served += 1;
+        if (person.behaviour === "obedient" && person.retryTimesMs.length > 0)
+          person.servedOn = isClaim ? "reservation" : "retry";
+        if (isClaim) reservations.served += 1;
         return call();
       })
       .catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
         if (hasEnded) return;
-        const inMs = toldMs(error);
-        person.toldMs.push(inMs);
-        if (manner === "obedient") again(inMs + random() * 300, error.kept === true);
-        if (manner === "impatient" && clock.monotonic() - person.bornAt < IMPATIENT_FOR_MS)
+        const inMs = retryTimeMs(error);
+        person.retryTimesMs.push(inMs);
+        if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true);
+        if (behaviour === "impatient" && clock.monotonic() - person.arrivedAt < IMPATIENT_FOR_MS)
           again(IMPATIENT_EVERY_MS, false);
       });
   }
 
-  function stream(perBudget: number, next: (bornAt: number) => void): void {
+  function stream(perBudget: number, next: (at: number) => void): void {
     if (perBudget === 0) return;
     const later = (): void => {
       const inMs = (-Math.log(1 - random()) * WINDOW_MS) / (perBudget * budget);
@@ -148,18 +148,18 @@ export async function waits(
     later();
   }
 
-  const person = (bornAt: number, more: Partial<Person> = {}): Person => ({
-    ...somebody(random(), bornAt),
+  const person = (arrivedAt: number, more: Partial<Person> = {}): Person => ({
+    ...randomPerson(random(), arrivedAt),
     ...more,
   });
   stream(load, (at) => {
-    come(person(at), `visitor ${made}`);
+    arrive(person(at), `visitor ${made}`);
   });
   stream(carts, (at) => {
-    come(person(at, { lane: "checkout", manner: "gone" }), `cart ${made}`);
+    arrive(person(at, { lane: "checkout", behaviour: "gone" }), `cart ${made}`);
   });
   stream(behindOneAddress, (at) => {
-    come(person(at, { behindOneAddress: true }), "the address");
+    arrive(person(at, { behindOneAddress: true }), "the address");
   });
   for (let bot = 0; bot < bots; bot += 1)
     stream(WINDOW_MS / 1000 / budget, () => {
@@ -171,52 +171,58 @@ export async function waits(
   await clock.advance(windows * WINDOW_MS);
   const figures = quotas.map((quota) => quota.snapshot().waits);
   hasEnded = true;
-  const ended = Promise.all(quotas.map((quota) => quota.close()));
+  const closed = Promise.all(quotas.map((quota) => quota.close()));
   await clock.advance(WINDOW_MS);
-  await ended;
-  return { people, kept, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), figures };
+  await closed;
+  return { people, reservations, arrivals, meanCallMs: callsMs / Math.max(1, arrivals.length), figures };
 }
 
-/** A visitor of the manner that a number from 0 to 1 draws. */
-export function somebody(drawn: number, bornAt: number): Person {
+/** A visitor whose behaviour depends on a random number from 0 to 1. */
+export function randomPerson(drawn: number, arrivedAt: number): Person {
   return {
-    manner: drawn < 0.5 ? "obedient" : drawn < 0.8 ? "impatient" : "gone",
+    behaviour: drawn < 0.5 ? "obedient" : drawn < 0.8 ? "impatient" : "gone",
     lane: "exact",
-    bornAt,
+    arrivedAt,
     behindOneAddress: false,
     servedAt: null,
-    cameBackAt: null,
-    toldMs: [],
+    servedOn: null,
+    retryTimesMs: [],
   };
 }
 
-/** Those who came after the ramp and long enough before the end. */
-export function counted({ people }: WaitsSeen, windows: number): Person[] {
+/** The people who arrived after the ramp and long enough before the end. */
+export function counted({ people }: WaitsResult, windows: number): Person[] {
   return people.filter(
-    ({ bornAt }) => bornAt > RAMP_WINDOWS * WINDOW_MS && bornAt < windows * WINDOW_MS - TAIL_MS,
+    ({ arrivedAt }) => arrivedAt > RAMP_WINDOWS * WINDOW_MS && arrivedAt < windows * WINDOW_MS - TAIL_MS,
   );
 }
 
 export function servedWithin(people: readonly Person[], ms: number): number {
-  const served = people.filter(({ servedAt, bornAt }) => servedAt !== null && servedAt - bornAt <= ms);
+  const served = people.filter(({ servedAt, arrivedAt }) => servedAt !== null && servedAt - arrivedAt <= ms);
   return served.length / people.length;
 }
 
-/** The mean time until people were served; one who was not counts as having waited for `mostMs`. */
-export function meanWaitMs(people: readonly Person[], mostMs: number): number {
-  const waitsMs = people.map(({ servedAt, bornAt }) => Math.min(mostMs, (servedAt ?? Infinity) - bornAt));
+/** The mean time until people were served. Those who weren't served count as having waited for `maxMs`. */
+export function meanWaitMs(people: readonly Person[], maxMs: number): number {
+  const waitsMs = people.map(({ servedAt, arrivedAt }) =>
+    Math.min(maxMs, (servedAt ?? Infinity) - arrivedAt),
+  );
   return waitsMs.reduce((sum, ms) => sum + ms, 0) / people.length;
 }
 
-/** Calls from the end of the ramp on, as a part of what any safe policy could make: a slot rests a window after the end of its call. */
-export function useOfSafeBound({ arrivals, meanCallMs }: WaitsSeen, budget: number, windows: number): number {
+/** The calls after the ramp, divided by those that any safe policy could make: a slot has to rest for a window after its call ends. */
+export function useOfSafeBound(
+  { arrivals, meanCallMs }: WaitsResult,
+  budget: number,
+  windows: number,
+): number {
   const bound = ((windows - RAMP_WINDOWS) * WINDOW_MS * budget) / (WINDOW_MS + meanCallMs);
   const steady = arrivals.filter((at) => at > RAMP_WINDOWS * WINDOW_MS && at <= windows * WINDOW_MS);
   return steady.length / bound;
 }
 
-/** What the only quota said of waits. */
-export function onlyFigures({ figures: [only] }: WaitsSeen): WaitFigures {
+/** The figures of the only quota. */
+export function onlyFigures({ figures: [only] }: WaitsResult): WaitFigures {
   if (only === undefined) throw new Error("there was no quota");
   return only;
 }

@@ -1,7 +1,7 @@
-/** Answers about names, as the searches and suggestions that are tested here get them. */
+/** Answers about names for the tests of searches and suggestions. */
 import type { Availability } from "../../../src/storefront/availability.js";
 
-/** Without a price, and true for ever. */
+/** An answer without a price, which never expires. */
 export function answered(
   { name, years }: Pick<Availability, "name" | "years">,
   status: Availability["status"],

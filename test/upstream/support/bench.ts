@@ -1,4 +1,4 @@
-/** The client with everything around it recorded, and the words that must never come out of it. */
+/** The upstream client with a recorded environment, and the words that it must never reveal. */
 import { inspect } from "node:util";
 import { expect } from "@jest/globals";
 import { type Clock, systemClock } from "../../../src/clock.js";
@@ -18,9 +18,9 @@ import { createUpstream, type Upstream } from "../../../src/upstream/operations.
 export const ACTIVE = { key: "active-key-7f3a", secret: "active-secret-91bc" } as const;
 export const STANDBY = { key: "standby-key-22de", secret: "standby-secret-08aa" } as const;
 
-/** In every reason phrase, header and body of a trap. */
+/** Is in the reason phrases, headers and bodies of bad answers. */
 const UPSTREAM_WORD = "marrow";
-const NEVER_TOLD = [
+const SECRET_WORDS = [
   ACTIVE.key,
   ACTIVE.secret,
   STANDBY.key,
@@ -45,7 +45,7 @@ export interface Bench {
   /** Every log line as JSON. */
   readonly lines: string[];
   readonly pausesMs: number[];
-  /** For each call in a slot: whether it said that the answer began. */
+  /** For each call in a slot: whether it reported that it was answered. */
   readonly answered: boolean[];
   /** `operation outcome` of each call. */
   readonly calls: string[];
@@ -58,13 +58,13 @@ export interface BenchSettings {
   readonly standby?: boolean;
   /** Default: ACTIVE. */
   readonly credential?: { readonly key: string; readonly secret: string };
-  /** Lets one call through at a time, as a short quota does. */
+  /** Lets one call through at a time, like a quota with a single slot. */
   readonly inTurn?: boolean;
-  /** Default: never, so that one trap can follow another. */
+  /** Default: never, so that bad answers can follow one another. */
   readonly failuresToOpen?: number;
-  /** In place of one that lets everybody through. */
+  /** Default: one that allows every call. */
   readonly quota?: Quota;
-  /** In place of a credential that never changes. */
+  /** Default: `credential`, which never changes. */
   readonly active?: CredentialSource;
 }
 
@@ -89,7 +89,7 @@ export function createBench({
     run({ signal }, call) {
       const before = inTurn ? turn : Promise.resolve();
       const mine = before.then(() => {
-        if (signal.aborted) throw new Error("nobody waits");
+        if (signal.aborted) throw new Error("the call was withdrawn");
         const slot = answered.push(false) - 1;
         return call({
           isValid: () => true,
@@ -132,7 +132,7 @@ export function createBench({
 type Rest = "refusal" | "health" | "trials" | "unexpected";
 type Operations = Omit<Upstream, Rest>;
 
-/** The upstream with what each operation answered, without when. */
+/** The upstream whose operations return values without their times. */
 export type Values = Pick<Upstream, Rest> & {
   readonly [Name in keyof Operations]: (
     ...args: Parameters<Operations[Name]>
@@ -160,7 +160,7 @@ function source({ key, secret }: { readonly key: string; readonly secret: string
 }
 
 function unused(): never {
-  throw new Error("the client has no business with this");
+  throw new Error("the client must not call this");
 }
 
 function recordingLog(lines: string[]): Log {
@@ -182,28 +182,28 @@ export function ask(): Ask {
   return { lane: "exact", client: "a", waitUntilMs: Infinity, signal: new AbortController().signal };
 }
 
-/** The ServiceError that the work ends in; anything else fails the test. */
+/** The ServiceError that the work rejects with. Throws for any other outcome. */
 export async function refusalOf(work: Promise<unknown>): Promise<ServiceError> {
   try {
     await work;
   } catch (error) {
     if (error instanceof ServiceError) return error;
-    throw new Error(`not our own error: ${inspect(error)}`, { cause: error });
+    throw new Error(`not a ServiceError: ${inspect(error)}`, { cause: error });
   }
-  throw new Error("it was not refused");
+  throw new Error("the call did not fail");
 }
 
-/** Whatever way an error or a log line is written down, it tells nothing of the credential or of the upstream. */
-export function expectNothingTold(error: ServiceError, lines: readonly string[]): void {
-  const told = [
+/** However an error or a log line is printed, it reveals nothing about the credential or the upstream's answer. */
+export function expectNothingRevealed(error: ServiceError, lines: readonly string[]): void {
+  const printed = [
     JSON.stringify(error),
     inspect(error, { depth: null, showHidden: true }),
     inspect(error.cause, { depth: null, showHidden: true }),
     error.stack ?? "",
     ...lines,
   ].join("\n");
-  // Stack frames name the module that axios lives in, as a path on our own disk.
-  const withoutPaths = told.replaceAll(/\(?file:\/\/\S+|\/\S*node_modules\S+/g, "");
-  for (const word of NEVER_TOLD) expect(withoutPaths).not.toContain(word);
+  // Stack frames contain local paths with the name of the axios module.
+  const withoutPaths = printed.replaceAll(/\(?file:\/\/\S+|\/\S*node_modules\S+/g, "");
+  for (const word of SECRET_WORDS) expect(withoutPaths).not.toContain(word);
   expect(error.cause).toBeUndefined();
 }

@@ -1,9 +1,9 @@
-/** The documents of JSONTestSuite, out of its archive. */
+/** The documents of JSONTestSuite, read from its archive. */
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 
 export interface JsonDocument {
-  /** `y_…` must parse, `n_…` must not, `i_…` is left open. */
+  /** `y_…` must parse, `n_…` must not, `i_…` may. */
   readonly name: string;
   readonly bytes: Uint8Array;
 }

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { Server, Socket } from "node:net";
 
-/** Starts to listen; the answer is the port. */
+/** Starts listening and returns the port. */
 export async function listening(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,8 +1,8 @@
-/** A stub upstream that speaks in raw bytes, so that it can break every rule of HTTP. */
+/** A stub upstream that writes raw bytes, so that it can break every rule of HTTP. */
 import { createServer, type Socket } from "node:net";
 import { closed, listening } from "./sockets.js";
 
-/** One request as it came over the wire. */
+/** One request as received. */
 interface Seen {
   readonly method: string;
   readonly path: string;
@@ -19,9 +19,9 @@ export interface Stub {
   readonly seen: Seen[];
   /** The sockets of all connections so far. */
   readonly sockets: Socket[];
-  /** Plays this for the next request, and the healthy check for those after it. */
+  /** Queues these for the next requests. Later requests get the healthy answer. */
   next(...plays: readonly Play[]): void;
-  /** Ends the next connection before a byte is read. */
+  /** Resets the next connection before a byte is read. */
   resetNextConnection(): void;
   forget(): void;
   close(): Promise<void>;
@@ -71,7 +71,7 @@ export async function startStub(healthy: Play): Promise<Stub> {
   };
 }
 
-/** The request, once it is whole. */
+/** The request if it is complete. */
 function requestIn(received: string): Seen | null {
   const end = received.indexOf("\r\n\r\n");
   if (end === -1) return null;
@@ -89,13 +89,13 @@ function requestIn(received: string): Seen | null {
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** The head of an answer, with a word of the upstream's in the reason phrase. */
+/** The head of an answer, with a marker word in the reason phrase. */
 export function head(status: number, headers: Headers): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} marrow-reason\r\n${lines.join("")}\r\n`;
 }
 
-/** A whole, honest answer; `headers` may make it less so. */
+/** A complete and valid answer, unless `headers` make it invalid. */
 export function answer(status: number, body: string | Uint8Array, headers: Headers = {}): Play {
   const bytes = Buffer.from(body);
   const all = { "Content-Type": "application/json", "Content-Length": String(bytes.length), ...headers };
@@ -112,14 +112,13 @@ export function success(data: unknown): Play {
   return json({ success: true, data });
 }
 
-/** Exactly these bytes. */
 export function raw(text: string | Uint8Array): Play {
   return (socket) => {
     socket.write(text);
   };
 }
 
-/** The bytes, and then a reset, once they have had the time to arrive. */
+/** Sends the bytes and, once they have had time to arrive, a reset. */
 export function thenReset(text: string): Play {
   return (socket) => {
     socket.write(text, () => {
@@ -128,14 +127,14 @@ export function thenReset(text: string): Play {
   };
 }
 
-/** The bytes, and then a proper end of the connection. */
+/** Sends the bytes and then ends the connection normally. */
 export function thenEnd(text: string): Play {
   return (socket) => {
     socket.end(text);
   };
 }
 
-/** One byte at a time for as long as anyone reads, after what may go first at once. */
+/** Sends `first` at once, and then one byte at a time until the connection closes. */
 export function drip(text: string, everyMs: number, first = ""): Play {
   return (socket) => {
     let at = 0;
@@ -150,7 +149,7 @@ export function drip(text: string, everyMs: number, first = ""): Play {
   };
 }
 
-/** As much as the reader takes, up to `bytes`. */
+/** Sends as much as the client reads, up to `bytes`. */
 export function flood(bytes: number, first: string): Play {
   const chunk = Buffer.alloc(64 * 1024, "x");
   return (socket) => {

@@ -1,0 +1,169 @@
+/** What is remembered of premium names: the latest decision, after a restart too. */
+import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { createPool } from "../../src/cache/cache.js";
+import { createSavedFile } from "../../src/cache/saved-file.js";
+import { parseDomainName } from "../../src/domain-name.js";
+import { parseWholesale, type Wholesale } from "../../src/money.js";
+import {
+  createPremiumMarks,
+  decodeStoredPremium,
+  premiumCaution,
+  type PremiumMarks,
+  savedMarks,
+} from "../../src/storefront/premium-marks.js";
+import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog, temporaryFolder } from "../support/service.js";
+
+const HOUR_MS = 3_600_000;
+const nameOf = (label: string) => parseDomainName(`${label}.af`, [".af"], "domain");
+const GOLD = nameOf("gold");
+
+function usd(amount: string): Wholesale {
+  const price = parseWholesale(amount, "USD");
+  if (price === null) throw new Error(`${amount} isn't a price`);
+  return price;
+}
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+let clock: FakeClock;
+let marks: PremiumMarks;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, "premium-names.json");
+  clock = new FakeClock();
+  marks = start();
+});
+afterEach(() => {
+  folder.remove();
+});
+
+function start(): PremiumMarks {
+  const freshness = () => ({ freshMs: HOUR_MS, usableMs: HOUR_MS });
+  return createPremiumMarks({
+    pool: createPool({ entries: 100, failureMs: 0, freshness, caution: premiumCaution, clock }),
+    file: createSavedFile({ path, shape: savedMarks, source: () => "here", log: recordingLog([]) }),
+    clock,
+  });
+}
+
+function restart(): void {
+  marks = start();
+  marks.restore();
+}
+
+/** Notes a decision about a check that was requested and answered so long ago. */
+function note(isPremium: boolean, agoMs = 0, name = GOLD): void {
+  const atMs = clock.monotonic() - agoMs;
+  marks.note(name, {
+    value: { isPremium, years: 2, wholesale: usd("1450.00") },
+    askedMs: atMs,
+    answeredMs: atMs,
+  });
+}
+
+const isPremium = (name = GOLD): boolean | undefined => marks.of(name)?.value.isPremium;
+
+describe("the latest decision about a name", () => {
+  beforeEach(() => clock.advance(60_000));
+
+  test("is remembered with the price that it was about", () => {
+    expect(isPremium()).toBeUndefined();
+    note(true);
+    expect(marks.of(GOLD)).toMatchObject({
+      value: { isPremium: true, years: 2, wholesale: usd("1450.00") },
+      askedMs: 60_000,
+    });
+    expect(isPremium(nameOf("silver"))).toBeUndefined();
+  });
+
+  test("replaces the one about an earlier check, and not the other way round", () => {
+    note(true, 10_000);
+    note(false, 20_000);
+    expect(isPremium()).toBe(true);
+    note(false);
+    expect(isPremium()).toBe(false);
+    note(true, 5_000);
+    expect(isPremium()).toBe(false);
+  });
+
+  test("isn't remembered for a name that has always been ordinary", () => {
+    note(false);
+    expect(isPremium()).toBeUndefined();
+  });
+});
+
+describe("after a restart", () => {
+  test("the decisions are known, and as old as before", async () => {
+    await clock.advance(10_000);
+    note(true, 4_000);
+    restart();
+    expect(marks.of(GOLD)).toMatchObject({
+      value: { isPremium: true, years: 2, wholesale: usd("1450.00") },
+      askedMs: 6_000,
+    });
+    await clock.advance(HOUR_MS);
+    expect(isPremium()).toBeUndefined();
+  });
+
+  test("nothing is known without a file", () => {
+    restart();
+    expect(isPremium()).toBeUndefined();
+  });
+
+  test("decisions that were noted within a second of each other are known as well", async () => {
+    const names = ["one", "two", "three"].map(nameOf);
+    for (const name of names) note(true, 0, name);
+    const { mtimeNs } = statSync(path, { bigint: true });
+    await clock.advance(999);
+    expect(statSync(path, { bigint: true }).mtimeNs).toBe(mtimeNs);
+    await clock.advance(1);
+    restart();
+    expect(names.map(isPremium)).toEqual([true, true, true]);
+  });
+
+  test("a name that became ordinary is ordinary", async () => {
+    note(true);
+    await clock.advance(5_000);
+    note(false);
+    restart();
+    expect(isPremium()).toBe(false);
+  });
+});
+
+test("the file doesn't contain the names", () => {
+  note(true);
+  const text = readFileSync(path, "utf8");
+  expect(text).toContain("1450.00");
+  expect(text).not.toContain("gold");
+});
+
+test("while it is unknown which of two decisions is newer, premium wins", () => {
+  const mark = (value: boolean) => ({ isPremium: value, years: 1, wholesale: usd("20.00") });
+  expect(premiumCaution(mark(true), mark(false))).toBeGreaterThan(0);
+  expect(premiumCaution(mark(false), mark(true))).toBeLessThan(0);
+  expect(premiumCaution(mark(true), mark(true))).toBe(0);
+});
+
+describe("the decoder of stored marks", () => {
+  const stored = {
+    isPremium: true,
+    years: 2,
+    wholesale: { kind: "wholesale", amount: "20.00", currency: "USD" },
+  };
+
+  test("returns a mark as it was stored", () => {
+    expect(decodeStoredPremium(JSON.parse(JSON.stringify(stored)))).toEqual(stored);
+  });
+
+  test.each([
+    ["an invalid term", { ...stored, years: 0 }],
+    ["an unknown field", { ...stored, more: 1 }],
+    ["null", null],
+  ])("rejects %s", (_what, data) => {
+    expect(decodeStoredPremium(data)).toBeUndefined();
+  });
+});
