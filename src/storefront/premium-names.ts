@@ -6,6 +6,7 @@ import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import { sameWholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
+import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Assessor } from "./assessment.js";
 import type { NameFacts, VisitorAsk } from "./name-facts.js";
@@ -21,6 +22,8 @@ export interface PremiumNames {
   consult(name: DomainName): Promise<void>;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
+  /** Whether the name was found to be premium, or a check since the last change of prices differs from the list. */
+  isContradicted(name: DomainName): boolean;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
 }
@@ -31,6 +34,7 @@ export interface PremiumNamesSettings {
   readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
   readonly marks: Pick<PremiumMarks, "of" | "isAlone">;
   readonly assessor: Pick<Assessor, "assess">;
+  readonly epochs: Pick<PriceEpochs, "isDoubtful">;
 }
 
 export function createPremiumNames({
@@ -39,6 +43,7 @@ export function createPremiumNames({
   names,
   marks,
   assessor,
+  epochs,
 }: PremiumNamesSettings): PremiumNames {
   const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
 
@@ -61,6 +66,16 @@ export function createPremiumNames({
 
   function consult(name: DomainName): Promise<void> {
     return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
+  }
+
+  function isContradicted(name: DomainName): boolean {
+    if (isMarked(name)) return true;
+    return shownPrices(name).some(({ what, pooled }) => {
+      const { value, askedMs } = pooled;
+      const quote = prices.peek(what);
+      const isOutdated = epochs.isDoubtful({ epoch: value.epoch, askedMs });
+      return !isOutdated && quote !== undefined && !sameWholesale(value.wholesale, quote.wholesale);
+    });
   }
 
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
@@ -91,6 +106,7 @@ export function createPremiumNames({
     isPremium,
     consult,
     seemsOrdinary,
+    isContradicted,
     isOrdinary: (name) => marks.isAlone(name) && seemsOrdinary(name),
   };
 }

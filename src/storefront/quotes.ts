@@ -62,7 +62,7 @@ export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
   readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
   readonly availability: Pick<AvailabilityService, "register">;
-  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "seemsOrdinary" | "isOrdinary">;
+  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isContradicted" | "isOrdinary">;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -150,7 +150,7 @@ export function createQuotes(settings: QuoteSettings): Quotes {
       // In the meantime another visitor's check may name a price of its own.
       isCurrent: () =>
         isSignable(prices.peek(what), quote) &&
-        premiumNames.seemsOrdinary(name) &&
+        !premiumNames.isContradicted(name) &&
         policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
   }

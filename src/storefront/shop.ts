@@ -14,7 +14,7 @@ export interface Shop {
 }
 
 type ShopSettings = Omit<AvailabilitySettings, "policy"> &
-  Pick<PremiumNamesSettings, "marks"> &
+  Pick<PremiumNamesSettings, "marks" | "epochs"> &
   Pick<QuoteSettings, "promises"> &
   Pick<SuggestionSettings, "hasSpare">;
 

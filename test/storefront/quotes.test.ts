@@ -25,7 +25,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     premiumNames: {
       isPremium: () => Promise.resolve(true),
       consult: unused,
-      seemsOrdinary: () => false,
+      isContradicted: () => true,
       isOrdinary: () => false,
     },
     promises: { sign: unused },
