@@ -1,4 +1,4 @@
-/** Each alert rule fires by the metrics of a service to which its condition really happens, clears after it, and is silent on an ordinary day. */
+/** Each alert fires on the metrics of a service in which its condition really occurs, resolves afterwards, and doesn't fire on an ordinary day. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
@@ -13,12 +13,12 @@ const MINUTE_MS = 60_000;
 interface Expected {
   readonly alert: string;
   readonly fires: boolean;
-  /** When: at that minute, or at any time in so many minutes before it. */
+  /** The minute at which the alert is evaluated. With `forMinutes`, it fires if it did at any time in that many minutes before. */
   readonly atMinute: number;
   readonly forMinutes?: number;
 }
 
-/** Scrapes a service as Prometheus would, every minute or every other. */
+/** Scrapes a service as Prometheus would, every minute or every other minute. */
 class Recorder {
   readonly #scene: Scene;
   readonly #everyMinutes: number;
@@ -57,7 +57,7 @@ class Recorder {
     this.#series.set(series, values);
   }
 
-  /** Says promtool. */
+  /** Evaluates the alert rules on the recorded series with promtool. */
   expectAlerts(expected: readonly Expected[]): void {
     const folder = temporaryFolder();
     const file = join(folder.path, "recorded.yml");
@@ -88,9 +88,9 @@ class Recorder {
   }
 }
 
-const nobody = (): Promise<void> => Promise.resolve();
-/** Longer than any rule looks back. */
-const AFTERWARDS = 20;
+const noTraffic = (): Promise<void> => Promise.resolve();
+/** In minutes, longer than any rule looks back. */
+const RECOVERY_MINUTES = 20;
 
 testWithTool("promtool", "redis-server").each<readonly [string, number, Condition]>([
   ["StorefrontDown", 3, conditions.notListening],
@@ -104,16 +104,16 @@ testWithTool("promtool", "redis-server").each<readonly [string, number, Conditio
   ["StorefrontMarginLost", 4, conditions.marginLost],
   ["StorefrontRedisLost", 3, conditions.redisLost],
   ["StorefrontOwnFaults", 4, conditions.signingFails],
-])("%s fires within %d minutes of its condition, and clears after it", (alert, minutes, condition) =>
+])("%s fires within %d minutes of its condition and resolves afterwards", (alert, minutes, condition) =>
   inScene(condition, async (scene) => {
     const recorder = new Recorder(scene);
-    await recorder.record(6, nobody);
+    await recorder.record(6, noTraffic);
     const before = recorder.minute;
     await condition.cause(scene);
-    await recorder.record(minutes, condition.meanwhile ?? nobody);
+    await recorder.record(minutes, condition.meanwhile ?? noTraffic);
     const during = recorder.minute;
     await condition.cure(scene);
-    await recorder.record(AFTERWARDS, nobody);
+    await recorder.record(RECOVERY_MINUTES, noTraffic);
     recorder.expectAlerts([
       { atMinute: before, alert, fires: false },
       { atMinute: during, alert, fires: true },
@@ -122,14 +122,14 @@ testWithTool("promtool", "redis-server").each<readonly [string, number, Conditio
   }),
 );
 
-testWithTool("promtool")("none fires on an ordinary day", () =>
+testWithTool("promtool")("no alert fires on an ordinary day", () =>
   inScene({}, async (scene) => {
     const recorder = new Recorder(scene, 2);
     for (let hour = 0; hour < 24; hour += 1) {
-      // By night a visitor now and then, by day many.
+      // At night one visitor an hour, and by day two more every other minute.
       const visitors = hour < 7 ? 0 : 2;
       await crowd(scene, 1);
-      await recorder.record(60, () => (visitors > 0 ? crowd(scene, visitors) : nobody()));
+      await recorder.record(60, () => (visitors > 0 ? crowd(scene, visitors) : noTraffic()));
     }
     const { minute } = recorder;
     recorder.expectAlerts([{ alert: ".+", fires: false, atMinute: minute, forMinutes: minute }]);

@@ -1,4 +1,4 @@
-/** `GET /v1/staff/audit`: who did what, when, and what came of it. */
+/** `GET /v1/staff/audit`: who did what, when, and with what outcome. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { appendFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,14 +36,14 @@ const auditShape = z.object({
   ),
 });
 
-async function acts(of: Service) {
-  const answer = await of.ask("/v1/staff/audit", { headers: bearer("read") });
+async function acts(service: Service) {
+  const answer = await service.ask("/v1/staff/audit", { headers: bearer("read") });
   expect(answer.status).toBe(200);
   matchesDocument(document, "get", "/v1/staff/audit", answer);
   return auditShape.parse(answer.body).acts;
 }
-const purge = (of: Service, what: string) =>
-  of.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
+const purge = (service: Service, what: string) =>
+  service.ask("/v1/staff/cache/purge", { method: "POST", headers: bearer("operate"), body: { what } });
 
 describe("the audit", () => {
   let clock: FakeClock;
@@ -65,7 +65,7 @@ describe("the audit", () => {
     folder.remove();
   });
 
-  test("names purges, previews, look-ups of promises, refused tokens and changed prices, newest first", async () => {
+  test("lists purges, previews, promise look-ups, refused tokens and price changes, newest first", async () => {
     const preview = (body: string) =>
       service.ask("/v1/staff/prices/preview", {
         method: "POST",
@@ -110,7 +110,7 @@ describe("the audit", () => {
     expect(readFileSync(file(), "utf8")).not.toContain("guessed");
   });
 
-  test("survives a restart in a file that the owner alone can read, and lines that are torn", async () => {
+  test("survives a restart, in a file that only its owner can read, and skips torn lines", async () => {
     await purge(service, "account");
     await until(async () => (await acts(service)).length === 1);
     await service.close();
@@ -127,14 +127,14 @@ describe("the audit", () => {
         times: 1,
       },
     ]);
-    // What follows a torn line isn't torn by it.
+    // A torn line doesn't damage the next one.
     await purge(service, "tier");
     await service.close();
     await start();
     expect(await acts(service)).toHaveLength(2);
   });
 
-  test("writes what could not be written with the next act, and keeps what another process wrote", async () => {
+  test("retries a failed write with the next act, and keeps what another process wrote", async () => {
     const path = join(folder.path, "acts.jsonl");
     const log = recordingLog([]);
     const audit = () => createAudit(createActFile(path, clock, log), clock, log);
@@ -151,7 +151,7 @@ describe("the audit", () => {
     );
   });
 
-  test("is kept for 30 days and no longer, in the file as well", async () => {
+  test("keeps acts for 30 days and no longer, in the file as well", async () => {
     const path = join(folder.path, "acts.jsonl");
     const audit = createAudit(createActFile(path, clock, recordingLog([])), clock, recordingLog([]));
     const done = { who: "ops", what: "purge", outcome: "done" } as const;
@@ -166,14 +166,14 @@ describe("the audit", () => {
     await start();
   });
 
-  test("shows the last 1,000, and someone who guesses tokens can't push the rest out", async () => {
+  test("shows the last 1,000 acts, and guessing tokens can't push out the others", async () => {
     await purge(service, "account");
     for (let times = 0; times < 300; times += 1)
       await service.ask("/v1/staff/tier", { headers: { Authorization: `Bearer guess-${times}` } });
     await clock.advance(60_000);
     const known = await acts(service);
     expect(known.map(({ what, times }) => [what, times])).toEqual([
-      // Beyond the limit for wrong tokens nothing is read any more.
+      // Past the limit for wrong tokens, tokens aren't read any more.
       ["token", 30],
       ["purge", 1],
     ]);
@@ -182,7 +182,7 @@ describe("the audit", () => {
     expect(await acts(service)).toHaveLength(1_000);
   });
 
-  test("goes on in memory when STATE_DIR can't be written, and the log says so", async () => {
+  test("continues in memory when STATE_DIR can't be written, and logs that", async () => {
     await purge(service, "account");
     await until(async () => (await acts(service)).length === 1);
     rmSync(file());
@@ -194,7 +194,7 @@ describe("the audit", () => {
 });
 
 describeWithRedis("the audit of replicas", () => {
-  test("is one, and what was done while Redis was gone follows", async () => {
+  test("is shared, and includes the acts of a Redis outage once Redis is back", async () => {
     const redis = await startRedis();
     const clock = new FakeClock();
     const folder = temporaryFolder();
@@ -203,17 +203,17 @@ describeWithRedis("the audit of replicas", () => {
     const two = await startService({ clock, retail: RETAIL, at: one.sandbox, env, warm: false });
     try {
       await purge(one, "account");
-      await until(async () => (await acts(two)).length === 1, "the act of the other replica");
+      await until(async () => (await acts(two)).length === 1, "the arrival of the other replica's act");
       expect(await redis.command("LLEN", "af-storefront:audit")).toBe(":1\r\n");
       await redis.kill();
-      await until(() => one.log.some((line) => line.includes("redis.lost")), "the loss");
+      await until(() => one.log.some((line) => line.includes("redis.lost")), "the loss of Redis");
       await purge(one, "all");
       expect((await acts(one)).map(({ subject }) => subject)).toEqual(expect.arrayContaining(["all"]));
       await redis.start();
       await until(async () => {
         await clock.advance(250);
         return (await acts(two)).some(({ subject }) => subject === "all");
-      }, "the act done meanwhile");
+      }, "the arrival of the act from the outage");
     } finally {
       await two.close();
       await one.close();

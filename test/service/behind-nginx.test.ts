@@ -1,4 +1,4 @@
-/** Behind nginx, which sends the requests of many clients over few kept-alive connections: nothing is smuggled, no answer is swapped. */
+/** Behind nginx, which sends the requests of many clients over a few keep-alive connections: no request is smuggled, and no answers are swapped. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -10,13 +10,13 @@ import { answersIn, exchange, get } from "../support/raw.js";
 import { type Service, startService, until } from "../support/service.js";
 
 const RUNS = Number(process.env["PIPELINING_RUNS"] ?? 25);
-/** What a window's budget is enough for. */
-const RUNS_IN_A_WINDOW = 300;
+/** The number of runs for which the budget of a window is enough. */
+const RUNS_PER_WINDOW = 300;
 const NAUGHTY = z
   .array(z.string())
   .parse(JSON.parse(readFileSync(new URL("../corpora/blns.json", import.meta.url), "utf8")));
 
-/** Not installed: `apt-get install nginx`. */
+/** If it isn't installed: `apt-get install nginx`. */
 const withNginx = nginxProgram === null ? describe.skip : describe;
 
 withNginx("behind nginx", () => {
@@ -44,10 +44,10 @@ withNginx("behind nginx", () => {
     await service.close();
   });
 
-  /** Asks for a name of its own, so that an answer to another request is seen. */
-  let innocents = 0;
-  async function innocent(): Promise<void> {
-    const name = `innocent-${(innocents += 1)}.af`;
+  /** Requests a name that nobody else requests, so that an answer to another request would be noticed. */
+  let bystanders = 0;
+  async function expectOwnAnswer(): Promise<void> {
+    const name = `bystander-${(bystanders += 1)}.af`;
     const [answer, ...others] = answersIn(
       await exchange(nginx.port, get(`/v1/availability?domain=${name}`, { Connection: "close" })),
     );
@@ -55,21 +55,21 @@ withNginx("behind nginx", () => {
     expect(answer?.body).toContain(`"domain":"${name}"`);
   }
 
-  // nginx answers these itself, or changes them on their way.
-  const isPassedOn = ({ bytes, method }: Sent): boolean =>
+  // nginx answers all others itself, or changes them before it forwards them.
+  const isForwarded = ({ bytes, method }: Sent): boolean =>
     method !== "" &&
     method !== "CONNECT" &&
     !/^Expect: a miracle|^Upgrade|^Host: b|^GET \S+ HTTP\/1\.1\r\n\r\n|not a size/m.test(bytes);
 
   test(
-    "random sequences of several clients at once are answered in order",
+    "random sequences from several clients at once are answered in order",
     async () => {
       let played = 0;
       await fc.assert(
         fc.asyncProperty(
-          fc.array(sequences({ most: 8, only: isPassedOn }), { minLength: 2, maxLength: 5 }),
+          fc.array(sequences({ most: 8, only: isForwarded }), { minLength: 2, maxLength: 5 }),
           async (clients) => {
-            if ((played += 1) % RUNS_IN_A_WINDOW === 0) await clock.advance(61_000);
+            if ((played += 1) % RUNS_PER_WINDOW === 0) await clock.advance(61_000);
             await Promise.all(
               clients.map(async (sequence) => {
                 const answers = await play(nginx.port, sequence);
@@ -88,13 +88,13 @@ withNginx("behind nginx", () => {
         ),
         { numRuns: RUNS, seed: 20_261_121 },
       );
-      // Or no connection has been shared.
+      // Otherwise, the clients haven't shared connections.
       expect(connections).toBeLessThan(urls.length / 2);
     },
     60_000 + 60 * RUNS,
   );
 
-  test("naughty strings in names, paths and fields swap no answers", async () => {
+  test("naughty strings in names, paths and headers don't swap answers", async () => {
     for (const text of NAUGHTY) {
       const encoded = encodeURIComponent(text.replaceAll(/\p{Surrogate}/gu, "?"));
       const field = Buffer.from(text)
@@ -106,7 +106,7 @@ withNginx("behind nginx", () => {
           get(`/${encoded}`, { Accept: field, Connection: "close" }),
       );
     }
-    await innocent();
+    await expectOwnAnswer();
   });
 
   const SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: a\r\nX: ";
@@ -115,26 +115,38 @@ withNginx("behind nginx", () => {
   const chunked = `0\r\n\r\n${SMUGGLED}`;
 
   test.each<[string, string]>([
-    ["a length that hides it", post(`Content-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["a body that contains a request", post(`Content-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
     [
-      "a length and chunks",
+      "Content-Length before Transfer-Encoding",
       post(`Content-Length: ${chunked.length}\r\nTransfer-Encoding: chunked\r\n`, chunked),
     ],
-    ["chunks and a length", post(`Transfer-Encoding: chunked\r\nContent-Length: 4\r\n`, chunked)],
-    ["two lengths", post(`Content-Length: 0\r\nContent-Length: ${SMUGGLED.length}\r\n`, SMUGGLED)],
-    ["a list of lengths", post(`Content-Length: 0, ${SMUGGLED.length}\r\n`, SMUGGLED)],
-    ["a signed length", post(`Content-Length: +0\r\n`, SMUGGLED)],
-    ["a length in hex", post(`Content-Length: 0x0\r\n`, SMUGGLED)],
-    ["a length of another digit", post(`Content-Length: \xd9\xa0\r\n`, SMUGGLED)],
+    [
+      "Transfer-Encoding before Content-Length",
+      post(`Transfer-Encoding: chunked\r\nContent-Length: 4\r\n`, chunked),
+    ],
+    [
+      "two Content-Length headers",
+      post(`Content-Length: 0\r\nContent-Length: ${SMUGGLED.length}\r\n`, SMUGGLED),
+    ],
+    ["a Content-Length with two values", post(`Content-Length: 0, ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["a signed Content-Length", post(`Content-Length: +0\r\n`, SMUGGLED)],
+    ["a hexadecimal Content-Length", post(`Content-Length: 0x0\r\n`, SMUGGLED)],
+    ["a Content-Length in Arabic digits", post(`Content-Length: \xd9\xa0\r\n`, SMUGGLED)],
     ["a space before the colon", post(`Content-Length : ${SMUGGLED.length}\r\n`, SMUGGLED)],
-    ["a folded line", post(`Content-Length: 0\r\n ${SMUGGLED.length}\r\n`, SMUGGLED)],
-    ["chunks of another spelling", post("Transfer-Encoding: xchunked\r\n", chunked)],
-    ["chunks behind a tab", post("Transfer-Encoding:\tchunked\r\n", chunked)],
-    ["chunks behind a vertical tab", post("Transfer-Encoding:\x0bchunked\r\n", chunked)],
-    ["chunks in two fields", post("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", chunked)],
-    ["chunks that are not the last coding", post("Transfer-Encoding: chunked, identity\r\n", chunked)],
-    ["chunks in HTTP/1.0", post("Transfer-Encoding: chunked\r\n", chunked).replace("HTTP/1.1", "HTTP/1.0")],
-    ["a chunk size with a sign", post("Transfer-Encoding: chunked\r\n", `+0\r\n\r\n${SMUGGLED}`)],
+    ["a folded header line", post(`Content-Length: 0\r\n ${SMUGGLED.length}\r\n`, SMUGGLED)],
+    ["an unknown transfer coding", post("Transfer-Encoding: xchunked\r\n", chunked)],
+    ["a chunked coding after a tab", post("Transfer-Encoding:\tchunked\r\n", chunked)],
+    ["a chunked coding after a vertical tab", post("Transfer-Encoding:\x0bchunked\r\n", chunked)],
+    [
+      "two Transfer-Encoding headers",
+      post("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", chunked),
+    ],
+    ["a chunked coding that isn't the last one", post("Transfer-Encoding: chunked, identity\r\n", chunked)],
+    [
+      "a chunked body in HTTP/1.0",
+      post("Transfer-Encoding: chunked\r\n", chunked).replace("HTTP/1.1", "HTTP/1.0"),
+    ],
+    ["a signed chunk size", post("Transfer-Encoding: chunked\r\n", `+0\r\n\r\n${SMUGGLED}`)],
     [
       "a chunk size that overflows",
       post("Transfer-Encoding: chunked\r\n", `10000000000000000\r\n${chunked}`),
@@ -143,9 +155,12 @@ withNginx("behind nginx", () => {
       "a chunk extension with a line feed",
       post("Transfer-Encoding: chunked\r\n", `2;\nxx\r\n4c\r\n${chunked}`),
     ],
-    ["a chunk that ends too early", post("Transfer-Encoding: chunked\r\n", `5\r\n{}\r\n${chunked}`)],
     [
-      "a field in the trailer",
+      "a chunk that is shorter than its size",
+      post("Transfer-Encoding: chunked\r\n", `5\r\n{}\r\n${chunked}`),
+    ],
+    [
+      "a Content-Length in the trailer",
       post("Transfer-Encoding: chunked\r\n", `0\r\nContent-Length: 30\r\n\r\n${SMUGGLED}`),
     ],
     [
@@ -153,45 +168,45 @@ withNginx("behind nginx", () => {
       `GET /livez HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 50\r\n\r\n${SMUGGLED}`,
     ],
     ["bare line feeds", `GET /livez HTTP/1.1\nHost: a\nContent-Length: 0\n\n${SMUGGLED}`],
-    ["a null in a field", `GET /livez HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n${SMUGGLED}`],
+    ["a null byte in a header", `GET /livez HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n${SMUGGLED}`],
     [
-      "a body of a GET",
+      "a GET with a body",
       `GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
     [
-      "a body of a HEAD",
+      "a HEAD with a body",
       `HEAD /livez HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
     [
-      "a body that was expected to be asked for",
+      "a body sent without waiting for 100 Continue",
       post(`Expect: 100-continue\r\nContent-Length: ${SMUGGLED.length}\r\n`, SMUGGLED),
     ],
     [
-      "an upgrade",
+      "an upgrade to h2c",
       `GET /livez HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, Content-Length\r\nUpgrade: h2c\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
     [
-      "an absolute address and another Host",
+      "an absolute URL and a different Host",
       `GET http://a/livez HTTP/1.1\r\nHost: b\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
     [
-      "a line break in the address",
+      "an encoded line break in the URL",
       `GET /livez%0d%0aContent-Length:%2050 HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
     [
-      "a space in the address",
+      "a space in the URL",
       `GET /livez HTTP/1.1 HTTP/1.1\r\nHost: a\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ],
-  ])("%s smuggles nothing", async (_what, attack) => {
+  ])("%s can't smuggle a request", async (_what, attack) => {
     const isSmuggled = (url: string): boolean => url.includes("smuggled");
     const before = urls.filter(isSmuggled).length;
-    // Whether nginx itself takes what is left for the attacker's next request is between the two of them.
-    const told = await exchange(nginx.port, attack, { end: true });
-    await Promise.all([innocent(), innocent(), innocent()]);
+    // nginx may take the rest for the attacker's next request, which affects nobody else.
+    const received = await exchange(nginx.port, attack, { end: true });
+    await Promise.all([expectOwnAnswer(), expectOwnAnswer(), expectOwnAnswer()]);
     const smuggled = urls.filter(isSmuggled).length - before;
-    // Asked in the open, nginx has forwarded it and answered it to the attacker.
-    expect(smuggled).toBe(told.includes("/problems/not_found") ? 1 : 0);
-    // The same straight at the service.
+    // In that case, nginx forwarded it openly and sent the answer to the attacker.
+    expect(smuggled).toBe(received.includes("/problems/not_found") ? 1 : 0);
+    // The same bytes, sent directly to the service.
     await exchange(service.port, attack, { end: true });
     expect((await service.ask("/livez")).status).toBe(200);
   });

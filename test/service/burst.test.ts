@@ -1,4 +1,4 @@
-/** A burst of connections: none is dropped, and what clients sent that didn't stay is counted and logged like everything else. */
+/** A burst of connections: none is dropped, and the requests of clients that don't stay are logged like all others. */
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -16,21 +16,21 @@ afterAll(async () => {
   folder.remove();
 });
 
-test("requests of clients that leave before they are served have their lines in the log", async () => {
+test("requests of clients that leave before they are served are each logged once", async () => {
   const port = await service.listening;
   const logged = (): number => service.stdout.filter((line) => line.includes('"http.request"')).length;
   const before = logged();
   for (let n = 0; n < CLIENTS; n += 1) {
     const socket = connect({ port, host: "127.0.0.1" });
     socket.on("error", () => undefined);
-    // Half-closed at once: the service learns that nobody waits for the answer.
+    // Half-closed immediately, so the service sees that nobody waits for the answer.
     socket.end(get("/v1/staff/tier"));
   }
-  await until(() => logged() - before >= CLIENTS, "every line");
+  await until(() => logged() - before >= CLIENTS, "the log line of every request");
   expect(logged() - before).toBe(CLIENTS);
 });
 
-test("a thousand connections at once are accepted even while the service is busy", async () => {
+test("a thousand simultaneous connections are accepted even while the service is busy", async () => {
   const clients = Math.min(1_000, Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8")));
   const port = await service.listening;
   const sockets: Socket[] = [];
@@ -43,7 +43,9 @@ test("a thousand connections at once are accepted even while the service is busy
     socket.on("error", () => undefined);
     sockets.push(socket);
   }
-  // A dropped connection would be tried again, but never accepted while nobody does.
-  await until(() => connected === clients, "every connection").finally(() => service.child.kill("SIGCONT"));
+  // A dropped connection would be retried, but in vain while the process is stopped.
+  await until(() => connected === clients, "the establishment of every connection").finally(() =>
+    service.child.kill("SIGCONT"),
+  );
   for (const socket of sockets) socket.destroy();
 });

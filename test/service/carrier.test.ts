@@ -1,4 +1,4 @@
-/** 500 users of a mobile carrier behind one address: alone they have the whole budget, and others meet them as one busy visitor. */
+/** 500 users of a mobile carrier share one address. Alone, they get the whole budget. To others, they count as one busy visitor. */
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
@@ -26,12 +26,12 @@ premium: { markupPercent: "15" }
 `;
 
 const overview = z.object({ quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }) });
-const told = z.object({ retryAfter: z.int() });
+const refusal = z.object({ retryAfter: z.int() });
 
 interface User {
   readonly address: string;
   readonly name: string;
-  readonly comesAt: number;
+  readonly arrivesAt: number;
   servedAt: number | null;
 }
 
@@ -43,34 +43,34 @@ afterEach(async () => {
 
 async function start(): Promise<void> {
   clock = new FakeClock();
-  // A budget that has been left alone for a while.
   service = await startService({
     clock,
     retail: RETAIL,
     env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60", CLIENT_COLD_PER_MINUTE: "20" },
   });
+  // Nothing has used the budget for a while.
   await clock.advance(2 * MINUTE_MS);
 }
 
-/** Users who come evenly over some time; each asks for a name of its own. */
+/** Users who arrive at equal intervals over a period. Each requests a different name. */
 function users(count: number, address: (n: number) => string, overMs: number): User[] {
   const now = clock.monotonic();
   return Array.from({ length: count }, (_, n) => ({
     address: address(n),
     name: `name-${address(n).replaceAll(".", "-")}-${n}.af`,
-    comesAt: now + (n * overMs) / count,
+    arrivesAt: now + (n * overMs) / count,
     servedAt: null,
   }));
 }
 
-/** Lets all of them ask, and come back at the second that they are told, for so long. */
+/** Lets all users send their request, and retry it at the given second, for this long. */
 async function play(all: readonly User[], forMs: number): Promise<void> {
-  const due = new Map<User, number>(all.map((user) => [user, user.comesAt]));
+  const due = new Map<User, number>(all.map((user) => [user, user.arrivesAt]));
   const open = new Set<User>();
   const answered = (user: User, { status, body }: Answer): void => {
     open.delete(user);
     if (status === 200) user.servedAt = clock.monotonic();
-    else due.set(user, clock.monotonic() + told.parse(body).retryAfter * 1000);
+    else due.set(user, clock.monotonic() + refusal.parse(body).retryAfter * 1000);
   };
   const queued = async (): Promise<number> => {
     const { body } = await service.ask("/v1/staff/overview", { headers: bearer("read") });
@@ -86,19 +86,23 @@ async function play(all: readonly User[], forMs: number): Promise<void> {
         answered(user, answer);
       });
     }
-    if (open.size > 0) await until(async () => (await queued()) === open.size, "everybody's answer or wait");
+    if (open.size > 0)
+      await until(
+        async () => (await queued()) === open.size,
+        "an answer to each request, or its place in the queue,",
+      );
     await clock.advance(STEP_MS);
   }
-  // Nobody is left waiting.
+  // Wait until the last requests are answered.
   for (; open.size > 0; await clock.advance(STEP_MS)) await queued();
 }
 
-const atOnce = (all: readonly User[]): number =>
-  all.filter(({ servedAt, comesAt }) => servedAt !== null && servedAt - comesAt <= PATIENCE_MS + STEP_MS)
+const promptShare = (all: readonly User[]): number =>
+  all.filter(({ servedAt, arrivesAt }) => servedAt !== null && servedAt - arrivesAt <= PATIENCE_MS + STEP_MS)
     .length / all.length;
 
 describe("500 users behind one address", () => {
-  test("alone get the whole budget, minute after minute", async () => {
+  test("get the whole budget while they are alone, minute after minute", async () => {
     await start();
     const all = users(500, () => CARRIER, MINUTE_MS);
     const began = clock.monotonic();
@@ -110,20 +114,20 @@ describe("500 users behind one address", () => {
     expect(service.sandbox.stats().credentials[0]?.rejected429).toBe(0);
   });
 
-  test("leave 50 others beside them what one busy visitor leaves them", async () => {
-    const shareBeside = async (crowd: number): Promise<number> => {
+  test("leave as much to 50 other users as one busy visitor does", async () => {
+    const promptShareBeside = async (crowd: number): Promise<number> => {
       await start();
-      // A busy visitor asks as often as one client may while others want calls.
+      // A busy visitor sends as many requests as one client may while others want calls.
       const busy = users(crowd, () => CARRIER, crowd === 500 ? MINUTE_MS : 3 * MINUTE_MS);
       const others = users(50, (n) => `198.51.100.${n}`, 3 * MINUTE_MS);
       await play([...busy, ...others], 3.25 * MINUTE_MS);
-      return atOnce(others);
+      return promptShare(others);
     };
-    const besideOne = await shareBeside(60);
+    const besideOne = await promptShareBeside(60);
     await service.close();
-    const besideMany = await shareBeside(500);
+    const besideMany = await promptShareBeside(500);
     expect(besideOne).toBeGreaterThanOrEqual(0.98);
-    // At the end of the first minute, whose burst the address had to itself, one or two come back once.
+    // At the end of the first minute, whose burst the address had to itself, one or two others have to retry once.
     expect(besideMany).toBeGreaterThanOrEqual(besideOne - 0.05);
   });
 });

@@ -1,4 +1,4 @@
-/** From a signed cart to a checkout: what the demo checkout believes, and where the storefront posts a cart. */
+/** From a signed cart to the checkout: which promises the demo checkout accepts, and where the storefront posts a cart. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { readConfig } from "../../src/config/env.js";
@@ -15,7 +15,7 @@ const viewShape = z.object({
   validForMs: z.int().optional(),
 });
 
-async function signed(service: Service, domain = "kabul.af"): Promise<z.infer<typeof quotesShape>> {
+async function signCart(service: Service, domain = "kabul.af"): Promise<z.infer<typeof quotesShape>> {
   const items = [{ domain, action: "registration", years: 2 }];
   const { body } = await service.ask("/v1/quotes", { method: "POST", body: { items } });
   return quotesShape.parse(body);
@@ -25,10 +25,10 @@ function post(service: Service, body: string, type = "application/x-www-form-url
   return service.ask("/checkout", { method: "POST", body, headers: { "Content-Type": type } });
 }
 
-const posted = (service: Service, promise: string): Promise<Answer> =>
+const postPromise = (service: Service, promise: string): Promise<Answer> =>
   post(service, new URLSearchParams({ promise }).toString());
 
-/** What the service wrote into the page. */
+/** The data that the service embedded in the page. */
 function viewIn({ text }: Answer): z.infer<typeof viewShape> {
   const [, json = ""] = /<script id="view" type="application\/json">([^<]*)<\/script>/.exec(text) ?? [];
   return viewShape.parse(JSON.parse(json));
@@ -42,10 +42,10 @@ describe("the demo checkout", () => {
   });
   afterAll(() => service.close());
 
-  test("shows the lines of a promise and until when it holds, and asks nobody", async () => {
-    const { promise, validUntil } = await signed(service);
+  test("shows the lines of a promise and how long it is valid, without an upstream call", async () => {
+    const { promise, validUntil } = await signCart(service);
     const calls = service.calls();
-    const answer = await posted(service, promise);
+    const answer = await postPromise(service, promise);
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({
       "content-type": "text/html; charset=utf-8",
@@ -66,8 +66,8 @@ describe("the demo checkout", () => {
     expect(service.calls()).toBe(calls);
   });
 
-  test("refuses a promise that was changed, in whatever part", async () => {
-    const { promise } = await signed(service);
+  test("rejects a promise that was altered in any part", async () => {
+    const { promise } = await signCart(service);
     const [head = "", claims = "", signature = ""] = promise.split(".");
     const cheaper = Buffer.from(claims, "base64url").toString("utf8").replace("48.99", "8.99");
     for (const wrong of [
@@ -78,30 +78,30 @@ describe("the demo checkout", () => {
       "aaaa.bbbb.cccc",
       "<script>alert(1)</script>",
     ]) {
-      const answer = await posted(service, wrong);
+      const answer = await postPromise(service, wrong);
       expect([wrong, answer.status, viewIn(answer)]).toEqual([wrong, 400, { kind: "altered" }]);
       expect(answer.text).not.toContain("alert(1)");
     }
   });
 
-  test("refuses a promise that another key has signed", async () => {
+  test("rejects a promise that was signed with another key", async () => {
     const other = await startService({ clock });
-    const { promise } = await signed(other);
-    expect(viewIn(await posted(other, promise))).toMatchObject({ kind: "good" });
-    expect(viewIn(await posted(service, promise))).toEqual({ kind: "altered" });
+    const { promise } = await signCart(other);
+    expect(viewIn(await postPromise(other, promise))).toMatchObject({ kind: "good" });
+    expect(viewIn(await postPromise(service, promise))).toEqual({ kind: "altered" });
     await other.close();
   });
 
-  test("refuses a promise from the second on at which it no longer holds", async () => {
-    const { promise, validUntil } = await signed(service, "kabul.com.af");
+  test("rejects a promise from the moment at which it expires", async () => {
+    const { promise, validUntil } = await signCart(service, "kabul.com.af");
     await clock.advance(Date.parse(validUntil) - clock.now() - 1);
-    expect(viewIn(await posted(service, promise))).toMatchObject({ kind: "good" });
+    expect(viewIn(await postPromise(service, promise))).toMatchObject({ kind: "good" });
     await clock.advance(1);
-    const answer = await posted(service, promise);
+    const answer = await postPromise(service, promise);
     expect([answer.status, viewIn(answer)]).toEqual([400, { kind: "expired" }]);
   });
 
-  test("says so when no cart was sent", async () => {
+  test("says so when no cart was posted", async () => {
     for (const answer of [
       await service.ask("/checkout"),
       await post(service, ""),
@@ -112,11 +112,11 @@ describe("the demo checkout", () => {
       expect([answer.status, viewIn(answer)]).toEqual([200, { kind: "nothing" }]);
   });
 
-  test("takes the fields of a form alone, and not too many of them", async () => {
+  test("accepts only form fields of limited size, and no PUT", async () => {
     expect(problemOf(await post(service, '{"promise":"a"}', "application/json")).code).toBe(
       "unsupported_media_type",
     );
-    expect(problemOf(await posted(service, "a".repeat(40_000))).code).toBe("payload_too_large");
+    expect(problemOf(await postPromise(service, "a".repeat(40_000))).code).toBe("payload_too_large");
     expect(problemOf(await service.ask("/checkout", { method: "PUT" })).code).toBe("method_not_allowed");
   });
 });
@@ -132,7 +132,7 @@ describe("the storefront", () => {
     await service.close();
   });
 
-  test("posts to CHECKOUT_URL and nowhere else, and then there is no demo checkout", async () => {
+  test("posts only to CHECKOUT_URL if it is set, and then there is no demo checkout", async () => {
     const env = { CHECKOUT_URL: 'https://pay.example.af/cart?shop="1"&x=2' };
     const service = await startService({ clock: new FakeClock(), env });
     const page = await service.ask("/");
@@ -163,7 +163,7 @@ describe("the storefront", () => {
     ["pay.example.af", "must be an http or https URL"],
     ["javascript:alert(1)", "must be an http or https URL"],
     ["https://user@pay.example.af", "must not contain credentials"],
-  ])("is not started with CHECKOUT_URL=%s", (url, problem) => {
+  ])("doesn't start with CHECKOUT_URL=%s", (url, problem) => {
     const result = readConfig({ CHECKOUT_URL: url }, new FakeClock());
     expect(result).toEqual({ ok: false, faults: [`CHECKOUT_URL: ${problem}`] });
   });

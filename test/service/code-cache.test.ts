@@ -1,4 +1,4 @@
-/** Compiled code of an earlier run is used where it belongs to the same text, and never needed. */
+/** Code compiled in an earlier run is used if it belongs to the same source text. Everything also works without it. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,65 +8,68 @@ import { temporaryFolder } from "../support/service.js";
 
 let folder: ReturnType<typeof temporaryFolder>;
 let bundle: string;
-let caches: string;
+let cacheFolder: string;
 
-const saying = (word: string): string =>
+const bundleThatExports = (word: string): string =>
   `(function (exports, require, module, file, folder) { module.exports = { word: "${word}", file, folder, join: require("node:path").join }; })`;
-const cached = (): string[] => readdirSync(caches);
+const cacheFiles = (): string[] => readdirSync(cacheFolder);
 
-/** Of the same text, but at another path: within a process, V8 remembers what it has compiled for a path. */
-function compiledElsewhere(): { readonly file: string; readonly code: Buffer } {
+/** Compiles and caches the same text at another path, because V8 remembers within a process what it has compiled for a path. */
+function compileElsewhere(): { readonly file: string; readonly code: Buffer } {
   const elsewhere = join(folder.path, "elsewhere.cjs");
   writeFileSync(elsewhere, readFileSync(bundle));
-  loadCached(elsewhere, caches).save();
-  const file = join(caches, cached()[0] ?? "");
+  loadCached(elsewhere, cacheFolder).save();
+  const file = join(cacheFolder, cacheFiles()[0] ?? "");
   return { file, code: readFileSync(file) };
 }
 
 beforeEach(() => {
   folder = temporaryFolder();
   bundle = join(folder.path, "bundle.cjs");
-  caches = join(folder.path, "compile-cache");
-  writeFileSync(bundle, saying("one"));
+  cacheFolder = join(folder.path, "compile-cache");
+  writeFileSync(bundle, bundleThatExports("one"));
 });
 afterEach(() => {
   folder.remove();
 });
 
-test("a bundle gets what a CommonJS module gets", () => {
-  const { exports } = loadCached(bundle, caches);
+test("a bundle gets the same arguments as a CommonJS module", () => {
+  const { exports } = loadCached(bundle, cacheFolder);
   expect(exports).toEqual({ word: "one", file: bundle, folder: folder.path, join });
 });
 
-test("what a first run has compiled is written once, and used by the next one", () => {
-  const { file, code } = compiledElsewhere();
+test("the code that a first run compiles is written once and used by the next run", () => {
+  const { file, code } = compileElsewhere();
   expect(code.length).toBeGreaterThan(100);
-  const { exports, save } = loadCached(bundle, caches);
+  const { exports, save } = loadCached(bundle, cacheFolder);
   writeFileSync(file, "left as it is");
   save();
   expect(exports).toMatchObject({ word: "one" });
   expect(readFileSync(file, "utf8")).toBe("left as it is");
 });
 
-test("a text of the same length is not taken for the one that was compiled", () => {
-  loadCached(bundle, caches).save();
-  writeFileSync(bundle, saying("two"));
-  const { exports, save } = loadCached(bundle, caches);
+test("the code compiled from one text isn't used for another text of the same length", () => {
+  loadCached(bundle, cacheFolder).save();
+  writeFileSync(bundle, bundleThatExports("two"));
+  const { exports, save } = loadCached(bundle, cacheFolder);
   save();
   expect(exports).toMatchObject({ word: "two" });
-  expect(cached()).toHaveLength(2);
+  expect(cacheFiles()).toHaveLength(2);
 });
 
 test.each([
   ["empty", () => Buffer.alloc(0)],
-  ["noise", () => Buffer.from("no compiled code at all, but some bytes")],
-  ["cut off", (whole: Buffer) => whole.subarray(0, whole.length / 2)],
-  ["of the right length, but partly zero", (whole: Buffer) => whole.fill(0, whole.length / 2)],
-  ["of other code", () => Buffer.concat([createHash("sha256").update("code").digest(), Buffer.from("code")])],
+  ["garbage", () => Buffer.from("no compiled code at all, but some bytes")],
+  ["truncated", (whole: Buffer) => whole.subarray(0, whole.length / 2)],
+  ["of the right length but partly zero", (whole: Buffer) => whole.fill(0, whole.length / 2)],
+  [
+    "intact but not compiled code",
+    () => Buffer.concat([createHash("sha256").update("code").digest(), Buffer.from("code")]),
+  ],
 ])("a cache that is %s is ignored and replaced", (_what, damage) => {
-  const { file, code } = compiledElsewhere();
+  const { file, code } = compileElsewhere();
   writeFileSync(file, damage(Buffer.from(code)));
-  const { exports, save } = loadCached(bundle, caches);
+  const { exports, save } = loadCached(bundle, cacheFolder);
   save();
   expect(exports).toMatchObject({ word: "one" });
   const replaced = readFileSync(file);
@@ -74,9 +77,9 @@ test.each([
   expect(replaced.subarray(0, 32)).toEqual(createHash("sha256").update(replaced.subarray(32)).digest());
 });
 
-test("where nothing can be written, everything else works", () => {
-  writeFileSync(caches, "a file where the folder should be");
-  const { exports, save } = loadCached(bundle, caches);
+test("a bundle runs even if its cache can't be written", () => {
+  writeFileSync(cacheFolder, "a file where the folder should be");
+  const { exports, save } = loadCached(bundle, cacheFolder);
   save();
   expect(exports).toMatchObject({ word: "one" });
 });

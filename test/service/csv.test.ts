@@ -1,4 +1,4 @@
-/** `Accept: text/csv` gives staff the same lists as CSV. */
+/** With `Accept: text/csv`, staff get the same lists as CSV. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { csvOf } from "../../src/http/csv.js";
@@ -23,7 +23,7 @@ describe.each([
   ["/v1/staff/prices", "prices", "tld"],
   ["/v1/staff/audit", "acts", "outcome"],
 ] as const)("GET %s", (path, list, column) => {
-  test("gives the same rows as CSV, with a header line", async () => {
+  test("returns the same rows as CSV, with a header line", async () => {
     const { body } = await get(path);
     const rows = z.object({ [list]: z.array(z.record(z.string(), z.unknown())) }).parse(body)[list] ?? [];
     expect(rows.length).toBeGreaterThan(0);
@@ -42,7 +42,7 @@ describe.each([
     matchesDocument(openApiDocument({ version: "1" }), "get", path, answer);
   });
 
-  test("prefers JSON where both will do, needs the token, and offers no other type", async () => {
+  test("prefers JSON if both are acceptable, requires the token, and offers no other type", async () => {
     for (const accept of ["*/*", "application/json, text/csv", "text/csv;q=0.5, application/json"])
       expect((await get(path, accept)).headers["content-type"]).toMatch(/^application\/json/);
     expect(problemOf(await get(path, "text/html")).code).toBe("not_acceptable");
@@ -51,11 +51,11 @@ describe.each([
   });
 });
 
-test("the lists alone are given as CSV", async () => {
+test("only lists are available as CSV", async () => {
   expect(problemOf(await get("/v1/staff/overview", "text/csv")).code).toBe("not_acceptable");
 });
 
-test("text that a spreadsheet would run as a formula is defused; numbers stay numbers", () => {
+test("text that a spreadsheet would run as a formula is escaped; numbers stay numbers", () => {
   const rows = [
     "=1+1",
     "+1",

@@ -1,4 +1,4 @@
-/** Prices in a currency that nobody expected: never converted by chance, never remembered, never taken for a premium name's. */
+/** Prices in an unexpected currency are never converted by accident, never remembered, and never taken for premium prices. */
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, describe, expect, test } from "@jest/globals";
 import { z } from "zod";
@@ -31,7 +31,7 @@ rules: [{ match: {}, markupPercent: "50" }]
 premium: { markupPercent: "15" }
 `;
 
-/** Prices are asked for anew every 48 s. */
+/** Prices are refreshed every 48 s. */
 const cache = `
 availability:
   entries: 10
@@ -57,7 +57,7 @@ async function start(rates: string, currency = "USD"): Promise<void> {
     world: world(currency),
     retail: retail(rates),
     cache,
-    // Long enough for time to be let pass while calls are on their way.
+    // Long enough for the clock to be advanced while calls are in flight.
     env: { UPSTREAM_TIMEOUT_MS: "60000" },
     warm: currency === "USD",
   });
@@ -65,78 +65,78 @@ async function start(rates: string, currency = "USD"): Promise<void> {
 
 afterEach(() => service.close());
 
-/** Every currency of the upstream's is EUR. */
-function inEuro(operation: "check" | "quote"): void {
+/** Makes the upstream answer this operation in EUR. */
+function answerInEuro(operation: "check" | "quote"): void {
   service.sandbox.control.setFault(operation, { fault: "currency-other" });
 }
 
 const availability = async (name: string) => (await service.ask(`/v1/availability?domain=${name}`)).body;
-/** Without any it is a problem. */
+/** If no price is known, the answer is a problem. */
 const priceList = z.object({ prices: z.array(z.unknown()) }).catch({ prices: [] });
 const prices = async () => priceList.parse((await service.ask("/v1/prices")).body).prices;
-const told = (event: string) => service.log.filter((line) => line.includes(`"event":"${event}"`)).length;
+const countOf = (event: string) => service.log.filter((line) => line.includes(`"event":"${event}"`)).length;
 
-const renewAll = () =>
+const purgePrices = () =>
   service.ask("/v1/staff/cache/purge", {
     method: "POST",
     headers: bearer("operate"),
     body: { what: "prices" },
   });
 
-/** Lets time pass until it holds. */
-function later(what: () => boolean | Promise<boolean>): Promise<void> {
+/** Advances the clock until the condition holds. */
+function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
   return until(async () => {
     await clock.advance(5_000);
-    return what();
+    return condition();
   });
 }
 
 describe("a currency without a rate", () => {
-  test("in a check is not understood, and the name's next check is right", async () => {
+  test("in a check is a contract violation, and the name's next check is correct", async () => {
     await start('{ USD: "1" }');
-    inEuro("check");
+    answerInEuro("check");
     const answer = await service.ask("/v1/availability?domain=free.af");
     expect(problemOf(answer).code).toBe("upstream_contract");
     service.sandbox.control.clearFaults();
     expect(await availability("free.af")).toMatchObject({ status: "available", price: usd("30.00") });
   });
 
-  test("in a quote is not understood, and leaves no price behind", async () => {
+  test("in a quote is a contract violation, and leaves no price behind", async () => {
     await start('{ GBP: "1.3" }', "EUR");
     const answer = await service.ask("/v1/quotes?tld=.af&action=renewal&years=1");
     expect(problemOf(answer).code).toBe("upstream_contract");
     expect(await prices()).toEqual([]);
   });
 
-  test("in quotes leaves the known prices as they are", async () => {
+  test("in quotes leaves the known prices unchanged", async () => {
     await start('{ USD: "1" }');
-    inEuro("quote");
-    expect((await renewAll()).status).toBe(200);
-    await later(() => told("upstream.failed") >= 2);
+    answerInEuro("quote");
+    expect((await purgePrices()).status).toBe(200);
+    await eventually(() => countOf("upstream.failed") >= 2);
     expect(await prices()).toEqual([REGISTRATION, RENEWAL]);
     service.sandbox.control.clearFaults();
     expect(await availability("free.af")).toMatchObject({ status: "available", price: usd("30.00") });
   });
 });
 
-describe("a currency with a rate, but another one than the known prices have", () => {
-  test("in a check leaves the name without a price, and it is not premium", async () => {
+describe("a currency with a rate that isn't the one of the known prices", () => {
+  test("in a check leaves the name without a price, and doesn't make it premium", async () => {
     await start('{ USD: "1", EUR: "1.1" }');
-    inEuro("check");
+    answerInEuro("check");
     expect(await availability("free.af")).toMatchObject({ status: "available", premium: false, price: null });
-    expect(told("price.not.formed")).toBe(1);
+    expect(countOf("price.not.formed")).toBe(1);
   });
 
   test("in quotes leaves the known prices unchanged until staff purge them", async () => {
     await start('{ USD: "1", EUR: "1.1" }');
-    inEuro("quote");
-    await later(() => told("prices.currency.changed") >= 2);
+    answerInEuro("quote");
+    await eventually(() => countOf("prices.currency.changed") >= 2);
     expect(await prices()).toEqual([REGISTRATION, RENEWAL]);
-    expect((await renewAll()).status).toBe(200);
+    expect((await purgePrices()).status).toBe(200);
     const converted = [
       { ...REGISTRATION, price: usd("33.00") },
       { ...RENEWAL, price: usd("49.50") },
     ];
-    await later(async () => isDeepStrictEqual(await prices(), converted));
+    await eventually(async () => isDeepStrictEqual(await prices(), converted));
   });
 });

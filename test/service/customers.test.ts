@@ -1,4 +1,4 @@
-/** What customers see of their own domains, and that nobody else does. */
+/** What customers see of their own domains, and that they see nobody else's. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { writeFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -39,15 +39,15 @@ function claimsAt(clock: FakeClock, more: JWTPayload = {}): JWTPayload {
   return { iss: ISSUER, aud: AUDIENCE, exp: now + 600, domains: ["khyber.af"], ...more };
 }
 
-function sealed(claims: JWTPayload, { secret = SECRET, alg = "HS256" } = {}): Promise<string> {
+function signToken(claims: JWTPayload, { secret = SECRET, alg = "HS256" } = {}): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg }).sign(new TextEncoder().encode(secret));
 }
 
 const asCustomer = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
 
-async function started(clock: FakeClock, options: Partial<ServiceOptions> = {}): Promise<Service> {
+async function startWithDomains(clock: FakeClock, options: Partial<ServiceOptions> = {}): Promise<Service> {
   const service = await startService({ clock, env: secretEnv, ...options });
-  await until(() => service.calls(LIST) === 1, "the list of domains");
+  await until(() => service.calls(LIST) === 1, "the loading of the domain list");
   return service;
 }
 
@@ -55,12 +55,12 @@ describe("a customer", () => {
   const clock = new FakeClock();
   let service: Service;
   beforeAll(async () => {
-    service = await started(clock);
+    service = await startWithDomains(clock);
   });
   afterAll(() => service.close());
 
   const ask = async (path: string, domains: unknown = ["khyber.af"], method = "GET"): Promise<Answer> => {
-    const token = await sealed(claimsAt(clock, { domains }));
+    const token = await signToken(claimsAt(clock, { domains }));
     const answer = await service.ask(path, { ...asCustomer(token), method });
     matchesDocument(document, method, path, answer);
     expect(answer.headers["cache-control"]).toBe("no-store");
@@ -83,14 +83,14 @@ describe("a customer", () => {
     source: "cache",
   };
 
-  test("sees a domain of the token, with what a renewal costs, and no call is made for it", async () => {
+  test("sees a domain in the token, with its renewal prices, without an upstream call", async () => {
     const before = service.calls();
     const { status, body } = await ask("/v1/me/domains/khyber.af");
     expect([status, body]).toEqual([200, khyber]);
     expect(service.calls()).toBe(before);
   });
 
-  test("sees all domains of the token that the reseller manages, each once and in its order", async () => {
+  test("sees all domains in the token that the reseller manages, once each and in the token's order", async () => {
     const claim = [
       "HINDUKUSH.net.af.",
       "google.af",
@@ -110,11 +110,11 @@ describe("a customer", () => {
     expect((await ask("/v1/me/domains", [])).body).toEqual({ domains: [] });
   });
 
-  test("may write the name in any case", async () => {
+  test("can write the name in any case and with a trailing dot", async () => {
     expect((await ask("/v1/me/domains/KHYBER.af.")).body).toEqual(khyber);
   });
 
-  test("sees no wholesale amount", async () => {
+  test("sees no wholesale prices", async () => {
     const { body } = await service.ask("/v1/staff/prices", { headers: bearer("read") });
     const wholesale = z.object({
       prices: z.array(z.object({ wholesale: z.object({ amount: z.string() }) })),
@@ -124,29 +124,29 @@ describe("a customer", () => {
     expect(amounts.filter((amount) => text.includes(`"${amount}"`))).toEqual([]);
   });
 
-  test("cannot tell a name of others from one that does not exist, and neither is asked for", async () => {
+  test("can't tell other customers' names from unknown ones, and neither causes an upstream call", async () => {
     const before = service.calls();
-    const told = async (name: string, domains: readonly string[]) => {
+    const problemFor = async (name: string, domains: readonly string[]) => {
       const { requestId: _id, ...problem } = problemOf(await ask(`/v1/me/domains/${name}`, domains));
       return problem;
     };
-    const others = await told("bamyan.af", ["khyber.af"]);
+    const others = await problemFor("bamyan.af", ["khyber.af"]);
     expect(others.code).toBe("not_found");
-    expect(await told("nobody-has-this.af", ["khyber.af"])).toEqual(others);
-    expect(await told("nobody-has-this.af", ["nobody-has-this.af"])).toEqual(others);
-    expect(await told("google.af", ["google.af"])).toEqual(others);
-    expect(await told("kabul.com", ["kabul.com"])).toEqual(others);
-    expect(await told("www.khyber.af", ["khyber.af"])).toEqual(others);
+    expect(await problemFor("nobody-has-this.af", ["khyber.af"])).toEqual(others);
+    expect(await problemFor("nobody-has-this.af", ["nobody-has-this.af"])).toEqual(others);
+    expect(await problemFor("google.af", ["google.af"])).toEqual(others);
+    expect(await problemFor("kabul.com", ["kabul.com"])).toEqual(others);
+    expect(await problemFor("www.khyber.af", ["khyber.af"])).toEqual(others);
     expect(service.calls()).toBe(before);
   });
 
-  test("is refused what is no name, and parameters", async () => {
+  test("gets an error for an invalid name or a query parameter", async () => {
     for (const name of ["%00", "*", "khyber"])
       expect(problemOf(await ask(`/v1/me/domains/${name}`)).errors?.[0]?.field).toBe("domain");
     expect(problemOf(await ask("/v1/me/domains?all=1")).errors?.[0]?.field).toBe("all");
   });
 
-  test("asking HEAD gets no body and costs nothing", async () => {
+  test("sending HEAD gets no body and causes no upstream call", async () => {
     const before = service.calls();
     expect(await ask("/v1/me/domains/khyber.af", undefined, "HEAD")).toMatchObject({ status: 200, text: "" });
     expect((await ask("/v1/me/domains/bamyan.af", undefined, "HEAD")).status).toBe(404);
@@ -157,20 +157,26 @@ describe("a customer", () => {
   test.each<[string, () => Promise<string> | string]>([
     ["no token", () => ""],
     ["a staff token", () => bearer("read").Authorization.slice("Bearer ".length)],
-    ["anything else", () => "a.b.c"],
-    ["another secret", () => sealed(claimsAt(clock), { secret: `${SECRET}!` })],
-    ["another algorithm", () => sealed(claimsAt(clock), { alg: "HS512", secret: SECRET.repeat(2) })],
-    ["no signature", () => new UnsecuredJWT(claimsAt(clock)).encode()],
-    ["an expiry that has passed", () => sealed(claimsAt(clock, { exp: at(0) }))],
-    ["no expiry", () => sealed({ iss: ISSUER, aud: AUDIENCE, domains: [] })],
-    ["a beginning to come", () => sealed(claimsAt(clock, { nbf: at(5) }))],
-    ["another issuer", () => sealed(claimsAt(clock, { iss: "https://other.example.af" }))],
-    ["no issuer", () => sealed({ aud: AUDIENCE, exp: at(600), domains: [] })],
-    ["another audience", () => sealed(claimsAt(clock, { aud: ["another"] }))],
-    ["no domains", () => sealed({ iss: ISSUER, aud: AUDIENCE, exp: at(600) })],
-    ["domains as text", () => sealed(claimsAt(clock, { domains: "khyber.af" }))],
-    ["domains that are not all text", () => sealed(claimsAt(clock, { domains: ["khyber.af", 7] }))],
-  ])("with %s is not let in", async (_what, token) => {
+    ["a malformed token", () => "a.b.c"],
+    ["a token signed with another secret", () => signToken(claimsAt(clock), { secret: `${SECRET}!` })],
+    [
+      "a token signed with another algorithm",
+      () => signToken(claimsAt(clock), { alg: "HS512", secret: SECRET.repeat(2) }),
+    ],
+    ["an unsigned token", () => new UnsecuredJWT(claimsAt(clock)).encode()],
+    ["an expired token", () => signToken(claimsAt(clock, { exp: at(0) }))],
+    ["a token without an expiry", () => signToken({ iss: ISSUER, aud: AUDIENCE, domains: [] })],
+    ["a token that isn't valid yet", () => signToken(claimsAt(clock, { nbf: at(5) }))],
+    ["a token of another issuer", () => signToken(claimsAt(clock, { iss: "https://other.example.af" }))],
+    ["a token without an issuer", () => signToken({ aud: AUDIENCE, exp: at(600), domains: [] })],
+    ["a token for another audience", () => signToken(claimsAt(clock, { aud: ["another"] }))],
+    ["a token without domains", () => signToken({ iss: ISSUER, aud: AUDIENCE, exp: at(600) })],
+    ["a token whose domains are a string", () => signToken(claimsAt(clock, { domains: "khyber.af" }))],
+    [
+      "a token whose domains aren't all strings",
+      () => signToken(claimsAt(clock, { domains: ["khyber.af", 7] })),
+    ],
+  ])("with %s is rejected as unauthenticated", async (_what, token) => {
     for (const path of ["/v1/me/domains", "/v1/me/domains/khyber.af"]) {
       const answer = await service.ask(path, asCustomer(await token()));
       expect(problemOf(answer).code).toBe("unauthenticated");
@@ -180,20 +186,20 @@ describe("a customer", () => {
   });
 
   test("leaves no name and no token in the log", async () => {
-    const token = await sealed(claimsAt(clock, { domains: ["khyber.af", "unlogged-name.af"] }));
+    const token = await signToken(claimsAt(clock, { domains: ["khyber.af", "unlogged-name.af"] }));
     await service.ask("/v1/me/domains/khyber.af", asCustomer(token));
     await service.ask("/v1/me/domains/unlogged-name.af", asCustomer(token));
     expect(service.log.join()).not.toMatch(/unlogged-name|khyber/);
     expect(service.log.join()).not.toContain(token.slice(0, 20));
   });
 
-  test("sees what was known when the upstream fails", async () => {
+  test("sees the last known data, marked stale, when the upstream fails", async () => {
     const own = new FakeClock();
-    const other = await started(own);
+    const other = await startWithDomains(own);
     try {
       await other.sandbox.close();
       await own.advance(301_000);
-      const token = await sealed(claimsAt(own));
+      const token = await signToken(claimsAt(own));
       const { body } = await other.ask("/v1/me/domains/khyber.af", asCustomer(token));
       expect(body).toEqual({ ...khyber, source: "stale" });
     } finally {
@@ -206,7 +212,7 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   const clock = new FakeClock();
   let service: Service;
   beforeAll(async () => {
-    service = await started(clock, {
+    service = await startWithDomains(clock, {
       reseller: "big",
       env: secretEnv,
     });
@@ -214,12 +220,12 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   afterAll(() => service.close());
 
   const ask = async (path: string, ...domains: string[]) =>
-    service.ask(path, asCustomer(await sealed(claimsAt(clock, { domains }))));
+    service.ask(path, asCustomer(await signToken(claimsAt(clock, { domains }))));
 
-  test("sees each by its own request", async () => {
+  test("sees every domain, with one upstream call for each that isn't listed", async () => {
     const names = Array.from({ length: 12 }, (_, n) => `client-${n + 110}.af`);
-    const told = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
-    const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(told.body);
+    const answer = await ask("/v1/me/domains", "client-001.af", ...names, "nobody-has-this.af");
+    const { domains } = z.object({ domains: z.array(z.object({ domain: z.string() })) }).parse(answer.body);
     expect(domains.map(({ domain }) => domain)).toEqual(["client-001.af", ...names]);
     expect(service.calls(DOMAIN)).toBe(13);
 
@@ -232,17 +238,17 @@ describe("a customer of a reseller with more domains than the upstream lists", (
   });
 });
 
-test("a customer sees all of a domain of which the upstream's list has only the name", async () => {
+test("a customer sees all details of a domain of which the upstream lists only the name", async () => {
   const clock = new FakeClock();
-  const service = await started(clock, { sandbox: { shapes: { listItems: "names" } } });
+  const service = await startWithDomains(clock, { sandbox: { shapes: { listItems: "names" } } });
   try {
-    const token = asCustomer(await sealed(claimsAt(clock, { domains: ["khyber.af", "bamyan.af"] })));
+    const token = asCustomer(await signToken(claimsAt(clock, { domains: ["khyber.af", "bamyan.af"] })));
     const { body } = await service.ask("/v1/me/domains", token);
-    const told = { registeredAt: expect.any(String), expiresAt: expect.any(String) };
+    const dates = { registeredAt: expect.any(String), expiresAt: expect.any(String) };
     expect(body).toMatchObject({
       domains: [
-        { domain: "khyber.af", ...told },
-        { domain: "bamyan.af", ...told },
+        { domain: "khyber.af", ...dates },
+        { domain: "bamyan.af", ...dates },
       ],
     });
     expect(service.calls(DOMAIN)).toBe(2);
@@ -251,12 +257,12 @@ test("a customer sees all of a domain of which the upstream's list has only the 
   }
 });
 
-test("without a way to verify tokens the addresses are not there", async () => {
+test("without a way to verify tokens, the customer endpoints don't exist", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock, warm: false });
   try {
     const { requestId: _id, ...nothing } = problemOf(await service.ask("/v1/nothing"));
-    const token = asCustomer(await sealed(claimsAt(clock)));
+    const token = asCustomer(await signToken(claimsAt(clock)));
     for (const path of ["/v1/me/domains", "/v1/me/domains/khyber.af"]) {
       for (const method of ["GET", "POST", "OPTIONS"]) {
         const { requestId: _other, ...problem } = problemOf(await service.ask(path, { ...token, method }));
@@ -268,14 +274,14 @@ test("without a way to verify tokens the addresses are not there", async () => {
   }
 });
 
-test("a secret replaced in its file is believed within a second, one that is too short never", async () => {
+test("a secret replaced in its file takes effect within a second, unless it is too short", async () => {
   const folder = temporaryFolder();
   const file = join(folder.path, "secret");
   writeFileSync(file, `${SECRET}\n`);
   const clock = new FakeClock();
-  const service = await started(clock, { env: { CUSTOMER_JWT_SECRET_FILE: file } });
+  const service = await startWithDomains(clock, { env: { CUSTOMER_JWT_SECRET_FILE: file } });
   const statusFor = async (secret: string) =>
-    (await service.ask("/v1/me/domains", asCustomer(await sealed(claimsAt(clock), { secret })))).status;
+    (await service.ask("/v1/me/domains", asCustomer(await signToken(claimsAt(clock), { secret })))).status;
   try {
     expect(await statusFor(SECRET)).toBe(200);
     writeFileSync(file, `${SECRET}-new\n`);
@@ -290,13 +296,13 @@ test("a secret replaced in its file is believed within a second, one that is too
   }
 });
 
-test("tokens are verified with the keys that the login publishes, for which nothing of ours is sent", async () => {
+test("tokens are verified with the login's published keys, which are fetched without sending any secrets", async () => {
   const clock = new FakeClock();
   const { publicKey, privateKey } = await generateKeyPair("ES256");
-  const asked: IncomingHttpHeaders[] = [];
+  const received: IncomingHttpHeaders[] = [];
   let isDown = true;
   const login = createServer((request, response) => {
-    asked.push(request.headers);
+    received.push(request.headers);
     if (isDown) response.writeHead(500).end("LEAKED-TEXT-OF-THE-LOGIN");
     else void exportJWK(publicKey).then((jwk) => response.end(JSON.stringify({ keys: [jwk] })));
   });
@@ -304,7 +310,7 @@ test("tokens are verified with the keys that the login publishes, for which noth
     login.listen(0, "127.0.0.1", done);
   });
   const { port } = z.object({ port: z.int() }).parse(login.address());
-  const service = await started(clock, {
+  const service = await startWithDomains(clock, {
     env: {
       CUSTOMER_JWKS_URL: `http://127.0.0.1:${port}/keys`,
       CUSTOMER_JWT_ISSUER: ISSUER,
@@ -321,9 +327,9 @@ test("tokens are verified with the keys that the login publishes, for which noth
     isDown = false;
     await clock.advance(10_000);
     expect((await ask()).status).toBe(200);
-    expect(asked).toHaveLength(2);
+    expect(received).toHaveLength(2);
     const { key, secret } = service.sandbox.credential();
-    const sent = JSON.stringify(asked).toLowerCase();
+    const sent = JSON.stringify(received).toLowerCase();
     for (const word of ["x-service", "authorization", "cookie", "x-request-id", key, secret, token])
       expect(sent).not.toContain(word.toLowerCase());
   } finally {
@@ -364,17 +370,17 @@ describe("settings for customer tokens", () => {
     [{ ...secretEnv, ...jwks("https://login.example.af/keys") }, ["CUSTOMER_JWT_SECRET"]],
     [{ CUSTOMER_JWT_ISSUER: ISSUER }, ["CUSTOMER_JWT_ISSUER"]],
     [{ ...production, CUSTOMER_JWT_SECRET: SECRET }, ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]],
-  ])("%j have faults in %j", (env, faults) => {
+  ])("given as %j report faults in %j", (env, faults) => {
     expect(faultsOf(env)).toEqual(faults);
   });
 });
 
-test("a renewal price that is in doubt isn't shown", async () => {
+test("a doubtful renewal price isn't shown", async () => {
   const clock = new FakeClock();
-  const service = await started(clock);
+  const service = await startWithDomains(clock);
   try {
     const shown = z.object({ renewal: z.array(z.unknown()) });
-    const token = await sealed(claimsAt(clock, { domains: ["khyber.af"] }));
+    const token = await signToken(claimsAt(clock, { domains: ["khyber.af"] }));
     const renewals = async (): Promise<number> =>
       shown.parse((await service.ask("/v1/me/domains/khyber.af", asCustomer(token))).body).renewal.length;
     expect(await renewals()).toBe(3);
@@ -386,7 +392,7 @@ test("a renewal price that is in doubt isn't shown", async () => {
     await until(async () => {
       await clock.advance(1_000);
       return (await renewals()) === 3;
-    }, "the prices");
+    }, "the return of the prices");
   } finally {
     await service.close();
   }

@@ -1,4 +1,4 @@
-/** What hostile clients send: every well-formed request gets its answer, in order, and nobody gets more than his share. */
+/** Hostile clients: every well-formed request is still answered, in order, and no client gets more than its share. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -22,7 +22,7 @@ afterAll(() => service.close());
 
 const statusesOf = (text: string): number[] => answersIn(text).map(({ status }) => status);
 
-/** Checks what holds for all problems. */
+/** Parses an answer as a problem and checks everything that applies to all problems. */
 function problemIn({ status, headers, body }: RawAnswer) {
   return problemOf({ status, headers, text: body, body: JSON.parse(body) });
 }
@@ -35,101 +35,112 @@ function logged(event: string): readonly Readonly<Record<string, unknown>>[] {
 
 describe("malformed input", () => {
   const GARBAGE: readonly (readonly [string, string])[] = [
-    ["no HTTP at all", "hello\r\n\r\n"],
-    ["two lengths", "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"],
+    ["text that isn't HTTP", "hello\r\n\r\n"],
+    [
+      "two Content-Length headers",
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+    ],
     ["a header without a name", "GET /livez HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n"],
     ["a bare line feed", "GET /livez HTTP/1.1\nHost: a\n\n"],
   ];
 
-  test.each(GARBAGE)("%s after ten good requests costs none of their answers", async (_what, garbage) => {
-    const before = logged("http.request").length;
-    const answers = answersIn(await exchange(service.port, get(KNOWN).repeat(10) + garbage));
-    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(10).fill(200), 400]);
-    for (const { body } of answers.slice(0, 10)) expect(body).toMatch(/^\{"domain":"herat\.af"/);
-    const [last] = answers.slice(-1);
-    expect(last && problemIn(last).code).toBe("invalid_request");
-    expect(last?.headers["connection"]).toBe("close");
-    // The log says what has been sent.
-    await until(() => logged("http.request").length === before + 11);
-    const lines = logged("http.request").slice(before);
-    expect(lines.filter(({ status }) => status === 200)).toHaveLength(10);
-    expect(
-      lines.filter(({ status, requestId }) => status === 400 && requestId === last?.headers["x-request-id"]),
-    ).toHaveLength(1);
-  });
+  test.each(GARBAGE)(
+    "such as %s after ten good requests doesn't affect their answers",
+    async (_what, garbage) => {
+      const before = logged("http.request").length;
+      const answers = answersIn(await exchange(service.port, get(KNOWN).repeat(10) + garbage));
+      expect(answers.map(({ status }) => status)).toEqual([...Array<number>(10).fill(200), 400]);
+      for (const { body } of answers.slice(0, 10)) expect(body).toMatch(/^\{"domain":"herat\.af"/);
+      const [last] = answers.slice(-1);
+      expect(last && problemIn(last).code).toBe("invalid_request");
+      expect(last?.headers["connection"]).toBe("close");
+      // Each answer is logged.
+      await until(() => logged("http.request").length === before + 11);
+      const lines = logged("http.request").slice(before);
+      expect(lines.filter(({ status }) => status === 200)).toHaveLength(10);
+      expect(
+        lines.filter(
+          ({ status, requestId }) => status === 400 && requestId === last?.headers["x-request-id"],
+        ),
+      ).toHaveLength(1);
+    },
+  );
 
-  test("behind an answer that takes its time waits for it", async () => {
+  test("after a slow request is answered after that request", async () => {
     const answers = answersIn(
       await exchange(service.port, `${get("/v1/availability?domain=asked-just-now.af")}hello\r\n\r\n`),
     );
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
   });
 
-  test("in the body of a request is the answer to this request", async () => {
+  test("in the body of a request is answered as part of this request", async () => {
     const post =
       "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
     const answers = answersIn(await exchange(service.port, [get(KNOWN) + post]));
     expect(answers.map(({ status }) => status)).toEqual([200, 400]);
     expect(answers.map(({ headers }) => headers["connection"])).toEqual(["keep-alive", "close"]);
-    const [, refused] = answers;
-    expect(refused && problemIn(refused).code).toBe("invalid_request");
+    const [, rejected] = answers;
+    expect(rejected && problemIn(rejected).code).toBe("invalid_request");
   });
 
-  test("in the body of a request that waits for the upstream ends its wait", async () => {
+  test("in the body of a request that waits for the upstream ends the wait", async () => {
     const request =
       "GET /v1/availability?domain=asked-with-a-body.af HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
     expect(statusesOf(await exchange(service.port, request))).toEqual([400]);
     expect(logged("internal")).toEqual([]);
   });
 
-  test("after the client has said that it closes is not answered", async () => {
+  test("after a request with Connection: close isn't answered", async () => {
     expect(statusesOf(await exchange(service.port, `${get(KNOWN, CLOSE)}hello\r\n\r\n`))).toEqual([200]);
   });
 
-  test("of more than 16 kB of header fields gets an answer that says so", async () => {
+  test("with more than 16 kB of headers is answered with a 431", async () => {
     const long = get("/livez", { "X-Long": "x".repeat(20_000) });
-    const [good, refused, ...others] = answersIn(await exchange(service.port, get("/livez") + long));
-    expect([good?.status, refused?.status, others]).toEqual([200, 431, []]);
-    expect(refused && problemIn(refused).code).toBe("headers_too_large");
+    const [good, rejected, ...others] = answersIn(await exchange(service.port, get("/livez") + long));
+    expect([good?.status, rejected?.status, others]).toEqual([200, 431, []]);
+    expect(rejected && problemIn(rejected).code).toBe("headers_too_large");
   });
 });
 
 describe("a request", () => {
-  test("without a Host is refused with a problem, unless it is HTTP/1.0", async () => {
-    const [refused, ...others] = answersIn(
+  test("without a Host is rejected with a problem, unless it is HTTP/1.0", async () => {
+    const [rejected, ...others] = answersIn(
       await exchange(service.port, "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n"),
     );
     expect(others).toEqual([]);
-    expect(refused && problemIn(refused)).toMatchObject({ code: "invalid_request" });
+    expect(rejected && problemIn(rejected)).toMatchObject({ code: "invalid_request" });
     expect(statusesOf(await exchange(service.port, "GET /livez HTTP/1.0\r\n\r\n"))).toEqual([200]);
   });
 
   test.each(["/v1/prices", "/livez", "/docs"])(
-    "to %s with a second Host behind 2,100 other fields is refused",
+    "to %s with a second Host after 2,100 other headers is rejected",
     async (path) => {
       const text = `GET ${path} HTTP/1.1\r\nHost: a\r\n${"a:\r\n".repeat(2_100)}Host: b\r\nConnection: close\r\n\r\n`;
-      const [refused] = answersIn(await exchange(service.port, text));
-      expect(refused && problemIn(refused).code).toBe("invalid_request");
+      const [rejected] = answersIn(await exchange(service.port, text));
+      expect(rejected && problemIn(rejected).code).toBe("invalid_request");
     },
   );
 
-  test.each(["foo", "100-continue, foo", "200-ok"])("that expects %s is refused", async (expectation) => {
-    for (const path of ["/livez", KNOWN]) {
-      const [refused, ...others] = answersIn(
-        await exchange(service.port, get(path, { Expect: expectation, ...CLOSE })),
-      );
-      expect(others).toEqual([]);
-      expect(refused && problemIn(refused).code).toBe("expectation_failed");
-    }
-  });
+  test.each(["foo", "100-continue, foo", "200-ok"])(
+    "with an Expect of %s is rejected",
+    async (expectation) => {
+      for (const path of ["/livez", KNOWN]) {
+        const [rejected, ...others] = answersIn(
+          await exchange(service.port, get(path, { Expect: expectation, ...CLOSE })),
+        );
+        expect(others).toEqual([]);
+        expect(rejected && problemIn(rejected).code).toBe("expectation_failed");
+      }
+    },
+  );
 
-  test("without a body is not invited to send one", async () => {
+  test("without a body gets no 100 Continue", async () => {
     const expecting = { Expect: "100-continue" };
     const text = get("/livez", expecting) + get(KNOWN, expecting) + get("/livez", { ...expecting, ...CLOSE });
     expect(statusesOf(await exchange(service.port, text))).toEqual([200, 200, 200]);
   });
 
-  test("with a body is invited to send it, after the answers before it", async () => {
+  test("with a body gets its 100 Continue after the answers to earlier requests", async () => {
     const body = '{"items":[{"domain":"herat.af","action":"registration","years":1}]}';
     const post = `POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-Continue\r\n`;
     const text = await exchange(service.port, [
@@ -146,30 +157,30 @@ describe("a request", () => {
     ).toEqual(['{"domain"', '{"items":', '{"items":']);
   });
 
-  test("with a second parameter behind a thousand separators is read to its end", async () => {
+  test("with a second parameter after a thousand separators is read to the end", async () => {
     for (const path of ["/v1/prices?tld=.af", KNOWN, "/v1/quotes?tld=.af&action=renewal"]) {
       const answer = await service.ask(`${path}${"&".repeat(1_000)}bogus=1`);
       expect(problemOf(answer).errors).toEqual([expect.objectContaining({ field: "bogus" })]);
     }
   });
 
-  test("by CONNECT is refused after the answers before it", async () => {
+  test("with CONNECT is rejected after the answers to earlier requests", async () => {
     const answers = answersIn(
       await exchange(service.port, `${get(KNOWN)}CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n`),
     );
     expect(answers.map(({ status }) => status)).toEqual([200, 405]);
-    const [, refused] = answers;
-    expect(refused && problemIn(refused).code).toBe("method_not_allowed");
+    const [, rejected] = answers;
+    expect(rejected && problemIn(rejected).code).toBe("method_not_allowed");
   });
 
-  test("to upgrade is answered like any other", async () => {
+  test("to upgrade the connection is answered like any other", async () => {
     const upgrade = { Connection: "Upgrade, close", Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
     expect(statusesOf(await exchange(service.port, get(KNOWN, upgrade)))).toEqual([200]);
   });
 });
 
 describe("a client that has finished sending", () => {
-  test("gets the answers that are ready, whole and in order, and then the end", async () => {
+  test("gets the answers that are ready, complete and in order, before the connection closes", async () => {
     const asset = get("/docs/assets/swagger-ui-bundle.js");
     const text = await exchange(service.port, get(KNOWN) + asset.repeat(5) + get(KNOWN), { end: true });
     const answers = answersIn(text);
@@ -177,7 +188,7 @@ describe("a client that has finished sending", () => {
     expect(new Set(answers.slice(1, 6).map(({ body }) => body.length)).size).toBe(1);
   });
 
-  test("in the middle of a request gets the answers before it", async () => {
+  test("in the middle of a request gets the answers to earlier requests", async () => {
     const post =
       "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     expect(statusesOf(await exchange(service.port, get(KNOWN) + post, { end: true }))).toEqual([200]);
@@ -187,7 +198,7 @@ describe("a client that has finished sending", () => {
   });
 });
 
-describe("a client is an address", () => {
+describe("a client's address", () => {
   const remaining = async (address: string): Promise<string | undefined> => {
     const { headers } = await service.ask("/v1/quotes?tld=.af&action=renewal", {
       headers: { "X-Forwarded-For": address },
@@ -214,14 +225,14 @@ describe("a client is an address", () => {
       "unknown",
       "_hidden",
     ],
-  ])("however it is written: %s", async (...forms) => {
+  ])("identifies it however it is written: %s", async (...forms) => {
     const counts = [];
     for (const form of forms) counts.push(Number(await remaining(form)));
     const [first = NaN] = counts;
     expect(counts).toEqual(forms.map((_, index) => first - index));
   });
 
-  test("that is the second to last where two proxies are trusted", async () => {
+  test("is the second to last one forwarded if two proxies are trusted", async () => {
     const behindTwo = await startService({
       clock: new FakeClock(),
       env: { TRUST_PROXY_HOPS: "2", CLIENT_RATE_PER_MINUTE: "1" },
@@ -237,19 +248,19 @@ describe("a client is an address", () => {
   });
 });
 
-describe("what a shared cache may keep", () => {
+describe("answers", () => {
   const ask = (path: string, headers: Readonly<Record<string, string>> = {}) =>
     service.ask(path, { headers: { "X-Forwarded-For": "203.0.113.9", "X-Request-Id": "mine", ...headers } });
 
   test.each(["/v1/prices", "/v1/prices?tld=.af", "/docs/assets/swagger-ui.css"])(
-    "%s says nothing of the client that asked",
+    "to %s can be stored by shared caches, and reveal nothing about the client",
     async (path) => {
       const answer = await ask(path);
       const etag = answer.headers["etag"] ?? "";
       const again = await ask(path, { "If-None-Match": etag });
-      const byExpress = await ask(path, { Accept: "application/json;q=0.9, */*;q=0.1" });
-      expect([answer.status, again.status, byExpress.status]).toEqual([200, 304, 200]);
-      for (const { headers } of [answer, again, byExpress]) {
+      const viaExpress = await ask(path, { Accept: "application/json;q=0.9, */*;q=0.1" });
+      expect([answer.status, again.status, viaExpress.status]).toEqual([200, 304, 200]);
+      for (const { headers } of [answer, again, viaExpress]) {
         expect(headers["cache-control"]).toMatch(/^public/);
         for (const name of ["x-request-id", "ratelimit", "ratelimit-policy"])
           expect(headers).not.toHaveProperty(name);
@@ -257,7 +268,7 @@ describe("what a shared cache may keep", () => {
     },
   );
 
-  test("is not kept when it is a refusal, which says it all", async () => {
+  test("that report errors can't be stored, and have the request id and the client's limit", async () => {
     const { headers } = await ask("/v1/prices?tld=x");
     expect(headers).toMatchObject({
       "cache-control": "no-store",
@@ -266,7 +277,7 @@ describe("what a shared cache may keep", () => {
     });
   });
 
-  test("the limit's partition key cannot be computed from an address", async () => {
+  test("have a partition key for the limit that can't be computed from an address", async () => {
     const { headers } = await ask("/v1/quotes?tld=.af&action=renewal");
     const [, encoded = ""] = /pk=:([^:]+):/.exec(headers["ratelimit-policy"] ?? "") ?? [];
     const key = Buffer.from(encoded, "base64").toString();
@@ -275,7 +286,7 @@ describe("what a shared cache may keep", () => {
   });
 });
 
-describe("a condition", () => {
+describe("If-None-Match", () => {
   const PATHS = [
     "/v1/prices",
     "/v1/quotes?tld=.af&action=renewal",
@@ -286,20 +297,20 @@ describe("a condition", () => {
     "/staff",
   ];
 
-  test.each(PATHS)("on %s is met as browsers send it, with no-cache", async (path) => {
+  test.each(PATHS)("on %s gets a 304 in every form that browsers send, also with no-cache", async (path) => {
     for (const coding of ["identity", "gzip", "br"]) {
       const first = await service.ask(path, { headers: { "Accept-Encoding": coding } });
       const etag = first.headers["etag"] ?? "";
       expect(etag).toMatch(/^"[\w-]{27}"$/);
       for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
-        for (const wish of [
+        for (const cacheControl of [
           {},
           { "Cache-Control": "no-cache", Pragma: "no-cache" },
           { "Cache-Control": "max-age=0" },
         ]) {
-          const headers = { "If-None-Match": tag, "Accept-Encoding": coding, ...wish };
-          const { status, text, headers: told } = await service.ask(path, { headers });
-          expect([path, tag, status, text, told["etag"]]).toEqual([path, tag, 304, "", etag]);
+          const headers = { "If-None-Match": tag, "Accept-Encoding": coding, ...cacheControl };
+          const { status, text, headers: received } = await service.ask(path, { headers });
+          expect([path, tag, status, text, received["etag"]]).toEqual([path, tag, 304, "", etag]);
         }
       }
       const other = await service.ask(path, {
@@ -309,14 +320,14 @@ describe("a condition", () => {
     }
   });
 
-  test("on a form of the document that is compressed otherwise is not met", async () => {
+  test("doesn't match another content coding, because each has its own ETag", async () => {
     const tagOf = async (coding: string): Promise<string | undefined> =>
       (await service.ask("/openapi.json", { headers: { "Accept-Encoding": coding } })).headers["etag"];
     expect(new Set([await tagOf("identity"), await tagOf("gzip"), await tagOf("br")]).size).toBe(3);
   });
 
   test.each(["/.well-known/jwks.json", "/openapi.json", "/v1/prices"])(
-    "on %s may be set by the website's pages, which can read the answer",
+    "on %s can be sent by the website's pages, which can read the ETag",
     async (path) => {
       const { headers } = await service.ask(path, {
         headers: { Origin: WEBSITE, "Accept-Encoding": "gzip" },
@@ -354,21 +365,22 @@ describe("the client's limit", () => {
     "/v1/prices",
   ];
 
-  test.each(ROUTES)("binds on %s, and not on health", async (path) => {
+  test.each(ROUTES)("applies to %s, and not to health", async (path) => {
     const strict = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
     try {
       const headers = path === "/metrics" ? bearer("metrics") : bearer("read");
       for (let count = 0; count < 2; count += 1)
         expect((await strict.ask(path, { headers })).status).not.toBe(429);
-      const refused = problemOf(await strict.ask(path, { headers }));
-      expect([refused.code, refused.retryAfter]).toEqual(["rate_limited", 60]);
-      for (const free of ["/livez", "/readyz", "/health"]) expect((await strict.ask(free)).status).toBe(200);
+      const rejected = problemOf(await strict.ask(path, { headers }));
+      expect([rejected.code, rejected.retryAfter]).toEqual(["rate_limited", 60]);
+      for (const exempt of ["/livez", "/readyz", "/health"])
+        expect((await strict.ask(exempt)).status).toBe(200);
     } finally {
       await strict.close();
     }
   });
 
-  test("counts requests without a Host and with strange expectations too", async () => {
+  test("counts requests without a Host and with an unknown Expect, too", async () => {
     const strict = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
     try {
       const text = `${"GET /v1/prices HTTP/1.1\r\n\r\n".repeat(3)}${get("/v1/prices", { Expect: "x", ...CLOSE })}`;
@@ -383,7 +395,7 @@ describe("wrong tokens", () => {
   const guess = (target: Service, path: string, from: string, n: number) =>
     target.ask(path, { headers: { "X-Forwarded-For": from, Authorization: `Bearer guess-${n}` } });
 
-  test("have a limit of their own, and leave a line each with the client, hashed, and the route", async () => {
+  test("have a limit of their own, and are each logged with the route and a hash of the client", async () => {
     const before = logged("auth.token.wrong").length;
     const statuses = new Map<number, number>();
     for (let n = 0; n < 300; n += 1) {
@@ -409,7 +421,7 @@ describe("wrong tokens", () => {
     expect(service.log.join("\n")).not.toMatch(/guess-|198\.51\.100\.66/);
   });
 
-  test("a good one without the scope leaves a line with its name", async () => {
+  test("include valid tokens without the required scope, which are logged by name", async () => {
     await service.ask("/metrics", { headers: { "X-Forwarded-For": "198.51.100.69", ...bearer("read") } });
     expect(logged("auth.scope.missing").slice(-1)).toEqual([
       {
@@ -424,14 +436,14 @@ describe("wrong tokens", () => {
     ]);
   });
 
-  test("of one client keep its right ones waiting, and nobody else's", async () => {
+  test("of one client block its right ones, too, but nobody else's", async () => {
     const right = (from: string) =>
       service.ask("/v1/staff/tier", { headers: { "X-Forwarded-For": from, ...bearer("read") } });
     for (let n = 0; n < 30; n += 1) await guess(service, "/metrics", "198.51.100.67", n);
-    const refused = await right("198.51.100.67");
-    expect(problemOf(refused).code).toBe("rate_limited");
+    const rejected = await right("198.51.100.67");
+    expect(problemOf(rejected).code).toBe("rate_limited");
     expect((await right("198.51.100.68")).status).toBe(200);
-    // What asks for no token is open to it.
+    // Endpoints that need no token remain available to it.
     expect(
       (await service.ask("/v1/prices", { headers: { "X-Forwarded-For": "198.51.100.67" } })).status,
     ).toBe(200);
@@ -441,12 +453,12 @@ describe("wrong tokens", () => {
 describe("security.txt", () => {
   const path = "/.well-known/security.txt";
 
-  test("tells where to report, for half a year", async () => {
+  test("says where to report a vulnerability, and expires in about half a year", async () => {
     const clock = new FakeClock();
     const contact = "mailto:security@example.af";
-    const told = await startService({ clock, env: { SECURITY_CONTACT: contact } });
+    const withContact = await startService({ clock, env: { SECURITY_CONTACT: contact } });
     try {
-      const { status, headers, text } = await told.ask(path);
+      const { status, headers, text } = await withContact.ask(path);
       expect([status, headers["content-type"]]).toEqual([200, "text/plain; charset=utf-8"]);
       expect(text).toMatch(
         /^Contact: mailto:security@example\.af\nExpires: \S+Z\nPreferred-Languages: en\n$/,
@@ -456,16 +468,16 @@ describe("security.txt", () => {
       expect(months).toBeGreaterThan(4.9);
       expect(months).toBeLessThan(6.1);
     } finally {
-      await told.close();
+      await withContact.close();
     }
   });
 
-  test("is not there without a contact", async () => {
+  test("doesn't exist without a contact", async () => {
     expect(problemOf(await service.ask(path)).code).toBe("not_found");
   });
 
   test.each(["security@example.af", "http://example.af/security", "mailto:", "https://a b", "nothing"])(
-    "cannot be made of %j",
+    "can't be created with %j as the contact",
     (SECURITY_CONTACT) => {
       expect(readConfig({ SECURITY_CONTACT }, new FakeClock())).toEqual({
         ok: false,
@@ -475,6 +487,6 @@ describe("security.txt", () => {
   );
 });
 
-test("the codes that the HTTP server adds are listed with their status", () => {
+test("the error codes that the HTTP server adds are listed with their status", () => {
   expect(STATUS_OF).toMatchObject({ expectation_failed: 417, headers_too_large: 431 });
 });

@@ -1,4 +1,4 @@
-/** What holds for every answer, and what comes in at the edges of HTTP. */
+/** What holds for every answer, and how edge cases of HTTP are handled. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { connect } from "node:net";
 import { openApiDocument } from "../../src/http/openapi.js";
@@ -55,7 +55,7 @@ describe("the request id", () => {
   });
 
   test.each(["", "a b", "a,b", "a".repeat(65), "<script>", "é", "a.b", "a\tb"])(
-    "%j is replaced by one of our own",
+    "%j is replaced by a generated one",
     async (id) => {
       const { headers } = await service.ask("/livez", { headers: { "x-request-id": id } });
       expect(headers["x-request-id"]).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
@@ -69,7 +69,7 @@ describe("the request id", () => {
     expect(answer).not.toMatch(/^x-request-id: (?:one|two)/im);
   });
 
-  test("of a problem is the one of its header and of its log line", async () => {
+  test("in a problem is the same as in its header and in its log line", async () => {
     const headers = { "x-request-id": "find-me-again" };
     const problem = problemOf(await service.ask("/v1/nothing", { headers }));
     expect(problem.requestId).toBe("find-me-again");
@@ -77,7 +77,7 @@ describe("the request id", () => {
   });
 });
 
-test("every answer carries helmet's headers and does not name its maker", async () => {
+test("every answer has helmet's headers and no X-Powered-By", async () => {
   for (const path of ["/livez", "/v1/quotes", "/v1/nothing", "/v1/availability", "/docs", "/openapi.json"]) {
     const { headers } = await service.ask(path);
     expect(headers).toMatchObject({
@@ -92,16 +92,16 @@ test("every answer carries helmet's headers and does not name its maker", async 
   }
 });
 
-test("every answer under /v1 that no shared cache may keep tells the client's limit", async () => {
+test("every answer under /v1 that shared caches can't store has the client's limit in its headers", async () => {
   for (const path of [...GETS, ...STAFF_GETS, "/v1/nothing"].filter((path) => path !== "/v1/prices")) {
     const { headers } = await service.ask(path);
     expect(headers).toMatchObject({ ratelimit: expect.any(String), "ratelimit-policy": expect.any(String) });
   }
 });
 
-describe("methods", () => {
+describe("HTTP methods", () => {
   test.each([...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"])(
-    "other than those of %s are refused with those allowed",
+    "that %s doesn't support are rejected with the list of allowed ones",
     async (path) => {
       const calls = service.calls();
       const methods = ["PUT", "PATCH", "DELETE", ...(path === "/v1/quotes" ? [] : ["POST"])];
@@ -116,13 +116,13 @@ describe("methods", () => {
     },
   );
 
-  test("GET is not for purging", async () => {
+  test("for purging don't include GET", async () => {
     const answer = await service.ask("/v1/staff/cache/purge", { headers: bearer("operate") });
     expect(problemOf(answer).code).toBe("method_not_allowed");
     expect(answer.headers["allow"]).toBe("POST, OPTIONS");
   });
 
-  test("OPTIONS tells them and spends nothing", async () => {
+  test("are listed by OPTIONS, which makes no upstream call", async () => {
     const calls = service.calls();
     for (const path of [...GETS, ...STAFF_GETS, ...SERVICE_GETS, "/metrics"]) {
       const { status, headers, text } = await service.ask(path, { method: "OPTIONS" });
@@ -132,7 +132,7 @@ describe("methods", () => {
     expect(service.calls()).toBe(calls);
   });
 
-  test("HEAD is answered like GET without a body, and spends nothing", async () => {
+  test("include HEAD, which is answered like GET without a body and makes no upstream call", async () => {
     const calls = service.calls();
     const paths = [
       "/v1/availability?domain=never-asked.af",
@@ -155,9 +155,9 @@ describe("methods", () => {
   });
 });
 
-describe("representations", () => {
+describe("content negotiation", () => {
   test.each(["text/html", "image/*", "application/xml, text/plain", "application/json;q=0"])(
-    "an Accept of %s leaves none",
+    "fails for an Accept of %s, without an upstream call",
     async (Accept) => {
       const calls = service.calls();
       for (const path of [...GETS, ...STAFF_GETS]) {
@@ -169,7 +169,7 @@ describe("representations", () => {
   );
 
   test.each(["*/*", "application/json", "application/*;q=0.1", "text/html, */*;q=0.8", "", "garbage"])(
-    "an Accept of %j does not",
+    "succeeds for an Accept of %j if it allows JSON",
     async (Accept) => {
       const { status } = await service.ask("/v1/prices", { headers: { Accept } });
       expect(status).toBe(Accept === "garbage" ? 406 : 200);
@@ -192,18 +192,18 @@ describe("a body", () => {
     "multipart/form-data; boundary=x",
     "application/jsonx",
     "",
-  ])("of type %j is not supported", async (type) => {
+  ])("of type %j isn't supported", async (type) => {
     expect(problemOf(await post({ "Content-Type": type }, '{"items":[]}')).code).toBe(
       "unsupported_media_type",
     );
   });
 
-  test("in an encoding that is unknown is not supported", async () => {
+  test("with an unknown content encoding isn't supported", async () => {
     const answer = await post({ "Content-Encoding": "zstd-ish" }, '{"items":[]}');
     expect(problemOf(answer).code).toBe("unsupported_media_type");
   });
 
-  test("of more than 32 kB is too large, with a Content-Length or without", async () => {
+  test("of more than 32 kB is too large, with or without a Content-Length", async () => {
     const body = JSON.stringify({ items: ["x".repeat(33 * 1024)] });
     expect(problemOf(await post({}, body)).code).toBe("payload_too_large");
     const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
@@ -212,14 +212,14 @@ describe("a body", () => {
     expect(await raw(head + chunked)).toMatch(/^HTTP\/1\.1 413 [^]*payload_too_large/);
   });
 
-  test("of a GET is not read", async () => {
+  test("of a GET isn't read", async () => {
     const { status } = await service.ask("/v1/prices", { body: "{" });
     expect(status).toBe(200);
   });
 });
 
 describe("the website", () => {
-  test("at an allowed origin may read answers, problems too", async () => {
+  test("at an allowed origin can read answers, including problems", async () => {
     for (const path of ["/v1/prices", "/v1/availability", "/v1/nothing", "/problems/not_found"]) {
       const { headers } = await service.ask(path, { headers: { Origin: WEBSITE } });
       expect(headers).toMatchObject({
@@ -232,14 +232,14 @@ describe("the website", () => {
   });
 
   test.each(["https://evil.example", "null", "http://www.example.af", `${WEBSITE}.evil.example`])(
-    "at %s may not",
+    "at %s can't read answers",
     async (Origin) => {
       const { headers } = await service.ask("/v1/prices", { headers: { Origin } });
       expect(headers).not.toHaveProperty("access-control-allow-origin");
     },
   );
 
-  test("may ask beforehand whether it may post", async () => {
+  test("can send a preflight request before it posts", async () => {
     const preflight = (Origin: string, path: string) =>
       service.ask(path, {
         method: "OPTIONS",
@@ -262,7 +262,7 @@ describe("the website", () => {
     expect(staff.headers).not.toHaveProperty("access-control-allow-origin");
   });
 
-  test("can read that it asked too much", async () => {
+  test("can read that it sent too many requests", async () => {
     const strict = await startService({
       clock: new FakeClock(),
       env: { CORS_ORIGINS: WEBSITE, CLIENT_RATE_PER_MINUTE: "1" },
@@ -277,7 +277,7 @@ describe("the website", () => {
   });
 });
 
-describe("addresses", () => {
+describe("the URL", () => {
   test.each([
     "/nothing",
     "/v1",
@@ -299,18 +299,18 @@ describe("addresses", () => {
     "/var",
     "/config/retail.yaml",
     "*",
-  ])("%s is not found", async (path) => {
+  ])("%s isn't found", async (path) => {
     expect(problemOf(await service.ask(path)).code).toBe("not_found");
   });
 
   test.each(["/problems/%", "/v1/staff/domains/%ff", "/v1/staff/domains/%E0%A4%A"])(
-    "%s, which cannot be decoded, is refused",
+    "%s, which can't be decoded, is rejected",
     async (path) => {
       expect(problemOf(await service.ask(path, { headers: bearer("read") })).code).toBe("invalid_request");
     },
   );
 
-  test("an absolute one, as proxies send it, is understood", async () => {
+  test("in absolute form, as proxies send it, is understood", async () => {
     const answer = await raw(
       "GET http://shop.example/livez HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n",
     );
@@ -318,7 +318,7 @@ describe("addresses", () => {
   });
 });
 
-test("each problem has a page that tells what it means", async () => {
+test("each problem has a page that explains it", async () => {
   expect(Object.keys(STATUS_OF).sort()).toEqual(Object.keys(PROBLEMS).sort());
   for (const [code, status] of Object.entries(STATUS_OF)) {
     const answer = await service.ask(`/problems/${code}`);
@@ -332,20 +332,23 @@ test("each problem has a page that tells what it means", async () => {
   }
 });
 
-describe("requests that are not quite HTTP", () => {
-  test("with two Host headers are refused", async () => {
+describe("invalid HTTP requests", () => {
+  test("with two Host headers are rejected", async () => {
     const answer = await raw("GET /v1/prices HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/);
   });
 
   test.each([
-    ["no HTTP at all", "hello\r\n\r\n"],
-    ["two lengths", "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx"],
+    ["text that isn't HTTP", "hello\r\n\r\n"],
     [
-      "a length and chunks",
+      "two Content-Length headers",
+      "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+    ],
+    [
+      "Content-Length and Transfer-Encoding",
       "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
-  ])("with %s are refused with a problem like any other, and the connection ends", async (_what, text) => {
+  ])("with %s are rejected with a normal problem, and the connection closes", async (_what, text) => {
     const answer = await raw(text);
     expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/);
     expect(answer).toMatch(/^x-request-id: \S+\r$/im);
@@ -353,15 +356,15 @@ describe("requests that are not quite HTTP", () => {
     expect((await service.ask("/livez")).status).toBe(200);
   });
 
-  test("with no Host are refused", async () => {
+  test("without a Host are rejected", async () => {
     expect(await raw("GET /v1/prices HTTP/1.1\r\nConnection: close\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 /);
   });
 });
 
-test("answers are as the OpenAPI document says", async () => {
+test("answers match the OpenAPI document", async () => {
   const document = openApiDocument({ version: "1.2.3" });
   const cart = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
-  const questions: readonly (readonly [string, string, object?])[] = [
+  const requests: readonly (readonly [string, string, object?])[] = [
     ["GET", "/v1/availability?domain=kabul.af"],
     ["GET", "/v1/availability?domain=google.af"],
     ["GET", "/v1/availability"],
@@ -392,11 +395,11 @@ test("answers are as the OpenAPI document says", async () => {
     ["GET", "/nothing"],
     ["PUT", "/v1/prices"],
   ];
-  for (const [method, path, question] of questions)
-    matchesDocument(document, method, path, await service.ask(path, { method, ...question }));
+  for (const [method, path, options] of requests)
+    matchesDocument(document, method, path, await service.ask(path, { method, ...options }));
 });
 
-test("a request that never ends gets no answer of another, and one aborted midway leaves the service well", async () => {
+test("an unfinished request doesn't affect others, and aborting it causes no error", async () => {
   const socket = connect(service.port, "127.0.0.1");
   socket.on("error", () => undefined);
   socket.write(

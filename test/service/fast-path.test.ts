@@ -1,4 +1,4 @@
-/** The two ways of an answer: ready bytes in front of Express, and Express. Nobody can tell from an answer which one it took. */
+/** An answer takes one of two paths: prepared bytes in front of Express, or Express itself. Nobody can tell from an answer which one it took. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
@@ -13,9 +13,9 @@ afterAll(() => {
   agent.destroy();
 });
 
-interface Told {
+interface Received {
   readonly status: number;
-  /** Name, value, name, value…, in their order and case. */
+  /** Names and values in alternation, in their original order and case. */
   readonly headers: readonly string[];
   readonly body: string;
 }
@@ -24,18 +24,18 @@ interface Sent {
   readonly path: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent in one packet with the head. */
+  /** Sent in one packet with the headers. */
   readonly body?: string;
 }
 
 async function send(
   service: Service,
-  { path, method = "GET", headers = {}, body: asks }: Sent,
-): Promise<Told> {
+  { path, method = "GET", headers = {}, body: payload }: Sent,
+): Promise<Received> {
   const response = await new Promise<IncomingMessage>((done, failed) => {
-    const asked = request({ host: "127.0.0.1", port: service.port, path, method, headers, agent }, done);
-    asked.on("error", failed);
-    asked.end(asks);
+    const outgoing = request({ host: "127.0.0.1", port: service.port, path, method, headers, agent }, done);
+    outgoing.on("error", failed);
+    outgoing.end(payload);
   });
   let body = "";
   response.setEncoding("utf8");
@@ -43,8 +43,8 @@ async function send(
   return { status: response.statusCode ?? 0, headers: response.rawHeaders, body };
 }
 
-/** The absolute form of the address means the same and is never plain, so it goes by Express. */
-function byExpress(sent: Sent): Sent {
+/** The absolute form of the URL means the same but never takes the fast path, so Express answers it. */
+function viaExpress(sent: Sent): Sent {
   return { ...sent, path: `http://shop.example${sent.path}` };
 }
 
@@ -52,8 +52,8 @@ function from(client: string, sent: Sent): Sent {
   return { ...sent, headers: { "X-Forwarded-For": client, ...sent.headers } };
 }
 
-/** Without what differs between any two requests, and between any two clients. */
-function comparable({ status, headers, body }: Told): unknown {
+/** The answer without what differs between any two requests or clients. */
+function comparable({ status, headers, body }: Received): unknown {
   return {
     status,
     headers: headers.map((value, at) => {
@@ -138,16 +138,16 @@ const IDS = [undefined, "mine-1", "not an id"] as const;
 
 describe("an answer", () => {
   let service: Service;
-  let atOnce = 0;
+  let fastAnswers = 0;
   beforeAll(async () => {
     service = await startService({
       clock: new FakeClock(),
       env: { CORS_ORIGINS: WEBSITE, TRUST_PROXY_HOPS: "1" },
     });
     await until(() => service.calls() === 29);
-    // Express never answers under /v1 within the turn of the request: its limit waits for a promise.
+    // Under /v1, Express never answers in the turn in which the request arrives, because its rate limit awaits a promise.
     service.server.on("request", (_request, response) => {
-      if (response.headersSent) atOnce += 1;
+      if (response.headersSent) fastAnswers += 1;
     });
     for (const path of PATHS) await send(service, from("10.0.0.1", { path }));
   });
@@ -156,8 +156,8 @@ describe("an answer", () => {
   async function expectSame(sent: Sent, clients: readonly [string, string]): Promise<void> {
     const before = service.log.length;
     const quick = await send(service, from(clients[0], sent));
-    const slow = await send(service, from(clients[1], byExpress(sent)));
-    expect({ sent, told: comparable(quick) }).toEqual({ sent, told: comparable(slow) });
+    const slow = await send(service, from(clients[1], viaExpress(sent)));
+    expect({ sent, received: comparable(quick) }).toEqual({ sent, received: comparable(slow) });
     const lines = (): string[] => service.log.slice(before).filter((line) => line.includes("http.request"));
     await until(() => lines().length === 2, "both log lines");
     const [one, two] = lines().map((line): unknown =>
@@ -170,10 +170,10 @@ describe("an answer", () => {
     expect(one).toEqual(two);
   }
 
-  test("is the same in every byte, header and log line, whichever way it took", async () => {
-    atOnce = 0;
+  test("is the same in every byte, header and log line, whichever path it takes", async () => {
+    fastAnswers = 0;
     const clients = ["10.1.0.1", "10.2.0.1"] as const;
-    let asked = 0;
+    let combinations = 0;
     for (const path of PATHS) {
       for (const [method = "GET", accept, origin, id] of product<string | undefined>(
         METHODS,
@@ -181,9 +181,9 @@ describe("an answer", () => {
         ORIGINS,
         IDS,
       )) {
-        asked += 1;
-        // All of the plain ones, and every seventh of the others.
-        if (asked % 7 > 0 && (method !== "GET" || accept === "text/html")) continue;
+        combinations += 1;
+        // All GETs except those for HTML, and every seventh of the others.
+        if (combinations % 7 > 0 && (method !== "GET" || accept === "text/html")) continue;
         const headers = {
           ...(accept !== undefined && { Accept: accept }),
           ...(origin !== undefined && { Origin: origin }),
@@ -192,27 +192,27 @@ describe("an answer", () => {
         await expectSame({ path, method, headers }, clients);
       }
     }
-    expect(atOnce).toBeGreaterThan(1_000);
+    expect(fastAnswers).toBeGreaterThan(1_000);
   });
 
-  test("as events is the same, whole and resumed", async () => {
-    atOnce = 0;
+  test("as an event stream is the same, complete or resumed", async () => {
+    fastAnswers = 0;
     const clients = ["10.1.0.2", "10.2.0.2"] as const;
     const path = "/v1/search?q=herat&tlds=.af,.com.af";
-    const asked = { path, headers: { Accept: "text/event-stream" } };
-    const { body } = await send(service, from("10.1.0.3", asked));
+    const stream = { path, headers: { Accept: "text/event-stream" } };
+    const { body } = await send(service, from("10.1.0.3", stream));
     const ids = [...body.matchAll(/^id: (.+)$/gm)].map(([, id = ""]) => id);
     expect(ids).toHaveLength(2);
     for (const id of [...ids, "of.another", "", "x".repeat(300)])
-      await expectSame({ path, headers: { ...asked.headers, "Last-Event-ID": id } }, clients);
-    expect(atOnce).toBe(6);
+      await expectSame({ path, headers: { ...stream.headers, "Last-Event-ID": id } }, clients);
+    expect(fastAnswers).toBe(6);
   });
 
-  test("to a cart is the same, signed or refused", async () => {
-    let cartsAtOnce = 0;
+  test("to a cart is the same, signed or rejected", async () => {
+    let fastCarts = 0;
     const count = (_request: IncomingMessage, response: ServerResponse): void => {
       process.nextTick(() => {
-        if (response.headersSent) cartsAtOnce += 1;
+        if (response.headersSent) fastCarts += 1;
       });
     };
     service.server.on("request", count);
@@ -242,7 +242,7 @@ describe("an answer", () => {
       cart({ ...line("herat.af"), note: "x".repeat(40_000) }),
     ];
     const json = { "Content-Type": "application/json" };
-    const ways: readonly Readonly<Record<string, string>>[] = [
+    const headerSets: readonly Readonly<Record<string, string>>[] = [
       json,
       { "Content-Type": "application/json; charset=utf-8", Accept: "application/json, text/plain, */*" },
       { "Content-Type": "APPLICATION/JSON;charset=UTF-8", Origin: WEBSITE, "X-Request-Id": "mine-1" },
@@ -259,21 +259,21 @@ describe("an answer", () => {
     ];
     const clients = ["10.1.0.4", "10.2.0.4"] as const;
     for (const body of [...known, ...others])
-      for (const headers of ways)
+      for (const headers of headerSets)
         await expectSame({ path: "/v1/quotes", method: "POST", headers, body }, clients);
-    // With its first three headers and the condition, each known cart was answered in front of Express.
-    expect(cartsAtOnce).toBe(known.length * 4);
+    // Each known cart took the fast path with the first three header sets, and with If-None-Match.
+    expect(fastCarts).toBe(known.length * 4);
     await expectSame({ path: "/v1/quotes?x=1", method: "POST", headers: json, body: cart() }, clients);
     service.server.off("request", count);
   });
 
-  test("comes in its turn when a connection asks several things at once", async () => {
-    const asked = ["/v1/availability?domain=herat.af", "/livez", "/v1/availability?domain=.", "/v1/prices"];
-    const told = await new Promise<string>((done, failed) => {
+  test("comes in order when several requests are sent at once on a connection", async () => {
+    const paths = ["/v1/availability?domain=herat.af", "/livez", "/v1/availability?domain=.", "/v1/prices"];
+    const received = await new Promise<string>((done, failed) => {
       let text = "";
       const socket = connect(service.port, "127.0.0.1", () => {
-        const close = (path: string): string => (path === asked.at(-1) ? "Connection: close\r\n" : "");
-        socket.write(asked.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n${close(path)}\r\n`).join(""));
+        const close = (path: string): string => (path === paths.at(-1) ? "Connection: close\r\n" : "");
+        socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n${close(path)}\r\n`).join(""));
       });
       socket.setEncoding("utf8").on("data", (more: string) => {
         text += more;
@@ -282,7 +282,7 @@ describe("an answer", () => {
         done(text);
       });
     });
-    expect(told.match(/HTTP\/1\.1 \d+|"domain":"herat.af"|"live"|"invalid_request"|"prices":/g)).toEqual([
+    expect(received.match(/HTTP\/1\.1 \d+|"domain":"herat.af"|"live"|"invalid_request"|"prices":/g)).toEqual([
       "HTTP/1.1 200",
       '"domain":"herat.af"',
       "HTTP/1.1 200",
@@ -294,22 +294,22 @@ describe("an answer", () => {
     ]);
   });
 
-  test("to a question with a condition is the same", async () => {
+  test("to a conditional request is the same", async () => {
     const { headers } = await send(service, from("10.3.0.1", { path: "/v1/prices" }));
     const etag = headers[headers.indexOf("ETag") + 1] ?? "";
     expect(etag).toMatch(/^"[\w-]{27}"$/);
     const tags = [etag, `W/${etag}`, `"other"`, `"other", ${etag}`, "*", etag.slice(1), '""', ""];
-    const wishes = [undefined, "no-cache", "max-age=0"];
-    const since = [undefined, "Sat, 21 Nov 2026 10:00:00 GMT", "yesterday"];
-    for (const [tag = "", wish, moment] of product<string | undefined>(tags, wishes, since)) {
+    const cacheControls = [undefined, "no-cache", "max-age=0"];
+    const dates = [undefined, "Sat, 21 Nov 2026 10:00:00 GMT", "yesterday"];
+    for (const [tag = "", cacheControl, date] of product<string | undefined>(tags, cacheControls, dates)) {
       for (const path of ["/v1/prices", "/v1/prices?tld=.af", "/v1/availability?domain=herat.af"]) {
         await expectSame(
           {
             path,
             headers: {
               "If-None-Match": tag,
-              ...(wish !== undefined && { "Cache-Control": wish }),
-              ...(moment !== undefined && { "If-Modified-Since": moment }),
+              ...(cacheControl !== undefined && { "Cache-Control": cacheControl }),
+              ...(date !== undefined && { "If-Modified-Since": date }),
             },
           },
           ["10.3.0.2", "10.4.0.2"],
@@ -318,12 +318,12 @@ describe("an answer", () => {
     }
   });
 
-  test("is counted for the client in the same minute", async () => {
-    const remaining = (told: Told): string | undefined =>
-      told.headers[told.headers.indexOf("RateLimit") + 1]?.replace(/; t=.*/, "");
+  test("counts towards the same limit of the client on both paths", async () => {
+    const remaining = ({ headers }: Received): string | undefined =>
+      headers[headers.indexOf("RateLimit") + 1]?.replace(/; t=.*/, "");
     const sent = from("10.5.0.1", { path: "/v1/availability?domain=herat.af" });
     const first = await send(service, sent);
-    const second = await send(service, byExpress(sent));
+    const second = await send(service, viaExpress(sent));
     const third = await send(service, sent);
     expect([first, second, third].map(remaining)).toEqual(
       [1, 2, 3].map((count) => `"1000000-in-1min"; r=${1_000_000 - count}`),
@@ -331,7 +331,7 @@ describe("an answer", () => {
   });
 });
 
-describe("an answer whose facts have changed", () => {
+describe("a prepared answer", () => {
   let service: Service;
   const clock = new FakeClock();
   beforeAll(async () => {
@@ -340,33 +340,33 @@ describe("an answer whose facts have changed", () => {
   });
   afterAll(() => service.close());
 
-  const told = async (path: string): Promise<unknown> => JSON.parse((await send(service, { path })).body);
+  const bodyOf = async (path: string): Promise<unknown> => JSON.parse((await send(service, { path })).body);
   const checks = (): number => service.calls("POST /api/v1/domains/check");
 
-  test("is not sent again: not past its freshness", async () => {
+  test("isn't reused after its facts have become stale", async () => {
     const path = "/v1/availability?domain=herat.af";
-    const first = await told(path);
+    const first = await bodyOf(path);
     const before = checks();
-    expect(await told(path)).toEqual(first);
+    expect(await bodyOf(path)).toEqual(first);
     expect(checks()).toBe(before);
     await clock.advance(31_000);
-    await told(path);
+    await bodyOf(path);
     expect(checks()).toBe(before + 1);
   });
 
-  test("is not sent again: not after a purge", async () => {
+  test("isn't reused after a purge", async () => {
     const path = "/v1/availability?domain=kandahar.af";
-    const first = await told(path);
+    const first = await bodyOf(path);
     const before = checks();
     await clock.advance(1_000);
-    expect(await told(path)).toEqual(first);
+    expect(await bodyOf(path)).toEqual(first);
     expect(checks()).toBe(before);
     await service.ask("/v1/staff/cache/purge", {
       method: "POST",
       headers: { Authorization: "Bearer staff-token-that-may-operate" },
       body: { what: "availability" },
     });
-    await told(path);
+    await bodyOf(path);
     expect(checks()).toBe(before + 1);
   });
 });
@@ -374,41 +374,41 @@ describe("an answer whose facts have changed", () => {
 describe("a cart of known prices", () => {
   const body = JSON.stringify({ items: [{ domain: "herat.af", action: "renewal" }] });
   const headers = { "Content-Type": "application/json" };
-  const signed = (service: Service) => send(service, { path: "/v1/quotes", method: "POST", headers, body });
+  const postCart = (service: Service) => send(service, { path: "/v1/quotes", method: "POST", headers, body });
 
-  test("asks again once its price is older than a minute", async () => {
+  test("requests the price again once it is older than a minute", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock });
     await until(() => service.calls() === 29);
     const quotes = (): number => service.calls("POST /api/v1/pricing");
     const before = quotes();
     await clock.advance(59_000);
-    expect((await signed(service)).status).toBe(200);
+    expect((await postCart(service)).status).toBe(200);
     expect(quotes()).toBe(before);
     await clock.advance(2_000);
-    expect((await signed(service)).status).toBe(200);
+    expect((await postCart(service)).status).toBe(200);
     expect(quotes()).toBe(before + 1);
     await service.close();
   });
 
-  test("counts as one request and has one line in the log, also when its client is refused", async () => {
+  test("counts as one request and is logged once, even when its client is over the limit", async () => {
     const service = await startService({ clock: new FakeClock(), env: { CLIENT_RATE_PER_MINUTE: "2" } });
     await until(() => service.calls() === 29);
     const statuses = [];
-    for (let n = 0; n < 3; n += 1) statuses.push((await signed(service)).status);
+    for (let n = 0; n < 3; n += 1) statuses.push((await postCart(service)).status);
     expect(statuses).toEqual([200, 200, 429]);
     const lines = service.log.filter((line) => line.includes('"http.request"') && line.includes('"POST"'));
     expect(lines).toHaveLength(3);
     await service.close();
   });
 
-  test("answers each of its client's requests in turn, whatever comes in one packet", async () => {
+  test("is answered in order with other pipelined requests, however they are split into packets", async () => {
     const service = await startService({ clock: new FakeClock() });
     await until(() => service.calls() === 29);
     const cart = `POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     const bytes = `${cart}GET /livez HTTP/1.1\r\nHost: a\r\n\r\n${cart}${cart.replace("herat", "-bad-")}GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
     for (const cut of [bytes.length, cart.length - 20, cart.length, 2 * cart.length]) {
-      const told = await new Promise<string>((done, failed) => {
+      const received = await new Promise<string>((done, failed) => {
         let text = "";
         const socket = connect(service.port, "127.0.0.1", () => {
           socket.write(bytes.slice(0, cut));
@@ -422,7 +422,7 @@ describe("a cart of known prices", () => {
           done(text);
         });
       });
-      expect(told.match(/HTTP\/1\.1 \d+|"promise":"ey|"live"|"invalid_request"/g)).toEqual([
+      expect(received.match(/HTTP\/1\.1 \d+|"promise":"ey|"live"|"invalid_request"/g)).toEqual([
         "HTTP/1.1 200",
         '"promise":"ey',
         "HTTP/1.1 200",
@@ -439,8 +439,8 @@ describe("a cart of known prices", () => {
   });
 });
 
-describe("a client that has used up its minute", () => {
-  test("is refused in the same words on both ways", async () => {
+describe("a refusal", () => {
+  test("of a client over its limit is the same on both paths", async () => {
     const service = await startService({
       clock: new FakeClock(),
       env: { CLIENT_RATE_PER_MINUTE: "3", TRUST_PROXY_HOPS: "1" },
@@ -450,7 +450,7 @@ describe("a client that has used up its minute", () => {
     for (const path of paths) {
       const quick = await send(service, from("10.1.0.1", { path }));
       expect(comparable(quick)).toEqual(
-        comparable(await send(service, from("10.2.0.1", byExpress({ path })))),
+        comparable(await send(service, from("10.2.0.1", viaExpress({ path })))),
       );
       answers.push(quick.status);
     }
@@ -458,16 +458,16 @@ describe("a client that has used up its minute", () => {
     await service.close();
   });
 
-  test("is refused before Express whatever it asks for, the health of the service and preflights left aside", async () => {
+  test("of a client over its limit applies to all requests except health, mostly in front of Express", async () => {
     const service = await startService({
       clock: new FakeClock(),
       env: { CLIENT_RATE_PER_MINUTE: "1", CORS_ORIGINS: WEBSITE, TRUST_PROXY_HOPS: "1" },
     });
     const clients = ["10.1.0.1", "10.2.0.1"] as const;
     for (const client of clients) await send(service, from(client, { path: "/v1/prices" }));
-    let atOnce = 0;
+    let fastAnswers = 0;
     service.server.on("request", (_request, response) => {
-      if (response.headersSent) atOnce += 1;
+      if (response.headersSent) fastAnswers += 1;
     });
     const pages = [
       "/",
@@ -484,17 +484,17 @@ describe("a client that has used up its minute", () => {
       const sent = { path, method, headers: origin === undefined ? {} : { Origin: origin } };
       const [quick, slow] = [
         await send(service, from(clients[0], sent)),
-        await send(service, from(clients[1], byExpress(sent))),
+        await send(service, from(clients[1], viaExpress(sent))),
       ];
-      expect({ sent, told: comparable(quick) }).toEqual({ sent, told: comparable(slow) });
-      const isFree = path === "/livez" || path === "/health";
-      expect({ sent, isRefused: quick.status === 429 }).toEqual({ sent, isRefused: !isFree });
+      expect({ sent, received: comparable(quick) }).toEqual({ sent, received: comparable(slow) });
+      const isExempt = path === "/livez" || path === "/health";
+      expect({ sent, isRefused: quick.status === 429 }).toEqual({ sent, isRefused: !isExempt });
     }
-    expect(atOnce).toBeGreaterThan((all.length * 3) / 5);
+    expect(fastAnswers).toBeGreaterThan((all.length * 3) / 5);
     await service.close();
   });
 
-  test("and a service that is draining refuses on both ways", async () => {
+  test("by a draining service also applies to the fast path", async () => {
     const service = await startService({ clock: new FakeClock() });
     await send(service, { path: "/v1/prices" });
     service.drain();
@@ -505,14 +505,14 @@ describe("a client that has used up its minute", () => {
   });
 });
 
-test("the limit's fields are those that express-rate-limit writes", async () => {
+test("the rate limit headers are those that express-rate-limit writes", async () => {
   const clock = new FakeClock();
   const limit = createClientLimit(7, clock);
   const window = limit.windowOf("10.9.8.7");
   for (let count = 1; count <= 9; count += 1) {
     limit.take(window);
     const written: Record<string, string> = {};
-    const theirs = rateLimit({
+    const middleware = rateLimit({
       windowMs: 60_000,
       limit: 7,
       standardHeaders: "draft-8",
@@ -532,54 +532,54 @@ test("the limit's fields are those that express-rate-limit writes", async () => 
         written[name] = value;
       },
     };
-    // @ts-expect-error: as much of a response as the fields need.
-    await theirs({}, response, () => {});
+    // @ts-expect-error: only the part of a response that the headers need.
+    await middleware({}, response, () => {});
     const withoutKey = (fields: readonly string[]): string[] =>
       fields.map((field) => field.replace(/pk=:[\w=]{16}:/, "pk"));
     expect(withoutKey(limit.fields(window))).toEqual(withoutKey(Object.entries(written).flat()));
-    // Theirs can be computed from an address by anyone.
+    // Anyone can compute its partition key from an address.
     expect(limit.fields(window)).not.toEqual(Object.entries(written).flat());
   }
 });
 
-describe("a name that nobody knows, while the quota is spent", () => {
+describe("an unknown name while the quota is spent", () => {
   const ONE_CALL = { UPSTREAM_RATE_LIMIT: "2", UPSTREAM_RATE_HEADROOM: "1", TRUST_PROXY_HOPS: "1" };
   let clock: FakeClock;
   let service: Service;
-  let atOnce: number;
+  let fastAnswers: number;
   beforeEach(async () => {
     clock = new FakeClock();
-    atOnce = 0;
+    fastAnswers = 0;
     service = await startService({ clock, env: ONE_CALL, warm: false });
     await until(() => service.calls() === 1);
     service.server.on("request", (_request, response) => {
-      if (response.headersSent) atOnce += 1;
+      if (response.headersSent) fastAnswers += 1;
     });
   });
   afterEach(() => service.close());
 
-  const kept = (told: Told): unknown => JSON.parse(told.body) as unknown;
+  const problemIn = ({ body }: Received): unknown => JSON.parse(body) as unknown;
 
-  test("is refused at once in front of Express, with the answer that Express gives", async () => {
+  test("is refused immediately in front of Express, with the answer that Express gives", async () => {
     const quick = await send(service, from("10.0.0.1", { path: "/v1/availability?domain=google.af" }));
-    expect([quick.status, atOnce]).toEqual([503, 1]);
-    // The first refusal has the only reservation, and the next ones are told the window.
-    expect(kept(quick)).toMatchObject({ code: "quota_exhausted", retryAfter: 60, kept: true });
+    expect([quick.status, fastAnswers]).toEqual([503, 1]);
+    // The first refusal has the only reservation. The next ones get the window as their retry time.
+    expect(problemIn(quick)).toMatchObject({ code: "quota_exhausted", retryAfter: 60, kept: true });
     const next = await send(service, from("10.0.0.2", { path: "/v1/availability?domain=new-2.af" }));
-    const whole = await send(
+    const slow = await send(
       service,
-      from("10.0.0.3", byExpress({ path: "/v1/availability?domain=new-3.af" })),
+      from("10.0.0.3", viaExpress({ path: "/v1/availability?domain=new-3.af" })),
     );
-    expect(atOnce).toBe(2);
-    expect(kept(next)).toMatchObject({ retryAfter: 60, kept: false });
-    expect(comparable(next)).toEqual(comparable(whole));
+    expect(fastAnswers).toBe(2);
+    expect(problemIn(next)).toMatchObject({ retryAfter: 60, kept: false });
+    expect(comparable(next)).toEqual(comparable(slow));
   });
 
-  test("goes the whole way when it comes back to its reservation, and is answered", async () => {
+  test("goes through Express on a retry with a reserved call, and is answered", async () => {
     const ask = () => send(service, from("10.0.0.1", { path: "/v1/availability?domain=google.af" }));
     expect((await ask()).status).toBe(503);
     await clock.advance(60_000);
     expect((await inTime(clock, ask())).status).toBe(200);
-    expect(atOnce).toBe(1);
+    expect(fastAnswers).toBe(1);
   });
 });

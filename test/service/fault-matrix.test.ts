@@ -1,7 +1,7 @@
 /**
- * Every fault of the sandbox against every operation of the service, over HTTP: the answer comes in time and is right, or stale and right,
- * or an honest problem; nothing leaks, nothing wrong is remembered, and the next healthy call is right. The deadline passes only when the
- * test says so, so a busy machine changes nothing.
+ * Plays every fault of the sandbox against every operation of the service, over HTTP. Each answer comes in time and is correct, stale but correct,
+ * or a problem. Nothing leaks, nothing wrong is remembered, and the next healthy call is correct. The deadline passes only when the test advances
+ * the clock, so a busy machine makes no difference.
  */
 import { createServer, type Server } from "node:net";
 import { isDeepStrictEqual } from "node:util";
@@ -23,10 +23,10 @@ import {
 } from "../support/service.js";
 
 const TIMEOUT_MS = 300;
-/** Nothing takes so long on any machine: the service would wait for ever. */
+/** Nothing takes this long on any machine, so the service would wait forever. */
 const HUNG_MS = 30_000;
-/** Faults that are played at the same time, each against a service of its own. */
-const LANES = 4;
+/** The number of faults that are played at the same time, each against a service of its own. */
+const PLAYERS = 4;
 
 const KEY = "LEAKED-KEY-0123456789";
 const SECRET = "LEAKED-SECRET-0123456789";
@@ -60,7 +60,7 @@ rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
 premium: { markupPercent: "15" }
 `;
 
-/** All but prices is fresh for 10 s and can be shown, marked stale, after that; failures are not remembered. */
+/** Everything except prices is fresh for 10 s, and can be shown as stale after that. Failures aren't remembered. */
 const cache = `
 availability:
   entries: 100
@@ -73,15 +73,15 @@ account: { entries: 100, freshMs: 10000, usableMs: 3600000, failureMs: 0 }
 `;
 const PAST_FRESH_MS = 20_000;
 const PAST_EVERYTHING_MS = 24 * 3_600_000;
-/** Longer than any pause of the credential and any time for which a refused one is left alone. */
+/** Longer than any pause of the credential, and than any time for which a refused one isn't used. */
 const PAST_PAUSES_MS = 400_000;
 
-interface Asked {
-  /** The operation that answers it, and that a fault is set for. */
+interface Case {
+  /** The operation that it needs, and for which a fault is set. */
   readonly operation: Operation;
   readonly path: string;
   readonly question?: Question;
-  /** The healthy answer, less what changes with time. */
+  /** The healthy answer, without what changes over time. */
   readonly status: number;
   readonly truth: unknown;
 }
@@ -93,7 +93,7 @@ function cart(domain: string, action: string): Question {
   return { method: "POST", body: { items: [{ domain, action, years: 1 }] } };
 }
 
-const registered = (domain: string, status: string, price: unknown, renewal: unknown = null) => ({
+const availability = (domain: string, status: string, price: unknown, renewal: unknown = null) => ({
   domain,
   unicodeName: domain,
   tld: ".af",
@@ -122,18 +122,18 @@ const REGISTRATION = "914.22";
 const RENEWAL = "916.67";
 const TRANSFER = "923.99";
 
-const ASKED: readonly Asked[] = [
+const CASES: readonly Case[] = [
   {
     operation: "check",
     path: "/v1/availability?domain=free.af",
     status: 200,
-    truth: registered("free.af", "available", usd(REGISTRATION), usd(RENEWAL)),
+    truth: availability("free.af", "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "check",
     path: "/v1/availability?domain=taken.af",
     status: 200,
-    truth: registered("taken.af", "taken", null),
+    truth: availability("taken.af", "taken", null),
   },
   {
     operation: "check",
@@ -146,7 +146,7 @@ const ASKED: readonly Asked[] = [
     operation: "quote",
     path: "/v1/availability?domain=unpriced.af",
     status: 200,
-    truth: registered("unpriced.af", "available", usd(REGISTRATION), usd(RENEWAL)),
+    truth: availability("unpriced.af", "available", usd(REGISTRATION), usd(RENEWAL)),
   },
   {
     operation: "quote",
@@ -192,24 +192,24 @@ const ASKED: readonly Asked[] = [
   },
 ];
 
-const BALANCE = ASKED.find(({ operation }) => operation === "balance");
+const BALANCE = CASES.find(({ operation }) => operation === "balance");
 
-/** After these the credential is paused or left alone for a while, as it should be. */
+/** After these, the credential is paused or not used for a while, as it should be. */
 const isPause = (fault: string): boolean => /^(?:status-(?:401|403|429)|limit-.*)$/.test(fault);
-/** Ways in which an upstream may say that it does not manage a domain; what it says so is remembered. */
+/** Answers by which an upstream may say that the reseller doesn't manage a domain. They are remembered. */
 const isNotManaged = (fault: string): boolean =>
   /^(?:status-(?:403|404)|html-404|data-(?:null|empty|missing))$/.test(fault);
-const isAtDoor = (fault: string): boolean => typeof FAULTS.get(fault)?.play === "string";
+const isOnConnect = (fault: string): boolean => typeof FAULTS.get(fault)?.play === "string";
 
-/** What is refused is refused whatever is known, so every fifth fault stands for its neighbours. */
+/** Answers are rejected no matter what is known, so every fifth fault is enough. */
 const isPlayedAgainstStale = (fault: string): boolean => [...FAULTS.keys()].indexOf(fault) % 5 === 0;
 const isSlow = (fault: string): boolean => fault === "slow";
 
-/** After these nothing more comes, so that the deadline has to end the call; all others end by themselves. */
+/** After these, nothing more is received, so the deadline has to end the call. All others end by themselves. */
 const isSilent = (fault: string): boolean => /^(?:silence-.*|drip-.*|slow|switching-.*)$/.test(fault);
 
-/** Time that stands still, and passes for what waits only in `advance`; background work, which waits longer, never happens. */
-class StillClock implements Clock {
+/** A clock that stands still. Timers fire only in `advance`. Those of background work, which wait longer, never do. */
+class FrozenClock implements Clock {
   #nowMs = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
   #timerMs = 0;
@@ -237,7 +237,7 @@ class StillClock implements Clock {
       timer.run();
     }
   }
-  /** Everything known grows older; nobody who waits is told. */
+  /** Makes everything known older, without firing timers. */
   shift(byMs: number): void {
     this.#nowMs += byMs;
   }
@@ -248,13 +248,13 @@ const health = z.object({
   checks: z.object({ upstream: check, quota: check, redis: check, prices: check }),
 });
 
-const told = z.looseObject({
+const answerShape = z.looseObject({
   stale: z.boolean().optional(),
   source: z.string().optional(),
   items: z.array(z.looseObject({}).transform(({ asOf: _asOf, ...line }) => line)).optional(),
 });
 
-/** What is left of an answer when time is taken out of it, with the promise that goes with it, and whether it says that it is old. */
+/** An answer without its times and its promise, and whether it is marked stale. */
 function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {
   const {
     asOf: _asOf,
@@ -263,240 +263,249 @@ function factsOf({ body }: Answer): { facts: unknown; stale: boolean } {
     stale,
     source,
     ...facts
-  } = told.parse(body);
+  } = answerShape.parse(body);
   return { facts, stale: stale === true || source === "stale" };
 }
 
-/** Whether nothing is said that is not true; things may be left unsaid as null, or left out of a list. */
-function isWithin(said: unknown, truth: unknown): boolean {
-  if (said === null || Object.is(said, truth)) return true;
-  if (Array.isArray(said) && Array.isArray(truth))
-    return said.every((item) => truth.some((one) => isWithin(item, one)));
-  if (typeof said !== "object" || typeof truth !== "object" || truth === null) return false;
+/** Whether nothing in an answer is untrue. Values may be null, and items may be missing from a list. */
+function isWithin(answered: unknown, truth: unknown): boolean {
+  if (answered === null || Object.is(answered, truth)) return true;
+  if (Array.isArray(answered) && Array.isArray(truth))
+    return answered.every((item) => truth.some((one) => isWithin(item, one)));
+  if (typeof answered !== "object" || typeof truth !== "object" || truth === null) return false;
   const known = new Map<string, unknown>(Object.entries(truth));
-  return Object.entries(said).every(([key, value]) => known.has(key) && isWithin(value, known.get(key)));
+  return Object.entries(answered).every(([key, value]) => known.has(key) && isWithin(value, known.get(key)));
 }
 
 const PROBLEMS = new Set(["upstream_failed", "upstream_contract", "upstream_timeout", "quota_exhausted"]);
 
-/** Staff see the upstream's own words as they are, and amounts of the account that could be true; nobody could tell. */
-function couldBeTrue(fault: string, { operation }: Asked): boolean {
+/** Staff see the upstream's texts unchanged, and account amounts that could be true. Nobody could tell that they are wrong. */
+function couldBeTrue(fault: string, { operation }: Case): boolean {
   if (operation === "check" || operation === "quote") return false;
   if (operation === "balance" && /^(?:price-(?:zero|negative)|currency-(?:other|unknown|none))$/.test(fault))
     return true;
   return /^(?:scripts|(?:scripts|templates|paths)-amid)$/.test(fault);
 }
 
-/** What is wrong with an answer under a fault; undefined when nothing is. */
-function wrongUnder(fault: string, asked: Asked, answer: Answer): string | undefined {
+/** What is wrong with an answer during a fault, if anything. */
+function defectOf(fault: string, expected: Case, answer: Answer): string | undefined {
   if (answer.status === 200) {
-    if (asked.status !== 200) return "is told what is not there";
-    return couldBeTrue(fault, asked) || isWithin(factsOf(answer).facts, asked.truth)
+    if (expected.status !== 200) return "reports what doesn't exist";
+    return couldBeTrue(fault, expected) || isWithin(factsOf(answer).facts, expected.truth)
       ? undefined
-      : "is told what is not true";
+      : "reports what isn't true";
   }
   const { code } = problemOf(answer);
-  if (code === "not_found" && (asked.status === 404 || (asked.operation === "domain" && isNotManaged(fault))))
+  if (
+    code === "not_found" &&
+    (expected.status === 404 || (expected.operation === "domain" && isNotManaged(fault)))
+  )
     return undefined;
-  return PROBLEMS.has(code) ? undefined : `is told ${code}`;
+  return PROBLEMS.has(code) ? undefined : `reports ${code}`;
 }
 
-function isRight(asked: Asked, answer: Answer): boolean {
-  if (answer.status !== 200 || asked.status !== 200) return answer.status === asked.status;
-  return isDeepStrictEqual(factsOf(answer), { facts: asked.truth, stale: false });
+function isCorrect(expected: Case, answer: Answer): boolean {
+  if (answer.status !== 200 || expected.status !== 200) return answer.status === expected.status;
+  return isDeepStrictEqual(factsOf(answer), { facts: expected.truth, stale: false });
 }
 
-const NEVER_TOLD = [KEY, SECRET, "/api/v1", "X-Service", "axios", "node_modules", "    at "];
+const NEVER_SHOWN = [KEY, SECRET, "/api/v1", "X-Service", "axios", "node_modules", "    at "];
 
-/** `whose`: staff see amounts of the account, and the upstream's own words where they could be true. */
-function leaksIn(text: string, whose: "visitor" | "staff" | "staff, with words"): string[] {
+/** `audience`: staff see account amounts, and the upstream's texts where they could be true. */
+function leaksIn(text: string, audience: "visitor" | "staff" | "staff, with texts"): string[] {
   const lower = text.toLowerCase();
   const words = [
-    ...(whose === "staff, with words" ? [KEY, SECRET] : [...NEVER_TOLD, BAIT]),
-    ...(whose === "visitor" ? WHOLESALE : []),
+    ...(audience === "staff, with texts" ? [KEY, SECRET] : [...NEVER_SHOWN, BAIT]),
+    ...(audience === "visitor" ? WHOLESALE : []),
   ];
   return words.filter((word) => lower.includes(word.toLowerCase()));
 }
 
-class Lane {
+class FaultPlayer {
   readonly #service: Service;
-  readonly #clock: StillClock;
+  readonly #clock: FrozenClock;
   readonly #elsewhere: string;
   #fault = "";
-  #wrong: string[] = [];
-  /** Whether an operation has failed that hasn't been asked again since: another's success doesn't make it healthy. */
+  #defects: string[] = [];
+  /** Whether an operation has failed and hasn't been retried since. The success of another doesn't make it healthy. */
   #hasFailed = false;
-  /** Calls that neither the sandbox's record nor ours can be compared by. */
+  /** How many calls the metrics were ahead of the sandbox at the last comparison. */
   #callsAhead = 0;
 
-  constructor(service: Service, clock: StillClock, elsewhere: string) {
+  constructor(service: Service, clock: FrozenClock, elsewhere: string) {
     this.#service = service;
     this.#clock = clock;
     this.#elsewhere = elsewhere;
   }
 
-  /** Plays the fault against a service that knows nothing, prices alone, and everything from long ago; the answer is what went wrong. */
+  /** Plays the fault against a service that knows nothing, then only prices, then only stale facts. Returns what went wrong. */
   async play(fault: string): Promise<string[]> {
     const { log } = this.#service;
     this.#fault = fault;
-    this.#wrong = [];
+    this.#defects = [];
     this.#clock.shift(PAST_EVERYTHING_MS);
     const logged = log.length;
 
-    await this.#strike("with nothing known", ["quote", "domains", "domain", "balance", "tier"]);
-    await this.#strike("with prices known", ["check"]);
-    await this.#healthy();
+    await this.#playFault("with nothing known", ["quote", "domains", "domain", "balance", "tier"]);
+    await this.#playFault("with prices known", ["check"]);
+    await this.#checkHealthy();
     if (isPlayedAgainstStale(fault)) {
       this.#clock.shift(PAST_FRESH_MS);
-      await this.#strike(
+      await this.#playFault(
         "with everything stale",
         OPERATIONS.filter((operation) => operation !== "quote"),
       );
-      await this.#healthy();
+      await this.#checkHealthy();
     }
     for (const line of log.slice(logged)) {
       const leaks = leaksIn(line, "visitor");
       if (leaks.length > 0 || line.includes('"event":"internal"'))
-        this.#wrong.push(`the log tells ${leaks.join(", ")}: ${line.slice(0, 300)}`);
+        this.#defects.push(`the log contains ${leaks.join(", ")}: ${line.slice(0, 300)}`);
     }
-    return this.#wrong;
+    return this.#defects;
   }
 
   close(): Promise<void> {
     return this.#service.close();
   }
 
-  async #strike(when: string, operations: readonly Operation[]): Promise<void> {
+  async #playFault(when: string, operations: readonly Operation[]): Promise<void> {
     const { control } = this.#service.sandbox;
-    const wish = { fault: this.#fault, elsewhere: this.#elsewhere, ms: isSlow(this.#fault) ? HUNG_MS : 200 };
-    const asked = ASKED.filter(({ operation }) => operations.includes(operation));
+    const request = {
+      fault: this.#fault,
+      elsewhere: this.#elsewhere,
+      ms: isSlow(this.#fault) ? HUNG_MS : 200,
+    };
+    const cases = CASES.filter(({ operation }) => operations.includes(operation));
     const expected = (operation: Operation): number =>
-      asked.filter((one) => one.operation === operation).length;
-    const notStruck = (): string[] =>
+      cases.filter((one) => one.operation === operation).length;
+    const notPlayed = (): string[] =>
       control
         .faults()
         .active.flatMap(({ operation, struck }) =>
           operation === "all" || struck >= expected(operation) ? [] : operation,
         );
-    for (const target of isAtDoor(this.#fault) ? (["all"] as const) : operations)
-      control.setFault(target, wish);
+    for (const target of isOnConnect(this.#fault) ? (["all"] as const) : operations)
+      control.setFault(target, request);
 
     const outcomes: string[] = [];
-    const ask = async (one: Asked): Promise<void> => {
+    const ask = async (one: Case): Promise<void> => {
       const answer = await this.#ask(one);
-      outcomes.push(answer.status === 200 ? "right" : problemOf(answer).code);
-      const wrong = wrongUnder(this.#fault, one, answer);
-      if (wrong !== undefined)
-        this.#wrong.push(`${nameOf(one)} ${when} ${wrong}: ${answer.text.slice(0, 300)}`);
+      outcomes.push(answer.status === 200 ? "correct" : problemOf(answer).code);
+      const defect = defectOf(this.#fault, one, answer);
+      if (defect !== undefined)
+        this.#defects.push(`${nameOf(one)} ${when} ${defect}: ${answer.text.slice(0, 300)}`);
     };
     const hung = setTimeout(() => {
-      this.#wrong.push(`somebody waits ${when} for longer than the deadline`);
+      this.#defects.push(`a request ${when} waits for longer than the deadline`);
       this.#clock.advance(TIMEOUT_MS);
     }, HUNG_MS);
     if (isPause(this.#fault)) {
-      for (const one of asked) {
+      for (const one of cases) {
         await ask(one);
         this.#clock.shift(PAST_PAUSES_MS);
       }
     } else {
-      const answered = Promise.all(asked.map(ask));
+      const answered = Promise.all(cases.map(ask));
       if (isSilent(this.#fault)) {
-        await until(() => notStruck().length === 0, `${this.#fault} ${when}`);
+        await until(() => notPlayed().length === 0, `${this.#fault} ${when}`);
         this.#clock.advance(TIMEOUT_MS);
       }
       await answered;
     }
     clearTimeout(hung);
-    if (notStruck().length > 0) this.#wrong.push(`${when} it has not struck every ${notStruck().join(", ")}`);
+    if (notPlayed().length > 0)
+      this.#defects.push(`${when}, the fault wasn't played for every ${notPlayed().join(", ")}`);
     control.clearFaults();
-    await this.#isTold(when, outcomes);
+    await this.#checkReports(when, outcomes);
     if (isSilent(this.#fault)) this.#clock.advance(TIMEOUT_MS);
     if (isPause(this.#fault)) this.#clock.shift(PAST_PAUSES_MS);
   }
 
-  /** Every answer is right at once; where something was left unsaid or could have been true, as soon as it is asked for anew. */
-  async #healthy(): Promise<void> {
-    // A credential that was refused is tried with one call.
+  /** Checks that every answer is correct immediately, or, where values were missing or plausible, once it is requested again. */
+  async #checkHealthy(): Promise<void> {
+    // A refused credential is tried with one call.
     if (isPause(this.#fault) && BALANCE !== undefined) await this.#ask(BALANCE);
     await Promise.all(
-      ASKED.map(async (one) => {
+      CASES.map(async (one) => {
         const answer = await this.#ask(one);
-        if (isRight(one, answer)) return;
-        const wrong = `${nameOf(one)} is not right after the fault: ${answer.text.slice(0, 300)}`;
-        if (wrongUnder(this.#fault, one, answer) !== undefined || answer.status >= 500)
-          this.#wrong.push(wrong);
-        else this.#unsaid.push(one);
+        if (isCorrect(one, answer)) return;
+        const defect = `${nameOf(one)} isn't correct after the fault: ${answer.text.slice(0, 300)}`;
+        if (defectOf(this.#fault, one, answer) !== undefined || answer.status >= 500)
+          this.#defects.push(defect);
+        else this.#incomplete.push(one);
       }),
     );
     this.#hasFailed = false;
-    await this.#isTold("after it", ["right"]);
-    if (this.#unsaid.length === 0) return;
+    await this.#checkReports("after the fault", ["correct"]);
+    if (this.#incomplete.length === 0) return;
     this.#clock.shift(PAST_FRESH_MS);
-    for (const one of this.#unsaid.splice(0)) {
+    for (const one of this.#incomplete.splice(0)) {
       const answer = await this.#ask(one);
-      if (!isRight(one, answer))
-        this.#wrong.push(`${nameOf(one)} is not right long after the fault: ${answer.text.slice(0, 300)}`);
+      if (!isCorrect(one, answer))
+        this.#defects.push(`${nameOf(one)} isn't correct long after the fault: ${answer.text.slice(0, 300)}`);
     }
   }
 
-  /** Whether health, readiness and metrics say what the sandbox and those who asked have seen. */
-  async #isTold(when: string, outcomes: readonly string[]): Promise<void> {
+  /** Checks that health, readiness and metrics agree with what the sandbox and the clients have seen. */
+  async #checkReports(when: string, outcomes: readonly string[]): Promise<void> {
     const { checks } = health.parse((await this.#service.ask("/health")).body);
     let text = "";
     const metric = (pattern: RegExp): number =>
       [...text.matchAll(pattern)].reduce((sum, [, value]) => sum + Number(value), 0);
     const ahead = (): number =>
       metric(/^upstream_call_duration_seconds_count\{.*\} (\d+)$/gm) - this.#service.calls();
-    // A call of the background may be under way.
+    // A background call may be in flight.
     for (let tries = 0; tries < 50 && (text === "" || ahead() < this.#callsAhead); tries += 1)
       ({ text } = await this.#service.ask("/metrics", { headers: bearer("metrics") }));
-    const tell = (what: string): void => void this.#wrong.push(`${when}, ${what}`);
+    const report = (what: string): void => void this.#defects.push(`${when}, ${what}`);
 
     const ofCheck = (name: string): number =>
       metric(new RegExp(`^health_check\\{check="${name}"\\} (\\d)$`, "gm"));
     for (const [name, [check]] of Object.entries(checks))
       if (ofCheck(name) !== ["pass", "warn", "fail"].indexOf(check.status))
-        tell(`the metrics differ about ${name}`);
-    if ((await this.#service.ask("/readyz")).status !== 200) tell("it isn't ready");
+        report(`the metrics differ from health about ${name}`);
+    if ((await this.#service.ask("/readyz")).status !== 200) report("the service isn't ready");
     const failures = outcomes.filter((outcome) => outcome.startsWith("upstream_"));
     if (failures.length === outcomes.length && checks.upstream[0].status === "pass")
-      tell("health is too good");
-    this.#hasFailed ||= outcomes.some((outcome) => outcome !== "right");
-    if (!this.#hasFailed && checks.upstream[0].status !== "pass") tell(`health is ${JSON.stringify(checks)}`);
+      report("health passes although every call failed");
+    this.#hasFailed ||= outcomes.some((outcome) => outcome !== "correct");
+    if (!this.#hasFailed && checks.upstream[0].status !== "pass")
+      report(`health is ${JSON.stringify(checks)}`);
 
-    if (isAtDoor(this.#fault) ? ahead() < this.#callsAhead : ahead() !== this.#callsAhead)
-      tell(`the metrics are ${ahead() - this.#callsAhead} calls ahead of the sandbox`);
+    if (isOnConnect(this.#fault) ? ahead() < this.#callsAhead : ahead() !== this.#callsAhead)
+      report(`the metrics are ${ahead() - this.#callsAhead} calls ahead of the sandbox`);
     this.#callsAhead = ahead();
   }
 
-  readonly #unsaid: Asked[] = [];
+  readonly #incomplete: Case[] = [];
 
-  async #ask(one: Asked): Promise<Answer> {
+  async #ask(one: Case): Promise<Answer> {
     const answer = await this.#service.ask(one.path, one.question);
     const whole = `${answer.status} ${JSON.stringify(answer.headers)} ${answer.text}`;
     const isStaff = one.question === staff;
-    const whose = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with words" : "staff") : "visitor";
+    const audience = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with texts" : "staff") : "visitor";
     if (answer.status === 200 && one.question?.method === "POST") {
-      const wrong = promiseFault(answer.body);
-      if (wrong !== undefined) this.#wrong.push(`${nameOf(one)} ${wrong}: ${answer.text.slice(0, 300)}`);
+      const defect = promiseFault(answer.body);
+      if (defect !== undefined) this.#defects.push(`${nameOf(one)} ${defect}: ${answer.text.slice(0, 300)}`);
     }
-    for (const leak of leaksIn(whole, whose))
-      this.#wrong.push(`${nameOf(one)} leaks ${leak}: ${whole.slice(-300)}`);
+    for (const leak of leaksIn(whole, audience))
+      this.#defects.push(`${nameOf(one)} leaks ${leak}: ${whole.slice(-300)}`);
     return answer;
   }
 }
 
-function nameOf({ path, question }: Asked): string {
+function nameOf({ path, question }: Case): string {
   return `${question?.method ?? "GET"} ${path}`;
 }
 
 let elsewhere: Server;
-let visits = 0;
-const verdicts = new Map<string, readonly string[]>();
+let elsewhereVisits = 0;
+const results = new Map<string, readonly string[]>();
 
 beforeAll(async () => {
   elsewhere = createServer((socket) => {
-    visits += 1;
+    elsewhereVisits += 1;
     socket.destroy();
   });
   const port = await new Promise<number>((done) => {
@@ -504,29 +513,29 @@ beforeAll(async () => {
       done(z.object({ port: z.number() }).parse(elsewhere.address()).port);
     });
   });
-  const lanes = await Promise.all(
-    Array.from({ length: LANES }, async () => {
-      const clock = new StillClock();
+  const players = await Promise.all(
+    Array.from({ length: PLAYERS }, async () => {
+      const clock = new FrozenClock();
       const env = { UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS), UPSTREAM_RATE_LIMIT: "100" };
       const service = await startService({ clock, world, retail, cache, env, warm: false });
-      // What is asked for at the start has ended before time begins to pass.
+      // Let the calls made at startup end before time passes.
       await until(
         () =>
           service.calls() === 4 && service.log.filter((line) => line.includes("upstream.call")).length === 4,
       );
-      return new Lane(service, clock, `http://127.0.0.1:${port}`);
+      return new FaultPlayer(service, clock, `http://127.0.0.1:${port}`);
     }),
   );
   const waiting = [...FAULTS.keys()];
   try {
     await Promise.all(
-      lanes.map(async (lane) => {
+      players.map(async (player) => {
         for (let fault = waiting.shift(); fault !== undefined; fault = waiting.shift())
-          verdicts.set(fault, await lane.play(fault).catch((error: unknown) => [String(error)]));
+          results.set(fault, await player.play(fault).catch((error: unknown) => [String(error)]));
       }),
     );
   } finally {
-    await Promise.all(lanes.map((lane) => lane.close()));
+    await Promise.all(players.map((player) => player.close()));
   }
 }, 240_000);
 
@@ -537,17 +546,17 @@ afterAll(
     }),
 );
 
-test("there are at least a hundred faults, each with a line about it", () => {
+test("there are at least a hundred faults, each with a description", () => {
   expect(FAULTS.size).toBeGreaterThanOrEqual(100);
   for (const { what } of FAULTS.values()) expect(what).toMatch(/^\S.*\.$/);
 });
 
-test("redirects lead nobody elsewhere", () => {
-  expect(visits).toBe(0);
+test("redirects aren't followed", () => {
+  expect(elsewhereVisits).toBe(0);
 });
 
-describe("nothing wrong, late or leaky comes of the fault", () => {
-  test.each([...FAULTS.keys()])("%s", (fault) => {
-    expect(verdicts.get(fault)).toEqual([]);
+describe("the fault", () => {
+  test.each([...FAULTS.keys()])("%s causes no wrong, late or leaky answer", (fault) => {
+    expect(results.get(fault)).toEqual([]);
   });
 });

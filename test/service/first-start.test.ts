@@ -1,4 +1,4 @@
-/** The first start at a registry of which nothing is known: who is promised a call is served, price included, though no price has been read yet. */
+/** The first start, when nothing is known about the registry: a visitor with a reserved call gets the price, too, although no price is known yet. */
 import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { startSandbox } from "../../src/sandbox/sandbox.js";
@@ -7,28 +7,28 @@ import { callsOf, problemOf, type Service, startService } from "../support/servi
 import { upstreamAt } from "../support/upstream.js";
 
 const WINDOW_MS = 60_000;
-/** As set by default, and a step of this test. */
+/** The default setting plus one step of this test. */
 const MAX_WAIT_MS = 8_000 + 250;
 const VISITORS = 100;
 const EVERY_MS = 600;
 const TLDS = [".af", ".com.af", ".net.af", ".org.af"];
-/** What the reserve is spent on, which is all that a first start may use. */
+/** Requests that use up the headroom, which is all that a first start may use. */
 const FIRST_QUOTES = ["restore", "transfer", "renewal"].map(
   (action) => `/v1/quotes?tld=.af&action=${action}&years=1`,
 );
 
-/** The first of four is a premium name, which takes two checks for two years. */
+/** Every fourth name is premium, and needs two checks for two years. */
 const nameOf = (n: number): string => `first-${n}${TLDS[n % TLDS.length]}`;
 const isPremium = (n: number): boolean => n % TLDS.length === 0;
 
 /** A name that is taken, or available with its price. */
-const whole = z.union([
+const completeAnswer = z.union([
   z.object({ status: z.literal("taken") }),
   z.object({ status: z.literal("available"), price: z.object({ amount: z.string() }) }),
 ]);
 
-/** Lets time pass in small steps, each with all that it sets off, so that a busy machine changes nothing. */
-async function pass(clock: FakeClock, ms: number, service: Service): Promise<void> {
+/** Advances the clock in small steps and awaits everything that each one triggers, so that a busy machine makes no difference. */
+async function advance(clock: FakeClock, ms: number, service: Service): Promise<void> {
   const ended = (): number => service.log.filter((line) => line.includes('"event":"upstream.call"')).length;
   for (let passed = 0; passed < ms; passed += 250) {
     await clock.advance(250);
@@ -37,35 +37,35 @@ async function pass(clock: FakeClock, ms: number, service: Service): Promise<voi
   }
 }
 
-interface Return {
+interface Retry {
   readonly status: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   readonly waitedMs: number;
 }
 
-/** Comes after those before, asks for one new name until it is answered, each time at the second that it is told; what became of its reserved calls. */
-async function visit({ ask }: Service, clock: FakeClock, n: number): Promise<Return[]> {
+/** Arrives after the earlier visitors and requests a new name, retrying at the given second until it is answered. Returns the retries with a reserved call. */
+async function visit({ ask }: Service, clock: FakeClock, n: number): Promise<Retry[]> {
   const path = `/v1/availability?domain=${nameOf(n)}&years=${1 + ((n >> 2) % 2)}`;
-  const returns: Return[] = [];
-  let isKept = false;
+  const retries: Retry[] = [];
+  let isReserved = false;
   await pause(clock, n * EVERY_MS);
   for (let round = 0; round < 5; round += 1) {
     const askedMs = clock.monotonic();
     const answer = await ask(path, { headers: { "X-Forwarded-For": `10.${n}.0.1` } });
     const { status } = answer;
-    const isWhole = whole.safeParse(answer.body).success;
-    if (isKept) returns.push({ status, isWhole, waitedMs: clock.monotonic() - askedMs });
+    const isComplete = completeAnswer.safeParse(answer.body).success;
+    if (isReserved) retries.push({ status, isComplete, waitedMs: clock.monotonic() - askedMs });
     if (status === 200) break;
     const { kept, retryAfter = 0 } = problemOf(answer);
-    isKept = kept === true;
+    isReserved = kept === true;
     await pause(clock, retryAfter * 1000);
   }
-  return returns;
+  return retries;
 }
 
 const pause = (clock: FakeClock, ms: number): Promise<void> => new Promise((over) => clock.after(ms, over));
 
-test("a reserved call brings the name with its price, though that has to be read first, or checked by another term", async () => {
+test("a reserved call returns the name with its price, even if this needs a quote or a second check", async () => {
   const clock = new FakeClock();
   const sandbox = await startSandbox({
     rateLimit: { limit: 60, windowMs: WINDOW_MS },
@@ -85,13 +85,13 @@ test("a reserved call brings the name with its price, though that has to be read
   try {
     for (const path of FIRST_QUOTES) expect((await service.ask(path)).status).toBe(200);
     const visits = Array.from({ length: VISITORS }, (_, n) => visit(service, clock, n));
-    await pass(clock, 4 * WINDOW_MS, service);
-    const kept = (await Promise.all(visits)).flat();
-    expect(kept.length).toBeGreaterThan(10);
-    const wrong = kept.filter(
-      ({ status, isWhole, waitedMs }) => status !== 200 || !isWhole || waitedMs > MAX_WAIT_MS,
+    await advance(clock, 4 * WINDOW_MS, service);
+    const retries = (await Promise.all(visits)).flat();
+    expect(retries.length).toBeGreaterThan(10);
+    const failed = retries.filter(
+      ({ status, isComplete, waitedMs }) => status !== 200 || !isComplete || waitedMs > MAX_WAIT_MS,
     );
-    expect(wrong).toEqual([]);
+    expect(failed).toEqual([]);
   } finally {
     await service.close();
     await sandbox.close();

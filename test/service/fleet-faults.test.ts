@@ -1,12 +1,12 @@
-/** Four processes over one real Redis through a few faults, asked for more than the budget. `npm run bench -- fleet` plays hundreds of them. */
+/** Four processes share a real Redis and go through a few faults, with more requests than the budget. `npm run bench -- fleet` plays hundreds of faults. */
 import { expect, test } from "@jest/globals";
 import { FLEET_BUDGET, fleetThroughFaults } from "../bench/fleet.js";
 import { describeWithRedis } from "../support/redis.js";
 
 const FAULTS = ["a replica is cut off from Redis", "Redis is started with an old snapshot"];
 
-describeWithRedis("a fleet through faults", () => {
-  test("never passes the budget, is never refused, and is at work again after each", async () => {
+describeWithRedis("a fleet during faults", () => {
+  test("never exceeds the budget, is never rejected by the upstream, and recovers after each one", async () => {
     const seen = await fleetThroughFaults({
       faults: FAULTS.length,
       only: (fault) => FAULTS.includes(fault),

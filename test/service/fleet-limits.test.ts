@@ -1,4 +1,4 @@
-/** One client in front of a fleet: all replicas together admit its limit, however its requests are spread. */
+/** A client of a fleet: all replicas together admit its limit, however its requests are distributed. */
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { describeWithRedis } from "../support/redis.js";
@@ -7,10 +7,10 @@ import { problemOf, until } from "../support/service.js";
 
 const LIMIT = 40;
 const REPLICAS = 4;
-/** Long enough for all replicas to hear of a wrong token, on a busy machine too. */
-const TOLD_MS = 700;
+/** Long enough for all replicas to learn of a wrong token, even on a busy machine. */
+const PROPAGATION_MS = 700;
 
-describeWithRedis("a client in front of four replicas", () => {
+describeWithRedis("a client of four replicas", () => {
   let fleet: Fleet;
   beforeEach(async () => {
     fleet = await startFleet(REPLICAS, { CLIENT_RATE_PER_MINUTE: String(LIMIT), TRUST_PROXY_HOPS: "1" });
@@ -40,43 +40,43 @@ describeWithRedis("a client in front of four replicas", () => {
   }
 
   test.each([
-    ["round robin", (request: number) => request],
-    ["at one of them", () => 2],
-    ["at one after the other", (request: number) => Math.floor(request / 50)],
-  ])("that asks %s has its limit and no more", async (_name, at) => {
+    ["them round robin", (request: number) => request],
+    ["only one of them", () => 2],
+    ["them one after the other", (request: number) => Math.floor(request / 50)],
+  ])("that asks %s gets its limit and no more", async (_name, at) => {
     expect(await oneByOne("203.0.113.1", 4 * LIMIT, at)).toBe(LIMIT);
     expect(await oneByOne("203.0.113.2", LIMIT / 2, at)).toBe(LIMIT / 2);
   });
 
-  test("that has no address, by what the proxy says, has the whole limit at one of them", async () => {
+  test("whose address the proxy doesn't know gets its whole limit from one of them", async () => {
     expect(await oneByOne("unknown", 2 * LIMIT, () => 1)).toBe(LIMIT);
   });
 
-  test("that asks all of them at once has hardly more", async () => {
-    const asked = Array.from({ length: 4 * LIMIT }, (_, request) => isAdmitted("203.0.113.1", request));
-    const admitted = count(await Promise.all(asked));
+  test("that asks all of them at once gets hardly more than its limit", async () => {
+    const requests = Array.from({ length: 4 * LIMIT }, (_, request) => isAdmitted("203.0.113.1", request));
+    const admitted = count(await Promise.all(requests));
     expect(admitted).toBeLessThanOrEqual(1.1 * LIMIT);
     expect(admitted).toBeGreaterThanOrEqual(0.9 * LIMIT);
   });
 
-  test("and stays within its share is not counted in Redis", async () => {
+  test("that stays within its share isn't counted in Redis", async () => {
     expect(await oneByOne("203.0.113.1", LIMIT, (request) => request)).toBe(LIMIT);
     expect(await fleet.redis.command("KEYS", "af-storefront:limit:*")).toBe("*0\r\n");
   });
 
-  test("has the share of each replica while Redis hangs, and its limit when it is back", async () => {
+  test("gets only the share of each replica while Redis hangs, and its limit again when Redis is back", async () => {
     fleet.redis.hang();
     expect(await oneByOne("203.0.113.1", 2 * LIMIT, (request) => request)).toBe(LIMIT);
     expect(await oneByOne("203.0.113.2", 2 * LIMIT, () => 0)).toBe(LIMIT / REPLICAS);
     fleet.redis.wake();
-    await until(() => isAdmitted("203.0.113.2", 0), "another request");
+    await until(() => isAdmitted("203.0.113.2", 0), "the admission of another request");
   });
 
-  // In bursts at first: the replicas tell each other of wrong tokens ten times a second, without anybody waiting for it.
-  test("that guesses tokens is stopped as soon at all of them as at one", async () => {
+  // In bursts at first, because the replicas exchange wrong tokens ten times a second, in the background.
+  test("that guesses tokens is stopped by all of them as soon as by one", async () => {
     const statuses: number[] = [];
     for (let guess = 0; guess < 160; guess += 1) {
-      if (guess === 16 || guess === 32 || guess === 48) await pause(TOLD_MS);
+      if (guess === 16 || guess === 32 || guess === 48) await pause(PROPAGATION_MS);
       const answer = await fleet.replicas[guess % REPLICAS]?.ask("/v1/staff/overview", {
         headers: {
           "X-Forwarded-For": `2001:db8::${(guess % 16).toString(16)}`,

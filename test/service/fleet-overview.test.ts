@@ -1,4 +1,4 @@
-/** What staff see of a fleet from any replica: who is there, its parts and the whole, and what is wrong with it. */
+/** What any replica shows staff of its fleet: the replicas, their figures and the totals, and what is wrong. */
 import { expect } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join as pathOf } from "node:path";
@@ -37,19 +37,21 @@ const seenBy = async (replica: Service): Promise<string[]> =>
 describeWithRedis("a fleet", () => {
   const test = concurrentTest(() => startFleet(3));
 
-  test("is seen whole by each of its replicas, with the sum of their figures", async ({ replicas }) => {
+  test("is shown completely by each of its replicas, with the sums of their figures", async ({
+    replicas,
+  }) => {
     await until(
       async () => (await Promise.all(replicas.map(seenBy))).every(({ length }) => length === 3),
-      "the fleet",
+      "the discovery of all replicas",
     );
     const firsts = await Promise.all(replicas.map(async (replica) => (await seenBy(replica))[0]));
     expect(new Set(firsts).size).toBe(3);
-    for (let asked = 0; asked < 9; asked += 1)
-      await replicas[asked % 3]?.ask("/v1/availability?domain=a..b&years=1");
+    for (let count = 0; count < 9; count += 1)
+      await replicas[count % 3]?.ask("/v1/availability?domain=a..b&years=1");
     await until(async () => {
       const totals = await Promise.all(replicas.map(async (one) => (await overviewOf(one)).fleetTotal));
       return totals.every(({ refusedLocally }) => refusedLocally === 9);
-    }, "the sum");
+    }, "the update of the sums");
     const [first] = replicas;
     if (first === undefined) throw new Error("there is no replica");
     const { fleet: parts, fleetTotal } = await overviewOf(first);
@@ -60,7 +62,7 @@ describeWithRedis("a fleet", () => {
     expect(metrics.text).toMatch(/^fleet_replicas 3$/m);
   });
 
-  test("with a replica too many says so, and stops when it has left", async ({ replicas, join }) => {
+  test("warns of too many replicas until the extra one has left", async ({ replicas, join }) => {
     const [first] = replicas;
     if (first === undefined) throw new Error("there is no replica");
     const fourth = await join();
@@ -68,13 +70,13 @@ describeWithRedis("a fleet", () => {
       async () => (await redisCheck(first)).output?.includes("REPLICAS_MAX") === true,
       "the warning",
     );
-    const told = JSON.stringify({ level: "error", event: "fleet.oversized", replicas: 4, replicasMax: 3 });
-    await until(() => first.log.includes(told), "the log line");
+    const line = JSON.stringify({ level: "error", event: "fleet.oversized", replicas: 4, replicasMax: 3 });
+    await until(() => first.log.includes(line), "the log line");
     await fourth.close();
     await until(async () => (await redisCheck(first)).status === "pass", "the recovery");
   });
 
-  test("whose replicas have different settings says so", async ({ replicas, join }) => {
+  test("warns when its replicas have different settings", async ({ replicas, join }) => {
     const [first, second] = replicas;
     if (first === undefined || second === undefined) throw new Error("there is no replica");
     await second.close();
@@ -86,7 +88,7 @@ describeWithRedis("a fleet", () => {
     await until(() => first.log.some((line) => line.includes('"fleet.settings.differ"')), "the log line");
   });
 
-  test("is judged by the price rules in effect, not by those of each start", async ({ replicas, join }) => {
+  test("compares the price rules in effect, not those at startup", async ({ replicas, join }) => {
     const [first, second] = replicas;
     if (first === undefined || second === undefined) throw new Error("there is no replica");
     const folder = temporaryFolder();

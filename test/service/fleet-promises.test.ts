@@ -1,4 +1,4 @@
-/** Price promises of a fleet: what one replica has promised, staff can look up on every other. */
+/** Price promises in a fleet: staff can look up a promise on every replica, whichever made it. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { z } from "zod";
 import { claimsOf } from "../support/promise.js";
@@ -15,7 +15,7 @@ describeWithRedis("a promise in a fleet", () => {
   });
   afterEach(() => fleet.close());
 
-  async function promisedBy(replica: Service): Promise<string> {
+  async function promiseFrom(replica: Service): Promise<string> {
     const body = { items: [{ domain: "kabul.af", action: "registration", years: 1 }] };
     let promise: string | null = null;
     await until(async () => {
@@ -26,24 +26,24 @@ describeWithRedis("a promise in a fleet", () => {
     return claimsOf(promise ?? "").jti;
   }
 
-  const lookedUp = (replica: Service, jti: string) =>
+  const lookUp = (replica: Service, jti: string) =>
     replica.ask(`/v1/staff/promises/${jti}`, { headers: bearer("read") });
 
-  test("is looked up with the same answer on every replica, by staff only", async () => {
+  test("can be looked up by staff only, with the same answer on every replica", async () => {
     const [maker, ...others] = fleet.replicas;
     if (maker === undefined) throw new Error("there is no replica");
-    const jti = await promisedBy(maker);
+    const jti = await promiseFrom(maker);
     await until(async () => {
-      const known = await Promise.all(fleet.replicas.map((replica) => lookedUp(replica, jti)));
+      const known = await Promise.all(fleet.replicas.map((replica) => lookUp(replica, jti)));
       return new Set(known.map(({ text }) => text)).size === 1;
-    }, "the same answer");
+    }, "the same answer from every replica");
     for (const replica of others) {
-      expect(await lookedUp(replica, jti)).toMatchObject({
+      expect(await lookUp(replica, jti)).toMatchObject({
         status: 200,
         body: { id: jti, items: [{ domain: "kabul.af", wholesale: { currency: "USD" } }] },
       });
       expect((await replica.ask(`/v1/staff/promises/${jti}`)).status).toBe(401);
-      expect(problemOf(await lookedUp(replica, "no-such-promise")).code).toBe("not_found");
+      expect(problemOf(await lookUp(replica, "no-such-promise")).code).toBe("not_found");
     }
     const [, ttl] = /^:(\d+)/.exec(await fleet.redis.command("PTTL", `af-storefront:promise:${jti}`)) ?? [];
     expect(Number(ttl)).toBeGreaterThan(0);
@@ -52,14 +52,14 @@ describeWithRedis("a promise in a fleet", () => {
   test("made without Redis is known to the others once Redis is back", async () => {
     const [maker, other] = fleet.replicas;
     if (maker === undefined || other === undefined) throw new Error("there is no replica");
-    await promisedBy(maker);
+    await promiseFrom(maker);
     await fleet.redis.kill();
-    const jti = await promisedBy(maker);
+    const jti = await promiseFrom(maker);
     await until(
-      async () => problemOf(await lookedUp(other, jti)).detail.includes("Redis is unreachable"),
-      "the admission",
+      async () => problemOf(await lookUp(other, jti)).detail.includes("Redis is unreachable"),
+      "the answer that Redis is unreachable",
     );
     await fleet.redis.start();
-    await until(async () => (await lookedUp(other, jti)).status === 200, "the look-up");
+    await until(async () => (await lookUp(other, jti)).status === 200, "the successful look-up");
   });
 });

@@ -1,4 +1,4 @@
-/** One hostile client in a process of its own: it costs bounded memory and descriptors, and others are answered while it goes on. */
+/** A hostile client of a service in a process of its own: it costs bounded memory and descriptors, and others are answered in the meantime. */
 import { afterAll, afterEach, describe, expect, test } from "@jest/globals";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { Agent } from "node:http";
@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { get } from "../support/raw.js";
 import { asker, type ServiceProcess, spawnService, temporaryFolder, until } from "../support/service.js";
 
-const MOST_RSS_MB = 250;
+const MAX_RSS_MB = 250;
 const SPARE_DESCRIPTORS = 100;
 const SOCKETS = 60;
 const REQUESTS = 2_000;
@@ -35,7 +35,7 @@ async function start(
   return { port: await started.listening, started };
 }
 
-/** Everybody has an address of his own, so that one's limit is nobody else's. */
+/** Clients have different addresses, so that they don't share a limit. */
 function open(port: number, localAddress = "127.0.0.2"): Socket {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.on("error", () => undefined);
@@ -43,18 +43,18 @@ function open(port: number, localAddress = "127.0.0.2"): Socket {
   return socket;
 }
 
-/** What the process holds while `during` goes on. */
-async function most(child: ServiceProcess["child"], during: () => Promise<void>) {
+/** The most that the process uses while `during` runs. */
+async function peakUse(child: ServiceProcess["child"], during: () => Promise<void>) {
   let rssMb = 0;
   let descriptors = 0;
-  const look = (): void => {
+  const sample = (): void => {
     const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
     rssMb = Math.max(rssMb, Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
     descriptors = Math.max(descriptors, readdirSync(`/proc/${child.pid}/fd`).length);
   };
-  const timer = setInterval(look, 20);
+  const timer = setInterval(sample, 20);
   await during();
-  look();
+  sample();
   clearInterval(timer);
   return { rssMb, descriptors };
 }
@@ -69,53 +69,57 @@ const ROUTES = [
 ];
 
 onLinux("a client that never reads", () => {
-  test.each(["120", "1000000000"])("what it asks for, with a limit of %s", async (limit) => {
-    const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit });
-    expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
-    const others = new Agent({ keepAlive: false });
-    const ask = asker(port, others);
-    const held = await most(started.child, async () => {
-      for (const path of ROUTES) {
-        for (let made = 0; made < SOCKETS / ROUTES.length; made += 1)
-          open(port).pause().write(get(path).repeat(REQUESTS));
-      }
-      await until(() =>
-        [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
-      );
-      for (let asked = 0; asked < 40; asked += 1) {
-        expect((await ask("/livez")).status).toBe(200);
-        expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
-      }
-    });
-    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
-    expect(held.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
-  });
+  test.each(["120", "1000000000"])(
+    "costs bounded memory and descriptors, with a limit of %s requests a minute",
+    async (limit) => {
+      const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: limit });
+      expect((await started.ask("/v1/availability?domain=google.af")).status).toBe(200);
+      const others = new Agent({ keepAlive: false });
+      const ask = asker(port, others);
+      const peak = await peakUse(started.child, async () => {
+        for (const path of ROUTES) {
+          for (let count = 0; count < SOCKETS / ROUTES.length; count += 1)
+            open(port).pause().write(get(path).repeat(REQUESTS));
+        }
+        await until(() =>
+          [...sockets].every(({ bytesWritten, connecting }) => !connecting && bytesWritten > 0),
+        );
+        for (let count = 0; count < 40; count += 1) {
+          expect((await ask("/livez")).status).toBe(200);
+          expect((await ask("/v1/availability?domain=google.af")).status).toBe(200);
+        }
+      });
+      expect(peak.rssMb).toBeLessThan(MAX_RSS_MB);
+      expect(peak.descriptors).toBeLessThan(SOCKETS + SPARE_DESCRIPTORS);
+    },
+  );
 
-  test("does not keep the service from ending", async () => {
+  test("doesn't keep the service from stopping", async () => {
     const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000", SHUTDOWN_GRACE_MS: "300" });
-    for (let made = 0; made < 5; made += 1) open(port).pause().write(get("/openapi.json").repeat(REQUESTS));
+    for (let count = 0; count < 5; count += 1)
+      open(port).pause().write(get("/openapi.json").repeat(REQUESTS));
     await until(() => started.stdout.filter((line) => line.includes("/openapi.json")).length >= 5);
     expect(await started.stop()).toBe(0);
   });
 
-  test("loses its connections once it is far past its limit", async () => {
+  test("loses its connections once it is far over its limit", async () => {
     const { port } = await start({ CLIENT_RATE_PER_MINUTE: "50" });
     const ended = new Set<Socket>();
-    for (let made = 0; made < 10; made += 1) {
+    for (let count = 0; count < 10; count += 1) {
       const socket = open(port);
       socket.on("close", () => ended.add(socket));
       socket.resume().write(get("/v1/prices").repeat(REQUESTS));
     }
-    await until(() => ended.size === 10, "the end of all");
+    await until(() => ended.size === 10, "the end of all connections");
   });
 });
 
 onLinux("a log that nobody reads", () => {
-  test("takes bounded memory, and tells how many lines are missing", async () => {
+  test("costs bounded memory, and says how many lines are missing", async () => {
     const { port, started } = await start({ CLIENT_RATE_PER_MINUTE: "1000000000" });
     const { stdout } = started.child;
     stdout?.pause();
-    const held = await most(started.child, async () => {
+    const peak = await peakUse(started.child, async () => {
       const socket = open(port);
       let received = 0;
       socket.on("data", (part: Buffer) => {
@@ -126,9 +130,12 @@ onLinux("a log that nobody reads", () => {
       await new Promise((closed) => socket.once("close", closed));
       expect(received).toBeGreaterThan(60_000 * 500);
     });
-    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
+    expect(peak.rssMb).toBeLessThan(MAX_RSS_MB);
     stdout?.resume();
-    await until(() => started.stdout.some((line) => line.includes('"log.dropped"')), "the line");
+    await until(
+      () => started.stdout.some((line) => line.includes('"log.dropped"')),
+      "the line about dropped lines",
+    );
     const dropped = (): number =>
       started.stdout
         .map((line) => Number(/"event":"log\.dropped","lines":(\d+)/.exec(line)?.[1] ?? 0))
@@ -140,25 +147,25 @@ onLinux("a log that nobody reads", () => {
 });
 
 onLinux("slow clients", () => {
-  test("keep nobody from an answer", async () => {
+  test("don't keep others from getting an answer", async () => {
     const { port, started } = await start();
-    const held = await most(started.child, async () => {
-      for (let made = 0; made < 150; made += 1) {
+    const peak = await peakUse(started.child, async () => {
+      for (let count = 0; count < 150; count += 1) {
         open(port).write("GET /livez HTTP/1.1\r\nHost: a\r\nX-");
         open(port).write(
           "POST /v1/quotes HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 30000\r\n\r\n{",
         );
-        open(port, `127.0.1.${1 + (made % 20)}`)
+        open(port, `127.0.1.${1 + (count % 20)}`)
           .pause()
-          .write(get(`/v1/search?q=slow-${made}`, { Accept: "text/event-stream" }));
+          .write(get(`/v1/search?q=slow-${count}`, { Accept: "text/event-stream" }));
       }
       await until(() => [...sockets].every(({ bytesWritten }) => bytesWritten > 0));
-      for (let asked = 0; asked < 20; asked += 1) {
+      for (let count = 0; count < 20; count += 1) {
         const answer = await started.ask("/livez");
         expect(answer.status).toBe(200);
       }
     });
-    expect(held.rssMb).toBeLessThan(MOST_RSS_MB);
-    expect(held.descriptors).toBeLessThan(sockets.size + SPARE_DESCRIPTORS);
+    expect(peak.rssMb).toBeLessThan(MAX_RSS_MB);
+    expect(peak.descriptors).toBeLessThan(sockets.size + SPARE_DESCRIPTORS);
   });
 });

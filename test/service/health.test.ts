@@ -1,4 +1,4 @@
-/** Liveness, readiness and health: true, coarse, and free. */
+/** Liveness, readiness and health are accurate and coarse, and cost no calls. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,21 +18,21 @@ import {
 import { upstreamAt } from "../support/upstream.js";
 
 const SANDBOX = "Embedded sandbox: no real registry data.";
-const CALM = {
+const ALL_PASS = {
   upstream: [{ status: "pass" }],
   quota: [{ status: "pass" }],
   redis: [{ status: "pass", output: "Not configured." }],
   prices: [{ status: "pass" }],
 };
 
-describe("a service that is well", () => {
+describe("a healthy service", () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ clock: new FakeClock() });
   });
   afterAll(() => service.close());
 
-  test("says so to anyone, and what it answers from, without a call", async () => {
+  test("says so to anyone, and where its data comes from, without a call", async () => {
     await until(() => service.calls() === 29);
     const live = await service.ask("/livez");
     expect([live.status, live.body]).toEqual([200, { status: "live" }]);
@@ -41,18 +41,18 @@ describe("a service that is well", () => {
     const health = await service.ask("/health");
     expect(health.status).toBe(200);
     expect(health.headers["content-type"]).toMatch(/^application\/health\+json/);
-    expect(health.body).toEqual({ status: "pass", version: "1.2.3", description: SANDBOX, checks: CALM });
+    expect(health.body).toEqual({ status: "pass", version: "1.2.3", description: SANDBOX, checks: ALL_PASS });
     for (const { headers } of [live, ready, health]) expect(headers["cache-control"]).toBe("no-store");
     expect(service.calls()).toBe(29);
   });
 
-  test("is not counted against a client's requests", async () => {
+  test("doesn't count health requests against the client's limit", async () => {
     const { headers } = await service.ask("/health");
     expect(headers).not.toHaveProperty("ratelimit");
   });
 });
 
-test("without a price yet, it warns and /v1/prices says when to come again", async () => {
+test("health warns while no price is known, and /v1/prices says when to retry", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock, reseller: "locked", warm: false });
   try {
@@ -74,7 +74,7 @@ test("without a price yet, it warns and /v1/prices says when to come again", asy
   }
 });
 
-test("with its quota spent, it warns without a number", async () => {
+test("health warns that the quota is spent, without a number", async () => {
   const retail = `
 currency: USD
 catalog: [{ tld: .af, years: { registration: [1] } }]
@@ -93,7 +93,7 @@ premium: { markupPercent: "15" }
         status: "warn",
         version: "1.2.3",
         description: SANDBOX,
-        checks: { ...CALM, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
+        checks: { ...ALL_PASS, quota: [{ status: "warn", output: "No call can be made at the moment." }] },
       },
     ]);
   } finally {
@@ -101,10 +101,10 @@ premium: { markupPercent: "15" }
   }
 });
 
-/** How soon a change has to show. */
+/** How soon a change must show. */
 const TRUE_WITHIN_MS = 5_000;
 
-test("while STATE_DIR can't be written it warns, and no longer", async () => {
+test("health warns only while STATE_DIR can't be written, or after it was replaced", async () => {
   const clock = new FakeClock();
   const folder = temporaryFolder();
   const state = join(folder.path, "state");
@@ -130,7 +130,7 @@ test("while STATE_DIR can't be written it warns, and no longer", async () => {
     renameSync(`${state}.away`, state);
     expect(await quota()).toEqual({ status: "pass" });
     rmSync(state, { recursive: true });
-    // So that the new folder isn't given the number of the old one.
+    // Otherwise, the new folder could get the inode number of the old one.
     mkdirSync(`${state}.other`);
     mkdirSync(state);
     expect(await quota()).toEqual({ status: "warn", output: "STATE_DIR was replaced; restart the service." });
@@ -152,7 +152,7 @@ test.each([
   ["an upstream that hangs", "all", "silence-before-head", 10],
   ["an upstream that has failed for ten minutes", "all", "status-503", 600],
 ] as const)(
-  "warns of %s, and recovers within seconds although nobody asks anything",
+  "health warns of %s, and recovers within seconds even without visitors",
   async (_what, of, fault, s) => {
     const clock = new FakeClock();
     const service = await startService({ clock });
@@ -169,7 +169,7 @@ test.each([
       expect(await upstreamCheck(service)).toEqual(warning);
       const before = callsOf(service.sandbox);
       service.sandbox.control.clearFaults();
-      // When an outage lasts, trial requests are 12 s apart.
+      // In a long outage, trial requests are 12 s apart.
       await clock.advance(s > 30 ? 15_000 : TRUE_WITHIN_MS);
       expect(await upstreamCheck(service)).toEqual({ status: "pass" });
       expect(callsOf(service.sandbox) - before).toBeLessThanOrEqual(6);
@@ -179,7 +179,7 @@ test.each([
   },
 );
 
-test("one call that failed is made up for by a trial request, so that it doesn't warn for long", async () => {
+test("after one failed call, health warns only until a trial request succeeds", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   try {
@@ -196,9 +196,9 @@ test("one call that failed is made up for by a trial request, so that it doesn't
 });
 
 test.each([
-  ["one call that was rejected", 1, 0],
-  ["calls that were rejected for a minute", undefined, 60_000],
-])("%s: trial requests show when it is over, and few of them meanwhile", async (_what, calls, forMs) => {
+  ["one rejected call", 1, 0],
+  ["a minute of rejected calls", undefined, 60_000],
+])("after %s, a few trial requests are enough to notice the recovery", async (_what, calls, forMs) => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   try {
@@ -211,7 +211,7 @@ test.each([
     for (let passedMs = 0; passedMs < forMs; passedMs += 500) {
       await clock.advance(500);
       expect(await upstreamCheck(service)).toEqual(warning);
-      // Others that work don't hide the one that doesn't.
+      // An operation that works doesn't hide the one that doesn't.
       if (passedMs === 30_000) await service.ask("/v1/staff/tier", { headers: bearer("read") });
     }
     expect(callsOf(service.sandbox, CHECK) - before).toBeLessThanOrEqual(7);
@@ -225,9 +225,9 @@ test.each([
 
 test.each([
   ["within 5 s if it was refused once", 0, TRUE_WITHIN_MS],
-  ["within 75 s after that", 3 * 60_000, 75_000],
+  ["within 75 s if it was refused repeatedly", 3 * 60_000, 75_000],
 ])(
-  "a refused credential that is good again is found out without a visitor, %s",
+  "a refused credential that is accepted again is noticed without a visitor, %s",
   async (_when, forMs, withinMs) => {
     const clock = new FakeClock();
     const service = await startService({ clock });
@@ -246,7 +246,7 @@ test.each([
   },
 );
 
-test("while people are refused for want of quota it warns, and no more 5 s after the last of them", async () => {
+test("health warns while visitors are refused for lack of quota, and passes 5 s after the last of them", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock, env: { UPSTREAM_RATE_LIMIT: "60" }, warm: false });
   const quota = async (): Promise<unknown> => {
@@ -266,7 +266,7 @@ test("while people are refused for want of quota it warns, and no more 5 s after
   }
 });
 
-test("while it drains, it lives, is not ready, and refuses what is new", async () => {
+test("a draining service is live but not ready, and rejects new requests", async () => {
   const service = await startService({ clock: new FakeClock() });
   try {
     service.drain();

@@ -1,4 +1,4 @@
-/** The figures of the last day, for the charts of the staff page. */
+/** The figures of the last day, for the charts on the staff page. */
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { systemClock } from "../../src/clock.js";
 import type { FiguresSource } from "../../src/http/figures.js";
@@ -17,7 +17,7 @@ import { bearer, problemOf, recordingLog, startService, until } from "../support
 const PATH = "/v1/staff/history";
 const MINUTE_MS = 60_000;
 
-test("the service keeps its figures, one row per minute, for staff only", async () => {
+test("the service records its figures, one row per minute, for staff only", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });
   const history = async () => {
@@ -33,7 +33,7 @@ test("the service keeps its figures, one row per minute, for staff only", async 
     const after = await history();
     expect(after.at.length).toBe(before.at.length + 1);
     expect(Date.parse(after.at.at(-1) ?? "") - Date.parse(after.at.at(-2) ?? "")).toBe(MINUTE_MS);
-    // The price list was asked again in that minute or not; of the four questions one cost a call.
+    // Whether or not the price list was refreshed in that minute, only one of the four requests cost a call.
     expect(after.hitRate.at(-1)).toBeGreaterThan(0);
     expect(after.budget.at(-1)).toBe(997);
   } finally {
@@ -41,7 +41,7 @@ test("the service keeps its figures, one row per minute, for staff only", async 
   }
 });
 
-/** Of a service since its start; each question that cost a call has waited for a second. */
+/** The figures of a service since startup. Each request that cost a call waited for a second. */
 function figures({ hit, miss, used }: Readonly<Record<"hit" | "miss" | "used", number>>): FiguresSource {
   return {
     quota: { used, budget: 57, lanes: perLane(() => ({ served: miss, waitedMsTotal: 1000 * miss })) },
@@ -81,36 +81,36 @@ describeWithRedis("replicas", () => {
     await server.close();
   });
 
-  /** Counts from its start; each question takes a second of waiting. */
+  /** Its counts start at zero. Each miss waits for a second. */
   function replica() {
     const redis = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
     links.push(redis);
-    const asked = { hit: 0, miss: 0, used: 0 };
+    const totals = { hit: 0, miss: 0, used: 0 };
     const source = (): FiguresSource => ({
       quota: {
-        used: asked.used,
+        used: totals.used,
         budget: 57,
-        lanes: perLane(() => ({ served: asked.miss, waitedMsTotal: 1000 * asked.miss })),
+        lanes: perLane(() => ({ served: totals.miss, waitedMsTotal: 1000 * totals.miss })),
       },
-      caches: { names: { counts: { hit: asked.hit, inflight: 0, miss: asked.miss, stale: 0 } } },
+      caches: { names: { counts: { hit: totals.hit, inflight: 0, miss: totals.miss, stale: 0 } } },
       upstream: {
-        recent: { operations: [{ calls: asked.miss, failed: 0, meanMs: 100, p95Ms: asked.used }] },
+        recent: { operations: [{ calls: totals.miss, failed: 0, meanMs: 100, p95Ms: totals.used }] },
       },
     });
-    return { asked, redis, history: createHistory({ source, redis, clock }) };
+    return { totals, redis, history: createHistory({ source, redis, clock }) };
   }
 
-  test("keep one history, which outlives each of them; without Redis each has its own", async () => {
+  test("share one history, which outlives each of them; without Redis, each has its own", async () => {
     const [first, second] = [replica(), replica()];
-    await until(() => links.every((link) => link.reachable()), "Redis");
+    await until(() => links.every((link) => link.reachable()), "the connection to Redis");
     const stops = [first, second].map(({ history }) => history.keep());
-    Object.assign(first.asked, { hit: 30, miss: 10, used: 12 });
-    Object.assign(second.asked, { hit: 0, miss: 10, used: 11 });
+    Object.assign(first.totals, { hit: 30, miss: 10, used: 12 });
+    Object.assign(second.totals, { hit: 0, miss: 10, used: 11 });
     await clock.advance(MINUTE_MS);
     for (const stop of stops) stop();
     const third = replica();
     for (const { history } of [first, second, third])
-      await until(async () => (await history.present()).calls.at(-1) === 20, "both counts");
+      await until(async () => (await history.present()).calls.at(-1) === 20, "the sum of both counts");
     expect(await third.history.present()).toMatchObject({
       at: ["2026-03-20T00:00:00.000Z", "2026-03-20T00:01:00.000Z"],
       used: [0, 12],
