@@ -2,11 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import type { ZodType } from "zod";
 import { type Account, createAccount } from "./account/account.js";
 import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
-import { createSavedFile } from "./cache/saved-file.js";
+import { createSavedFile, type SavedFile } from "./cache/saved-file.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import type { Log } from "./logger.js";
@@ -16,7 +17,7 @@ import { createQuotas } from "./quota/quotas.js";
 import type { RedisLink } from "./redis.js";
 import { createLivePolicy, type LivePolicy } from "./retail/live-policy.js";
 import { createPriceEpochs, type PriceEpochs } from "./retail/price-epoch.js";
-import { createPriceFile, createSharedPriceFacts, noPriceFacts } from "./retail/price-facts.js";
+import { createPriceFile, createSharedPriceFacts, noPriceFacts, savedPrices } from "./retail/price-facts.js";
 import { createPriceList, type PriceList } from "./retail/price-list.js";
 import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
 import { createSharedPromises } from "./retail/shared-promises.js";
@@ -150,7 +151,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     stamp,
   });
 
-  const savedAs = (file: string) => ({ path: join(config.stateDir, file), source, log });
+  const savedFile = <T>(file: string, shape: ZodType<T>): SavedFile<T> =>
+    createSavedFile({ path: join(config.stateDir, file), shape, source, log });
   const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
   const prices = createPriceList({
     policies,
@@ -160,7 +162,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     saved: isSandbox
       ? noPriceFacts
       : redis === null
-        ? createPriceFile(savedAs("price-facts.json"), clock)
+        ? createPriceFile(savedFile("price-facts.json", savedPrices), clock)
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
@@ -182,7 +184,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   });
   const marks = createPremiumMarks({
     pool: pools.premium,
-    file: savesFacts ? createSavedFile({ ...savedAs("premium-names.json"), shape: savedMarks }) : null,
+    file: savesFacts ? savedFile("premium-names.json", savedMarks) : null,
     clock,
   });
   redis?.onReachable(() => void marks.shareAgain());

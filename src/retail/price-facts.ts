@@ -5,13 +5,7 @@
  */
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
-import {
-  createSavedFile,
-  fromSavedTimes,
-  type SavedFileSettings,
-  savedTimes,
-  toSavedTimes,
-} from "../cache/saved-file.js";
+import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
 import type { Clock } from "../clock.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "./policy.js";
@@ -61,7 +55,8 @@ const quote = z.strictObject({ wholesale: storedWholesale, epoch: z.string() });
 export const decodeStoredQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
   quote.safeParse(data).data;
 
-const savedPrices = z.strictObject({
+/** The prices and their tier as saved. */
+export const savedPrices = z.strictObject({
   tier: z.string().nullable(),
   prices: z.array(
     z.strictObject({
@@ -75,12 +70,8 @@ const savedPrices = z.strictObject({
   ),
 });
 
-/** Saves facts in a file of this process. */
-export function createPriceFile(
-  settings: Omit<SavedFileSettings<unknown>, "shape">,
-  clock: Clock,
-): PriceFacts {
-  const file = createSavedFile({ ...settings, shape: savedPrices });
+/** Saves prices and tier in a file of this process. */
+export function createPriceFile(file: SavedFile<z.output<typeof savedPrices>>, clock: Clock): PriceFacts {
   return {
     async load() {
       const saved = file.load();

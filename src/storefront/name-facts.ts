@@ -108,13 +108,12 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
     shared: Ask,
   ): Promise<Fact<PricedCheck>> {
     ask.spend();
-    const [{ value, askedMs, answeredMs }] = await Promise.all([
-      check(shared, name, years),
-      // What other replicas have decided counts, too: by this check a premium name may have become ordinary, and if it fails the name may be taken.
-      statuses.consult(name.ascii),
+    const { value, askedMs, answeredMs } = await check(shared, name, years);
+    await Promise.all([
+      statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs }),
+      // By this check, a name that another replica had found to be premium may be ordinary.
       marks.consult(name),
     ]);
-    await statuses.learn(name.ascii, { value: value.status, askedMs, answeredMs });
     return { value: { ...value, epoch: epochs.of(askedMs) }, askedMs, answeredMs };
   }
 
@@ -141,12 +140,19 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
         return { status: "taken", source: "hit", pooled: status };
       }
     }
-    const { source, ...pooled } = await checks.get(
-      keyOf(name, years),
-      ask,
-      (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
-      askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
-    );
+    const key = keyOf(name, years);
+    const { source, ...pooled } = await checks
+      .get(
+        key,
+        ask,
+        (flight) => load(ask, name, years, new SharedAsk(flight, ask)),
+        askedSinceMs === undefined ? {} : { askedSinceMs, othersMs: CHECKOUT_WAITS_MS },
+      )
+      .catch(async (error: unknown) => {
+        // If another replica's "taken" was read before the failure, it ends "available" for the other terms, too.
+        if (checks.peek(key)?.value.status === "taken") await statuses.consult(name.ascii);
+        throw error;
+      });
     const last = statuses.peek(name.ascii);
     // A check from another replica, which may have been outdated there.
     const isForeign =

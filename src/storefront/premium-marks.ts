@@ -62,11 +62,12 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
   return {
     of: (name) => pool.fresh(keyOf(name)),
     note(name, decision) {
-      const last = pool.fresh(keyOf(name));
+      const key = keyOf(name);
+      const last = pool.fresh(key);
       // Most names are ordinary, so this is only worth remembering for one that was premium.
       if (!decision.value.isPremium && last?.value.isPremium !== true) return;
       if (last !== undefined && last.askedMs >= decision.askedMs) return;
-      void pool.learn(keyOf(name), decision);
+      void pool.learn(key, decision);
       save();
     },
     async consult(name) {

@@ -56,26 +56,27 @@ export function createPremiumNames({
     });
   }
 
-  function seemsOrdinary(name: DomainName): boolean {
-    if (isMarked(name)) return false;
-    return shownPrices(name).every(({ what, pooled }) => {
+  /** The shown prices that differ from the list, or can't be compared because it has none. */
+  function differing(name: DomainName) {
+    return shownPrices(name).filter(({ what, pooled }) => {
       const quote = prices.peek(what);
-      return quote !== undefined && sameWholesale(pooled.value.wholesale, quote.wholesale);
+      return quote === undefined || !sameWholesale(pooled.value.wholesale, quote.wholesale);
     });
+  }
+
+  const seemsOrdinary = (name: DomainName): boolean => !isMarked(name) && differing(name).length === 0;
+
+  function isContradicted(name: DomainName): boolean {
+    return (
+      isMarked(name) ||
+      differing(name).some(
+        ({ pooled: { value, askedMs } }) => !epochs.isDoubtful({ epoch: value.epoch, askedMs }),
+      )
+    );
   }
 
   function consult(name: DomainName): Promise<void> {
     return names.consultPrices(name, policy.yearsSold(name.tld, "registration"));
-  }
-
-  function isContradicted(name: DomainName): boolean {
-    if (isMarked(name)) return true;
-    return shownPrices(name).some(({ what, pooled }) => {
-      const { value, askedMs } = pooled;
-      const quote = prices.peek(what);
-      const isOutdated = epochs.isDoubtful({ epoch: value.epoch, askedMs });
-      return !isOutdated && quote !== undefined && !sameWholesale(value.wholesale, quote.wholesale);
-    });
   }
 
   async function isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean> {
@@ -95,12 +96,8 @@ export function createPremiumNames({
     return isMarked(name);
   }
 
-  function hasOwnPrice(name: DomainName, what: Combination): boolean {
-    const quote = prices.peek(what);
-    return names
-      .shownPrices(name, [what.years])
-      .some(({ pooled }) => quote !== undefined && !sameWholesale(pooled.value.wholesale, quote.wholesale));
-  }
+  const hasOwnPrice = (name: DomainName, { years }: Combination): boolean =>
+    differing(name).some(({ what }) => what.years === years);
 
   return {
     isPremium,

@@ -57,6 +57,15 @@ async function open(): Promise<Replicas> {
 const status = async (service: Service, domain: string, years: number): Promise<string> =>
   (await shopAt(service).availability(domain, years)).status;
 
+/** Two replicas, of which one has found the name to be available before the first learned, with another term, that it is taken. */
+async function taken({ sandbox, replica }: Replicas, checkedBy: "one" | "two") {
+  const replicas = { one: await replica(), two: await replica() };
+  expect(await status(replicas[checkedBy], "fresh-name.af", 1)).toBe("available");
+  sandbox.control.setTaken("fresh-name.af", true);
+  expect(await status(replicas.one, "fresh-name.af", 2)).toBe("taken");
+  return replicas;
+}
+
 const health = z.object({ checks: z.object({ redis: z.tuple([z.object({ status: z.string() })]) }) });
 const hasRedis = async (service: Service): Promise<boolean> =>
   health.parse((await service.ask("/health")).body).checks.redis[0].status === "pass";
@@ -127,27 +136,18 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
-  testWithReplicas(
-    "about a taken name, with any term, replaces another's 'available'",
-    async ({ sandbox, replica }) => {
-      const [one, two] = [await replica(), await replica()];
-      expect(await status(two, "fresh-name.af", 1)).toBe("available");
-      sandbox.control.setTaken("fresh-name.af", true);
-      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
-      expect(await status(two, "fresh-name.af", 2)).toBe("taken");
-      const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
-      expect([items[0]?.status, signed]).toEqual(["taken", []]);
-      expect(await status(two, "fresh-name.af", 1)).toBe("taken");
-    },
-  );
+  testWithReplicas("about a taken name, with any term, replaces another's 'available'", async (replicas) => {
+    const { two } = await taken(replicas, "two");
+    expect(await status(two, "fresh-name.af", 2)).toBe("taken");
+    const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
+    expect([items[0]?.status, signed]).toEqual(["taken", []]);
+    expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+  });
 
   testWithReplicas(
     "about a taken name isn't missed by one that reads an earlier check for a cart",
-    async ({ sandbox, replica }) => {
-      const [one, two] = [await replica(), await replica()];
-      expect(await status(one, "fresh-name.af", 1)).toBe("available");
-      sandbox.control.setTaken("fresh-name.af", true);
-      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+    async (replicas) => {
+      const { two } = await taken(replicas, "one");
       await shopAt(two).cart(transfer("fresh-name.af"));
       expect(await status(two, "fresh-name.af", 1)).toBe("taken");
     },
@@ -171,21 +171,27 @@ describeWithRedis("what a replica has learned", () => {
 
   testWithReplicas(
     "about a taken name, with any term, keeps another from signing its check of a few seconds ago",
-    async (world) => {
-      const { sandbox, replica } = world;
-      const [one, two] = [await replica(), await replica()];
-      expect(await status(two, "fresh-name.af", 1)).toBe("available");
-      sandbox.control.setTaken("fresh-name.af", true);
-      expect(await status(one, "fresh-name.af", 2)).toBe("taken");
+    async (replicas) => {
+      const { two } = await taken(replicas, "two");
       const { items, signed } = await shopAt(two).cart(registration("fresh-name.af"));
       expect([items[0]?.status, signed]).toEqual(["taken", []]);
     },
   );
 
   testWithReplicas(
+    "about a taken name, with any term, counts for one that read it and then couldn't check the name itself",
+    async (replicas) => {
+      const { two } = await taken(replicas, "two");
+      replicas.clock.aheadMs += CHECK_IS_OLD_MS;
+      replicas.sandbox.control.setFault("check", { fault: "status-500" });
+      await expect(shopAt(two).cart(registration("fresh-name.af", 2))).rejects.toThrow("upstream_failed");
+      expect(await status(two, "fresh-name.af", 1)).toBe("taken");
+    },
+  );
+
+  testWithReplicas(
     "about a premium name that has become ordinary lets the others sign list prices again",
-    async (world) => {
-      const { clock, sandbox, replica } = world;
+    async ({ clock, sandbox, replica }) => {
       const [one, two, three] = [await replica(), await replica(), await replica()];
       expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
       clock.aheadMs += 2 * 60_000;

@@ -101,6 +101,15 @@ describe("a visitor", () => {
     return service.calls(CHECK) - before;
   }
 
+  async function expectInvalid(path: string, field: string): Promise<void> {
+    const checks = await checksOf(async () => {
+      const problem = problemOf(await service.ask(path));
+      expect(problem.code).toBe("invalid_request");
+      expect(problem.errors?.map((error) => error.field)).toContain(field);
+    });
+    expect(checks).toBe(0);
+  }
+
   describe("asking for a name", () => {
     test("that is available gets the retail price of the shortest term", async () => {
       const answer = await service.ask("/v1/availability?domain=kabul.af");
@@ -216,16 +225,8 @@ describe("a visitor", () => {
       ["?domain=kabul.af&years=1&years=1", "years"],
       ["?domain=kabul.af&year=1", "year"],
       ["?domain[]=kabul.af", "query"],
-    ])(
-      "with the invalid query %s gets the name of the invalid field, without a call",
-      async (query, field) => {
-        const checks = await checksOf(async () => {
-          const problem = problemOf(await service.ask(`/v1/availability${query}`));
-          expect(problem.code).toBe("invalid_request");
-          expect(problem.errors?.map((error) => error.field)).toContain(field);
-        });
-        expect(checks).toBe(0);
-      },
+    ])("with the invalid query %s gets the name of the invalid field, without a call", (query, field) =>
+      expectInvalid(`/v1/availability${query}`, field),
     );
   });
 
@@ -286,16 +287,8 @@ describe("a visitor", () => {
       ["?q=kabul&years=x", "years"],
       ["?q=kabul&q=herat", "q"],
       ["?q=kabul&limit=1", "limit"],
-    ])(
-      "with the invalid query %s gets the name of the invalid field, without a call",
-      async (query, field) => {
-        const checks = await checksOf(async () => {
-          const problem = problemOf(await service.ask(`/v1/search${query}`));
-          expect(problem.code).toBe("invalid_request");
-          expect(problem.errors?.map((error) => error.field)).toContain(field);
-        });
-        expect(checks).toBe(0);
-      },
+    ])("with the invalid query %s gets the name of the invalid field, without a call", (query, field) =>
+      expectInvalid(`/v1/search${query}`, field),
     );
   });
 
