@@ -205,7 +205,6 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     prices,
     names,
     marks,
-    epochs,
     assessor: createAssessor({ names, marks, prices, epochs }),
     ownedSinceMs: account.ownedSinceMs,
     promises,

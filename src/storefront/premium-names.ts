@@ -6,10 +6,9 @@ import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import { sameWholesale } from "../money.js";
 import type { Combination, RetailPolicy } from "../retail/policy.js";
-import type { PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Assessor } from "./assessment.js";
-import type { NameFacts, VisitorAsk } from "./name-facts.js";
+import type { AvailableFact, NameFacts, VisitorAsk } from "./name-facts.js";
 import type { PremiumMarks } from "./premium-marks.js";
 
 export interface PremiumNames {
@@ -22,10 +21,15 @@ export interface PremiumNames {
   consult(name: DomainName): Promise<void>;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
-  /** Whether the name was found to be premium, or a check since the last change of prices differs from the list. */
+  /** Whether the name was found to be premium, or a check of it differs from the list, and from the list before the last change. */
   isContradicted(name: DomainName): boolean;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
+}
+
+interface ShownPrice {
+  readonly what: Combination;
+  readonly pooled: AvailableFact["pooled"];
 }
 
 export interface PremiumNamesSettings {
@@ -34,7 +38,6 @@ export interface PremiumNamesSettings {
   readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
   readonly marks: Pick<PremiumMarks, "of" | "isAlone">;
   readonly assessor: Pick<Assessor, "assess">;
-  readonly epochs: Pick<PriceEpochs, "isDoubtful">;
 }
 
 export function createPremiumNames({
@@ -43,12 +46,11 @@ export function createPremiumNames({
   names,
   marks,
   assessor,
-  epochs,
 }: PremiumNamesSettings): PremiumNames {
   const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
 
   /** The registration prices that checks of the name have shown. */
-  function shownPrices(name: DomainName) {
+  function shownPrices(name: DomainName): readonly ShownPrice[] {
     const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
     return shown.map(({ years, pooled }) => {
       const what: Combination = { tld: name.tld, action: "registration", years };
@@ -57,7 +59,7 @@ export function createPremiumNames({
   }
 
   /** The shown prices that differ from the list, or can't be compared because it has none. */
-  function differing(name: DomainName) {
+  function differing(name: DomainName): readonly ShownPrice[] {
     return shownPrices(name).filter(({ what, pooled }) => {
       const quote = prices.peek(what);
       return quote === undefined || !sameWholesale(pooled.value.wholesale, quote.wholesale);
@@ -67,12 +69,11 @@ export function createPremiumNames({
   const seemsOrdinary = (name: DomainName): boolean => !isMarked(name) && differing(name).length === 0;
 
   function isContradicted(name: DomainName): boolean {
-    return (
-      isMarked(name) ||
-      differing(name).some(
-        ({ pooled: { value, askedMs } }) => !epochs.isDoubtful({ epoch: value.epoch, askedMs }),
-      )
-    );
+    const wasOrdinary = ({ what, pooled }: ShownPrice): boolean => {
+      const former = prices.peek(what)?.former ?? null;
+      return former !== null && sameWholesale(pooled.value.wholesale, former);
+    };
+    return isMarked(name) || !differing(name).every(wasOrdinary);
   }
 
   function consult(name: DomainName): Promise<void> {

@@ -14,7 +14,7 @@ export interface Shop {
 }
 
 type ShopSettings = Omit<AvailabilitySettings, "policy"> &
-  Pick<PremiumNamesSettings, "marks" | "epochs"> &
+  Pick<PremiumNamesSettings, "marks"> &
   Pick<QuoteSettings, "promises"> &
   Pick<SuggestionSettings, "hasSpare">;
 
