@@ -127,27 +127,26 @@ function make(label: string, tld: string): DomainName {
   return Object.freeze({ ascii, unicode, label, tld, [canonical]: true as const });
 }
 
+function namesSold(soldTlds: readonly string[]): string {
+  return `names are sold under ${soldTlds.join(", ")}`;
+}
+
 function isSuffix(ascii: string, soldTlds: readonly string[]): boolean {
   return AF_SUFFIXES.has(ascii) || soldTlds.includes(`.${ascii}`);
 }
 
 /** Splits a canonical host into one label and a TLD sold, dropping a leading `www.` unless it is the name itself. */
 function registrableOf(ascii: string, soldTlds: readonly string[], field: string): DomainName {
-  const sold = `names are sold under ${soldTlds.join(", ")}`;
   if (isSuffix(ascii, soldTlds)) throw invalidField(field, "is only an ending: add a name before it");
   let tld = "";
   for (const candidate of soldTlds) {
     if (candidate.length > tld.length && ascii.endsWith(candidate)) tld = candidate;
   }
-  if (tld === "") {
-    throw invalidField(
-      field,
-      ascii.includes(".") ? `has an ending that isn't sold here; ${sold}` : `needs an ending; ${sold}`,
-    );
-  }
+  if (tld === "" && !ascii.includes("."))
+    throw invalidField(field, `needs an ending; ${namesSold(soldTlds)}`);
   const labels = ascii.slice(0, -tld.length).split(".");
-  if (AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
-    throw invalidField(field, `has an ending that isn't sold here; ${sold}`);
+  if (tld === "" || AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
+    throw invalidField(field, `has an ending that isn't sold here; ${namesSold(soldTlds)}`);
   if (labels.length === 2 && labels[0] === "www") labels.shift();
   const [label = "", ...below] = labels;
   if (below.length > 0)

@@ -75,7 +75,7 @@ export interface Pool<V, A extends Asker> {
   /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can be asked. */
   isUnknown(key: string): boolean;
   /** Whether no other replica can be asked: the pool isn't shared, or Redis isn't available. */
-  isAlone(key: string): boolean;
+  isAlone(): boolean;
   /** The keys and facts in memory, stale ones included. */
   facts(): readonly (readonly [key: string, fact: Fact<V>])[];
   /** The fact in memory if it is fresh: the same object until another fact replaces it. */
@@ -312,7 +312,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
     }
   }
 
-  const isAlone = (key: string): boolean => (shared?.at(key) ?? null) === null;
+  const isAlone = (): boolean => shared?.isAvailable() !== true;
 
   function clear(): number {
     const { size } = known;
@@ -330,7 +330,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   return {
     get: (key, asker, load, options) => get(key, asker, load, options),
     isUnknown: (key) =>
-      usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(key),
+      usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(),
     isAlone,
     peek,
     facts: () =>

@@ -118,10 +118,16 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
     };
   }
 
+  /** The mark of the facts that are valid; null while Redis or the mark is unavailable. */
+  function currentMark(): string | null {
+    return link.reachable() ? (purges === null ? "" : purges.mark()) : null;
+  }
+
   return {
+    isAvailable: () => currentMark() !== null,
     at(key) {
-      const mark = purges === null ? "" : purges.mark();
-      if (mark === null || !link.reachable()) return null;
+      const mark = currentMark();
+      if (mark === null) return null;
       const source = settings.source();
       const at = `af-storefront:${name}:${hash([source, mark, key])}`;
       return {

@@ -26,7 +26,9 @@ export interface SharedKey<V> {
 }
 
 export interface SharedPool<V> {
-  /** The shared key; null while Redis isn't available. */
+  /** Whether other replicas can be asked. */
+  isAvailable(): boolean;
+  /** The shared key; null while other replicas can't be asked. */
   at(key: string): SharedKey<V> | null;
   /** Clears the pool on all other replicas, immediately or as soon as they are reachable. */
   purge(): void;

@@ -2,7 +2,7 @@
  * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was away or has lost it.
  * Names are hashed, so neither the file nor Redis reveals what people search.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
@@ -27,7 +27,7 @@ export interface PremiumMarks {
   /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
   consult(name: DomainName): Promise<void>;
   /** Whether no other replica can be asked. */
-  isAlone(name: DomainName): boolean;
+  isAlone(): boolean;
   /** Writes everything to Redis that it doesn't have. Never rejects. */
   shareAgain(): Promise<void>;
   /** Loads what was saved before a restart. */
@@ -73,10 +73,10 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
     async consult(name) {
       await pool.consult(keyOf(name));
     },
-    isAlone: (name) => pool.isAlone(keyOf(name)),
+    isAlone: pool.isAlone,
     async shareAgain() {
       for (const [key, fact] of pool.facts()) {
-        if (pool.isAlone(key)) return;
+        if (pool.isAlone()) return;
         await pool.learn(key, fact);
       }
     },
@@ -91,7 +91,7 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
 
 export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
 
-const keyOf = ({ ascii }: DomainName): string => createHash("sha256").update(ascii).digest("base64url");
+const keyOf = ({ ascii }: DomainName): string => hash("sha256", ascii, "base64url");
 
 const storedMark = z.strictObject({
   isPremium: z.boolean(),

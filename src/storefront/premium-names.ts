@@ -105,7 +105,7 @@ export function createPremiumNames({
     consult,
     seemsOrdinary,
     isContradicted,
-    isOrdinary: (name) => marks.isAlone(name) && seemsOrdinary(name),
+    isOrdinary: (name) => marks.isAlone() && seemsOrdinary(name),
   };
 }
 

@@ -56,6 +56,7 @@ class SharedStore {
       return act();
     };
     return {
+      isAvailable: () => true,
       at: (key) => {
         const at = `${this.#generation} ${key}`;
         const renew = (): void => {

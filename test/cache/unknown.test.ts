@@ -40,8 +40,8 @@ test("no key is unknown while another replica can be asked", () => {
     write: async () => [],
     claim: async () => null,
   };
-  const shared = { at: () => key, purge: () => {}, onPurged: () => {} };
+  const shared = { isAvailable: () => true, at: () => key, purge: () => {}, onPurged: () => {} };
   expect(createPool<string, typeof asker>({ ...settings, shared }).isUnknown("key")).toBe(false);
-  const unreachable = { ...shared, at: () => null };
+  const unreachable = { ...shared, isAvailable: () => false, at: () => null };
   expect(createPool<string, typeof asker>({ ...settings, shared: unreachable }).isUnknown("key")).toBe(true);
 });

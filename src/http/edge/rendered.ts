@@ -1,5 +1,5 @@
 /** Answers as bytes: rendered once and sent any number of times, by Express and by the fast path. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 
 /** Alternating names and values, as Node accepts them. Not frozen, because V8 concatenates frozen arrays slowly. */
@@ -47,10 +47,11 @@ export function renderBody(
     tagged = false,
   }: RenderOptions & { readonly type: string },
 ): Rendered {
-  const etag = tagged ? `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"` : null;
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const etag = tagged ? `"${hash("sha256", bytes, "base64url").slice(0, 27)}"` : null;
   return {
     status,
-    body: typeof body === "string" ? Buffer.from(body).toString("latin1") : body,
+    body: typeof body === "string" ? bytes.toString("latin1") : body,
     isShared: cacheControl.startsWith("public"),
     headers: [
       "Cache-Control",
@@ -58,7 +59,7 @@ export function renderBody(
       ...(etag === null ? [] : ["ETag", etag]),
       ...Object.entries(headers).flat(),
     ],
-    entityHeaders: ["Content-Type", type, "Content-Length", String(Buffer.byteLength(body))],
+    entityHeaders: ["Content-Type", type, "Content-Length", String(bytes.length)],
     etag,
   };
 }
