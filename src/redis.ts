@@ -3,7 +3,7 @@
  * instead of queued while Redis is unreachable or refuses commands. Any command can be rejected, so every caller must be able to continue
  * without Redis.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** A Lua script with the SHA-1 by which Redis caches it. */
 export interface RedisScript {
@@ -12,7 +12,7 @@ export interface RedisScript {
 }
 
 export function redisScript(text: string): RedisScript {
-  return { text, sha1: createHash("sha1").update(text).digest("hex") };
+  return { text, sha1: hash("sha1", text, "hex") };
 }
 
 /** The error of every command that was refused, not answered in time, or not sent because Redis is known to be unusable. */

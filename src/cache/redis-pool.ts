@@ -2,7 +2,7 @@
  * Shares a pool through Redis. Keys are hashes of the upstream and credential, the pool's mark and the key, so they don't reveal searches,
  * and facts of another upstream or credential, or from before a purge, aren't found. Undecodable facts count as absent.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type Clock, every } from "../clock.js";
 import { type RedisLink, redisScript } from "../redis.js";
@@ -129,7 +129,7 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       const mark = currentMark();
       if (mark === null) return null;
       const source = settings.source();
-      const at = `af-storefront:${name}:${hash([source, mark, key])}`;
+      const at = `af-storefront:${name}:${hash("sha256", JSON.stringify([source, mark, key]), "hex")}`;
       return {
         read: async () => factsIn(await link.get(at), key),
         async write({ value, askedMs, answeredMs }, ttlMs) {
@@ -158,10 +158,6 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       });
     },
   };
-}
-
-function hash(parts: readonly string[]): string {
-  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
 /** The JSON of a stored text; null for anything else. */

@@ -2,7 +2,7 @@
  * The retail policy in effect. A changed file is reloaded: a valid file takes effect as a whole, an invalid one not at all. Policies are
  * immutable, so code that calls `current()` once uses a single version.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type Clock, every } from "../clock.js";
 import { readFileText } from "../file-text.js";
 import type { Log } from "../logger.js";
@@ -116,5 +116,5 @@ function parse(text: string | null): ReturnType<typeof parseRetailConfig> {
 }
 
 function fingerprintOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return hash("sha256", text, "hex").slice(0, 12);
 }

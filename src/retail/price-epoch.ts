@@ -2,7 +2,7 @@
  * Tracks which prices can still be trusted and signed. All wholesale prices depend on the reseller's tier and the registry's price list.
  * Evidence that either has changed ends the price epoch on all replicas, and every price requested before becomes doubtful.
  */
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import type { Channel } from "../cache/invalidation.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
@@ -174,7 +174,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 function markAfter(current: string, evidence: PriceEvidence): string {
   if (evidence.kind === "purge" || evidence.kind === "replica") return randomUUID();
   const change = evidence.kind === "tier" ? [current, evidence.from, evidence.to] : [current];
-  return CHANGE + createHash("sha256").update(JSON.stringify(change)).digest("base64url");
+  return CHANGE + hash("sha256", JSON.stringify(change), "base64url");
 }
 
 /** The prefix of marks of epochs that started with evidence of a change. */

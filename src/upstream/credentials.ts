@@ -3,7 +3,7 @@
  * tried with one call at a time, and a refused one not again for a while. A changed file takes effect immediately; its previous credential
  * stays in use until the new one is accepted.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Secret } from "../secret.js";
@@ -202,5 +202,5 @@ function idOf({ key, secret }: Credential): string {
 
 /** The first 12 hex digits of SHA-256 of the key (not the secret). */
 function fingerprintOf(key: string): string {
-  return createHash("sha256").update(key).digest("hex").slice(0, 12);
+  return hash("sha256", key, "hex").slice(0, 12);
 }

@@ -2,7 +2,7 @@
  * Exclusive ownership of a file, by a socket next to it on which the owner listens. The kernel closes it when the process ends, so nothing is left
  * over after kill -9, no process id can be mistaken for another's, and containers that share a volume see each other.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -52,7 +52,7 @@ function answers(address: string): Promise<boolean> {
 }
 
 function addressElsewhere(path: string): string {
-  const name = `quota-${createHash("sha256").update(resolve(path)).digest("hex").slice(0, 24)}.lock`;
+  const name = `quota-${hash("sha256", resolve(path), "hex").slice(0, 24)}.lock`;
   return process.platform === "win32" ? `\\\\.\\pipe\\${name}` : join(tmpdir(), name);
 }
 
