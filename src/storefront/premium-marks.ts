@@ -22,7 +22,7 @@ export interface PremiumMark {
 export interface PremiumMarks {
   /** The latest decision known here, with the times of the check that it was about. */
   of(name: DomainName): Fact<PremiumMark> | undefined;
-  /** Remembers the decision about a check of the name, unless one about a later check is known. */
+  /** Remembers the decision about a check of the name, unless one about a later check is known. If checks overlap, "premium" counts. */
   note(name: DomainName, decision: Fact<PremiumMark>): void;
   /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
   consult(name: DomainName): Promise<void>;
@@ -63,10 +63,7 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
     of: (name) => pool.fresh(keyOf(name)),
     note(name, decision) {
       const key = keyOf(name);
-      const last = pool.fresh(key);
-      // Most names are ordinary, so this is only worth remembering for one that was premium.
-      if (!decision.value.isPremium && last?.value.isPremium !== true) return;
-      if (last !== undefined && last.askedMs >= decision.askedMs) return;
+      if (!saysMore(decision, pool.fresh(key))) return;
       void pool.learn(key, decision);
       save();
     },
@@ -90,6 +87,15 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
 }
 
 export const premiumCaution: Caution<PremiumMark> = (a, b) => Number(a.isPremium) - Number(b.isPremium);
+
+/** Most names are ordinary, which is only worth remembering for one that was premium. */
+function saysMore(
+  { value, askedMs, answeredMs }: Fact<PremiumMark>,
+  last: Fact<PremiumMark> | undefined,
+): boolean {
+  if (last?.value.isPremium === true) return askedMs > last.askedMs;
+  return value.isPremium && (last === undefined || answeredMs >= last.askedMs);
+}
 
 const keyOf = ({ ascii }: DomainName): string => hash("sha256", ascii, "base64url");
 

@@ -55,13 +55,13 @@ function restart(): void {
   marks.restore();
 }
 
-/** Notes a decision about a check that was requested and answered so long ago. */
-function note(isPremium: boolean, agoMs = 0, name = GOLD): void {
-  const atMs = clock.monotonic() - agoMs;
+/** Notes a decision about a check that was requested so long ago, and answered after `tookMs`. */
+function note(isPremium: boolean, agoMs = 0, name = GOLD, tookMs = 0): void {
+  const askedMs = clock.monotonic() - agoMs;
   marks.note(name, {
     value: { isPremium, years: 2, wholesale: usd("1450.00") },
-    askedMs: atMs,
-    answeredMs: atMs,
+    askedMs,
+    answeredMs: askedMs + tookMs,
   });
 }
 
@@ -87,6 +87,22 @@ describe("the latest decision about a name", () => {
     note(false);
     expect(isPremium()).toBe(false);
     note(true, 5_000);
+    expect(isPremium()).toBe(false);
+  });
+
+  test("is 'premium' if checks that overlap led to different ones, whichever is noted first", () => {
+    const premium = () => note(true, 10_000, GOLD, 2_000);
+    const ordinary = () => note(false, 9_000, GOLD, 2_000);
+    for (const decisions of [
+      [premium, ordinary],
+      [ordinary, premium],
+    ]) {
+      marks = start();
+      note(true, 30_000);
+      for (const decide of decisions) decide();
+      expect(isPremium()).toBe(true);
+    }
+    note(false, 7_000);
     expect(isPremium()).toBe(false);
   });
 
