@@ -75,6 +75,15 @@ export function isExpected(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code !== "internal";
 }
 
+/** A refusal that asks for another bearer token (RFC 6750, section 3). */
+export function challenge(
+  code: "unauthenticated" | "forbidden",
+  detail: string,
+  parameters: string,
+): ServiceError {
+  return new ServiceError(code, detail, { headers: { "WWW-Authenticate": `Bearer ${parameters}` } });
+}
+
 /** An `invalid_request` caused by one field, which the answer names. */
 export function invalidField(field: string, message: string): ServiceError {
   return new ServiceError("invalid_request", `${field}: ${message}`, { errors: [{ field, message }] });

@@ -12,7 +12,7 @@ import { type Asker, createPool } from "../cache/cache.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
-import { ServiceError } from "../errors.js";
+import { challenge, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Secret } from "../secret.js";
 
@@ -177,7 +177,6 @@ function nameOf(text: string): DomainName | null {
 }
 
 function notAccepted(): ServiceError {
-  return new ServiceError("unauthenticated", "The customer token is invalid or has expired.", {
-    headers: { "WWW-Authenticate": 'Bearer realm="customer", error="invalid_token"' },
-  });
+  const parameters = 'realm="customer", error="invalid_token"';
+  return challenge("unauthenticated", "The customer token is invalid or has expired.", parameters);
 }

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Router } from "express";
+import type { IRouter } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
 import { pagePolicy } from "./pages.js";
@@ -48,8 +48,7 @@ SwaggerUIBundle({
 `;
 
 /** `describe` resolves with the document. Everything is prepared on first request, because that takes longer than the rest of startup. */
-export function docsRouter(describe: () => Promise<object>): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+export function addDocs(router: IRouter, describe: () => Promise<object>): void {
   const assets = createAssets(assetFiles, { prefix: "/docs/assets/", otherwise: UNHASHED_CACHE });
   let page: StaticFile | null = null;
   let document: StaticFile | null = null;
@@ -74,7 +73,6 @@ export function docsRouter(describe: () => Promise<object>): Router {
     },
   });
   assets.serve(router);
-  return router;
 }
 
 function assetFiles(): ReadonlyMap<string, AssetFile> {

@@ -1,5 +1,5 @@
 /** Liveness, readiness and health: coarse states without business figures. None of them contacts the upstream. */
-import { Router } from "express";
+import type { IRouter } from "express";
 import type { AnswerOf } from "../wire/answer.js";
 import type { healthShape } from "../wire/service.js";
 import { route } from "./routes.js";
@@ -22,8 +22,7 @@ export interface HealthParts {
   readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;
 }
 
-export function healthRoutes({ version, description, phase, checks }: HealthParts): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+export function addHealthRoutes(router: IRouter, { version, description, phase, checks }: HealthParts): void {
   route(router, "/livez", {
     GET: (_request, response) => {
       response.set("Cache-Control", "no-store").json({ status: "live" });
@@ -60,7 +59,6 @@ export function healthRoutes({ version, description, phase, checks }: HealthPart
         .send(JSON.stringify(body));
     },
   });
-  return router;
 }
 
 function worstOf(checks: readonly HealthCheck[]): CheckStatus {

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Request, type Response, Router } from "express";
+import type { IRouter, Request, Response } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
 import type { ShopIdentity } from "../retail/price-file/shop-identity.js";
@@ -46,11 +46,10 @@ function sourceOf(address: string): string {
   return address.startsWith("/") ? "'self'" : new URL(address).origin;
 }
 
-/** A day: its address can't have a hash. */
 /** Added to the 404 page if the storefront is served. */
 const START = '<p><a class="button" href="/">Home · خانه · کور</a></p>';
 
-export interface PageSettings {
+interface PageSettings {
   /** Whether the demo storefront and its files are served. */
   readonly storefront: boolean;
   /** Where the demo page posts a signed cart; null: nowhere. */
@@ -61,14 +60,11 @@ export interface PageSettings {
   readonly shop: () => ShopIdentity;
 }
 
-export interface Pages {
-  readonly routes: Router;
-  /** The 404 page for browsers. */
-  readonly missing: StaticFile;
-}
-
-export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: PageSettings): Pages {
-  const router = Router({ caseSensitive: true, strict: true });
+/** Adds the pages; returns the 404 page for browsers. */
+export function addPages(
+  router: IRouter,
+  { storefront, checkoutUrl, demoCheckout, shop }: PageSettings,
+): StaticFile {
   const pages = [
     "operator",
     "missing",
@@ -141,8 +137,7 @@ export function createPages({ storefront, checkoutUrl, demoCheckout, shop }: Pag
   });
   route(router, "/favicon.ico", { GET: (request, response) => icon.send(request, response) });
   assets.serve(router);
-  const missing = pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
-  return { routes: router, missing };
+  return pageOf("missing", { fill: { start: storefront ? START : "" }, status: 404 });
 }
 
 function readFiles(wanted: (path: string) => boolean): Map<string, AssetFile> {

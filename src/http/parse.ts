@@ -1,6 +1,8 @@
 /** Parses requests. Parameters that are unknown, repeated or malformed are rejected with an error that names the field. */
 import { parse } from "node:querystring";
-import { type DomainName, parseDomainName } from "../domain-name.js";
+import type { Request } from "express";
+import type { ZodType } from "zod";
+import { canonicalHost, parseDomainName } from "../domain-name.js";
 import type { Purgeable } from "../engine.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
@@ -46,6 +48,13 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
 /** Unusual parameter names are not echoed, since they may be hostile. */
 function nameForPeople(name: string): string {
   return /^[\w.-]{1,40}$/.test(name) ? name : "query";
+}
+
+/** The canonical `:domain` of a path, which must be the name itself, unlike a query parameter that may be a pasted URL. */
+export function hostInPath({ params: { domain } }: Request): string {
+  const host = typeof domain === "string" ? canonicalHost(domain) : null;
+  if (host === null) throw invalidField("domain", "isn't a domain name");
+  return host;
 }
 
 export function required(value: string | undefined, field: string): string {
@@ -107,15 +116,12 @@ export function termOf(
 
 /** The cart of `POST /v1/quotes`. Reports every fault of every item at once. */
 export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
-  const result = quoteRequestShape.safeParse(body);
-  if (!result.success) {
-    throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
-  }
+  const cart = readBody(body, quoteRequestShape);
   const errors: FieldError[] = [];
   const seen = new Set<string>();
-  const items = result.data.items.flatMap(({ domain, action, years }, index): QuoteItem[] => {
+  const items = cart.items.flatMap(({ domain, action, years }, index): QuoteItem[] => {
     try {
-      const name: DomainName = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
+      const name = parseDomainName(domain, policy.soldTlds, `items[${index}].domain`);
       if (seen.has(name.ascii)) throw invalidField(`items[${index}].domain`, "appears twice");
       seen.add(name.ascii);
       const fields = { subject: `items[${index}].action`, years: `items[${index}].years` };
@@ -131,8 +137,12 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
 }
 
 export function readPurge(body: unknown): Purgeable {
-  const result = purgeRequestShape.safeParse(body);
-  if (result.success) return result.data.what;
+  return readBody(body, purgeRequestShape).what;
+}
+
+function readBody<T>(body: unknown, shape: ZodType<T>): T {
+  const result = shape.safeParse(body);
+  if (result.success) return result.data;
   throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
 }
 

@@ -7,14 +7,14 @@ import type { Request, RequestHandler, Response } from "express";
 import type { Clock } from "../clock.js";
 import { parseDomainName, parseSearchTerm } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
-import type { Lane } from "../quota/lane.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
-import type { Availability, VisitorAsk } from "../storefront/availability.js";
+import type { Availability } from "../storefront/availability.js";
 import { namesFor, search } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { searchShape } from "../wire/visitors.js";
+import type { AskFor } from "./edge/context.js";
 import {
   type ParsedQuery,
   readAction,
@@ -36,7 +36,7 @@ interface QuestionParts {
   readonly shop: () => Shop;
   readonly prices: PriceList;
   readonly searchStream: SearchStream;
-  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly ask: AskFor;
   readonly refuse: QuickRefusal;
   readonly clock: Clock;
 }

@@ -4,7 +4,6 @@ import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
 import type { Clock } from "../clock.js";
 import type { Config } from "../config/env.js";
-import type { DomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -12,22 +11,22 @@ import type { Metrics } from "../metrics.js";
 import type { Secret } from "../secret.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
 import type { ClientLimit } from "./edge/client-limit.js";
-import { type AccessLog, type asks, requestContext } from "./edge/context.js";
-import { customerRoutes } from "./customers.js";
-import { docsRouter } from "./docs.js";
+import { type AccessLog, type AskFor, requestContext } from "./edge/context.js";
+import { addCustomerRoutes } from "./customers.js";
+import { addDocs } from "./docs.js";
 import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
-import { HEALTH_PATHS, healthRoutes } from "./health.js";
+import { addHealthRoutes, HEALTH_PATHS } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
-import { createPages } from "./pages.js";
+import { addPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
 import { explainProblem, problemHandler } from "./edge/problems.js";
 import type { QuestionKind } from "./questions.js";
-import { render, sendRendered } from "./edge/rendered.js";
+import { sendJson } from "./edge/rendered.js";
 import { route } from "./routes.js";
 import { securityTxt } from "./security-txt.js";
-import { staffRoutes } from "./staff.js";
-import { visitorRoutes } from "./visitors.js";
+import { addStaffRoutes } from "./staff.js";
+import { addVisitorRoutes } from "./visitors.js";
 
 /** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
 export type Phase = "starting" | "ready" | "draining";
@@ -43,7 +42,7 @@ export interface RouterParts {
   readonly limit: ClientLimit;
   readonly guesses: TokenGuesses;
   readonly questions: ReadonlyMap<string, QuestionKind>;
-  readonly ask: ReturnType<typeof asks>;
+  readonly ask: AskFor;
   readonly phase: () => Phase;
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
@@ -54,7 +53,7 @@ export interface RouterParts {
 export function createRouter(parts: RouterParts): Express {
   const { config, version, mode, engine, monitoring, metrics, limit, guesses, questions, ask, clock, log } =
     parts;
-  const { shop, account, policies, prices, promises, audit } = engine;
+  const { shop, policies, promises } = engine;
   const now = (): number => clock.now();
   const checks = [rightHost, knownExpectation];
 
@@ -70,61 +69,46 @@ export function createRouter(parts: RouterParts): Express {
   app.use(securityHeaders);
   app.use([...HEALTH_PATHS], ...checks);
   const description = mode === "sandbox" ? "Embedded sandbox: no real registry data." : "Live upstream.";
-  app.use(healthRoutes({ version, description, phase: parts.phase, checks: monitoring.checks }));
+  addHealthRoutes(app, { version, description, phase: parts.phase, checks: monitoring.checks });
   app.use(websiteOrigins(config.corsOrigins));
   app.use(...limit.handlers);
   app.use(...checks);
   app.use(refusedWhileDraining(parts.phase));
 
-  app.use(visitorRoutes({ shop, questions, ask }));
+  addVisitorRoutes(app, { shop, questions, ask });
   if (config.customers !== null) {
     const tokens = createCustomerTokens({ ...config.customers, clock, log });
-    const { current: policy } = policies;
-    const seemsOrdinary = async (name: DomainName): Promise<boolean> => {
-      const { premiumNames } = shop();
-      await premiumNames.consult(name);
-      return premiumNames.seemsOrdinary(name);
-    };
-    app.use(customerRoutes({ tokens, guesses, account, policy, prices, seemsOrdinary, ask, now }));
+    addCustomerRoutes(app, { ...engine, tokens, guesses, ask, now });
   }
-  app.use(
-    staffRoutes({
-      tokens: createStaffTokens(parts.staffTokens, log),
-      guesses,
-      account,
-      policies,
-      prices,
-      promises,
-      metrics,
-      audit,
-      ask,
-      overview: monitoring.overview,
-      history: monitoring.history,
-      purge: engine.purge,
-      now,
-    }),
-  );
+  addStaffRoutes(app, {
+    ...engine,
+    ...monitoring,
+    tokens: createStaffTokens(parts.staffTokens, log),
+    guesses,
+    metrics,
+    ask,
+    now,
+  });
 
   route(app, "/.well-known/jwks.json", {
     GET: (_request, response) => {
-      sendRendered(response, render(promises.publicKeys(), { cacheControl: "no-store", tagged: true }));
+      sendJson(response, promises.publicKeys());
     },
   });
   if (config.securityContact !== null)
     route(app, "/.well-known/security.txt", { GET: securityTxt(config.securityContact, now) });
   route(app, "/problems/:code", { GET: explainProblem });
-  const pages = createPages({
+  const missing = addPages(app, {
     storefront: config.demoStorefront,
     checkoutUrl: config.checkoutUrl,
     demoCheckout: config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null,
     shop: () => policies.config().shop,
   });
-  app.use(pages.routes);
-  app.use(docsRouter(async () => (await import("./openapi.js")).openApiDocument({ version })));
+  addDocs(app, async () => (await import("./openapi.js")).openApiDocument({ version }));
   app.use(() => {
     throw new ServiceError("not_found", "There is nothing at this address.");
   });
-  app.use(problemHandler(log, parts.onProblem, pages.missing));
+  app.use(problemHandler(log, parts.onProblem, missing));
   return app;
 }
 

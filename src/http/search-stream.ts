@@ -11,13 +11,14 @@ import { type SearchedName, searchWithRetries, type Unknown } from "../storefron
 import type { Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { availabilityShape } from "../wire/visitors.js";
+import type { AskFor } from "./edge/context.js";
 import { type EventStreams, frameOf, renderEvents } from "./event-stream.js";
 import { presentAvailability } from "./presenters.js";
 import type { Rendered } from "./edge/rendered.js";
 
 interface SearchStreamParts {
   readonly streams: EventStreams;
-  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly ask: AskFor;
   readonly clock: Clock;
 }
 

@@ -1,45 +1,34 @@
 /** The staff routes, by token scope. No other route shows wholesale amounts. */
-import { type Request, type RequestHandler, Router } from "express";
-import type { Account } from "../account/account.js";
-import type { Audit } from "../audit/audit.js";
+import type { IRouter, RequestHandler } from "express";
 import type { Scope, StaffTokens } from "../auth/staff-tokens.js";
-import { AF_TLDS, canonicalHost, parseDomainName } from "../domain-name.js";
+import { AF_TLDS, parseDomainName } from "../domain-name.js";
 import type { Engine } from "../engine.js";
-import { type ErrorCode, invalidField, ServiceError } from "../errors.js";
+import { challenge, type ErrorCode, ServiceError } from "../errors.js";
 import type { Metrics } from "../metrics.js";
-import type { Lane } from "../quota/lane.js";
-import type { LivePolicy } from "../retail/live-policy.js";
-import type { PriceList } from "../retail/price-list.js";
 import { RedisGoneError } from "../redis.js";
 import type { PricePromise, Promises } from "../retail/promise.js";
-import type { VisitorAsk } from "../storefront/availability.js";
 import { audited, presentAudit } from "./audit.js";
-import { contextOf } from "./edge/context.js";
+import { type AskFor, contextOf } from "./edge/context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import { sendJson } from "./edge/rendered.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
-import { readPurge, readQuery } from "./parse.js";
+import { hostInPath, readPurge, readQuery } from "./parse.js";
 import { presentDomain, presentOrigin } from "./presenters.js";
 import { presentBalance, presentPromise, presentStaffPrices, presentTier } from "./staff-presenters.js";
 import { presentPreview } from "./price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { overviewShape, purgedShape, staffDomainShape, staffDomainsShape } from "../wire/staff.js";
-import type { historyShape } from "../wire/operators.js";
+import type { purgedShape, staffDomainShape, staffDomainsShape } from "../wire/staff.js";
+import type { Monitoring } from "./monitoring.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
-interface StaffParts {
+interface StaffParts
+  extends
+    Pick<Engine, "account" | "policies" | "prices" | "promises" | "audit" | "purge">,
+    Pick<Monitoring, "overview" | "history"> {
   readonly tokens: StaffTokens;
   readonly guesses: TokenGuesses;
-  readonly account: Account;
-  readonly policies: LivePolicy;
-  readonly prices: PriceList;
-  readonly promises: Promises;
   readonly metrics: Metrics;
-  readonly audit: Audit;
-  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
-  readonly overview: () => AnswerOf<typeof overviewShape>;
-  readonly history: () => Promise<AnswerOf<typeof historyShape>>;
-  readonly purge: Engine["purge"];
+  readonly ask: AskFor;
   readonly now: () => number;
 }
 
@@ -47,10 +36,7 @@ interface StaffParts {
 const PROMISE_ID = /^[\w-]{1,64}$/;
 
 /** Requires a staff token with the scope. */
-function requireScope(
-  { tokens, guesses, audit }: Pick<StaffParts, "tokens" | "guesses" | "audit">,
-  scope: Scope,
-): RequestHandler {
+function requireScope({ tokens, guesses, audit }: StaffParts, scope: Scope): RequestHandler {
   return (request, response, next) => {
     const refused = (who: string | null, outcome: ErrorCode): void => {
       audit.note({ who, what: "token", subject: contextOf(request).route, outcome });
@@ -62,25 +48,24 @@ function requireScope(
     if (token === null) {
       if (bearer !== undefined) guesses.wrong(request, "staff");
       refused(null, "unauthenticated");
-      throw new ServiceError(
-        "unauthenticated",
-        "This endpoint requires a staff token: Authorization: Bearer ….",
-        {
-          headers: { "WWW-Authenticate": 'Bearer realm="staff"' },
-        },
-      );
+      const detail = "This endpoint requires a staff token: Authorization: Bearer ….";
+      throw challenge("unauthenticated", detail, 'realm="staff"');
     }
     if (!token.scopes.includes(scope)) {
       guesses.lacksScope(request, token.name, scope);
       refused(token.name, "forbidden");
-      throw new ServiceError("forbidden", `The token lacks the ${scope} scope.`, {
-        headers: { "WWW-Authenticate": `Bearer realm="staff", error="insufficient_scope", scope="${scope}"` },
-      });
+      const parameters = `realm="staff", error="insufficient_scope", scope="${scope}"`;
+      throw challenge("forbidden", `The token lacks the ${scope} scope.`, parameters);
     }
     contextOf(request).tokenName = token.name;
     next();
   };
 }
+
+const noParameters: RequestHandler = (request, _response, next) => {
+  readQuery(request.query, []);
+  next();
+};
 
 async function findPromise(promises: Promises, id: string): Promise<PricePromise | null> {
   try {
@@ -94,17 +79,16 @@ async function findPromise(promises: Promises, id: string): Promise<PricePromise
   }
 }
 
-export function staffRoutes(parts: StaffParts): Router {
+export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
   const { account, policies, prices, promises, metrics, audit, ask, now } = parts;
-  const router = Router({ caseSensitive: true, strict: true });
-  const read = [requireScope(parts, "read"), answersJson];
-  const list = [requireScope(parts, "read"), answersJsonOrCsv];
+  const reader = requireScope(parts, "read");
+  const read = [reader, answersJson, noParameters];
+  const list = [reader, answersJsonOrCsv, noParameters];
   const operate = [requireScope(parts, "operate"), answersJson];
 
   route(router, "/v1/staff/domains", {
     before: list,
     GET: async (request, response) => {
-      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
       const domains = known.value.map(presentDomain);
@@ -122,12 +106,7 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/domains/:domain", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request.query, []);
-      const { domain } = request.params;
-      // Unlike a query parameter, a path must contain the name itself and not a pasted URL.
-      const host = typeof domain === "string" ? canonicalHost(domain) : null;
-      if (host === null) throw invalidField("domain", "isn't a domain name");
-      const name = parseDomainName(host, AF_TLDS, "domain");
+      const name = parseDomainName(hostInPath(request), AF_TLDS, "domain");
       if (endedByHead(request, response)) return;
       const known = await account.domain(ask(request, "account"), name);
       if (known.value === null)
@@ -143,27 +122,22 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/balance", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
-      const known = await account.balance(ask(request, "account"));
-      sendJson(response, presentBalance(known));
+      sendJson(response, presentBalance(await account.balance(ask(request, "account"))));
     },
   });
 
   route(router, "/v1/staff/tier", {
     before: read,
     GET: async (request, response) => {
-      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
-      const known = await account.tier(ask(request, "account"));
-      sendJson(response, presentTier(known));
+      sendJson(response, presentTier(await account.tier(ask(request, "account"))));
     },
   });
 
   route(router, "/v1/staff/prices", {
     before: list,
     GET: (request, response) => {
-      readQuery(request.query, []);
       const body = presentStaffPrices(prices, policies.current(), policies.state(), now());
       sendList(request, response, body, { name: "prices", columns: PRICE_COLUMNS, rows: body.prices });
     },
@@ -184,9 +158,8 @@ export function staffRoutes(parts: StaffParts): Router {
   });
 
   route(router, "/v1/staff/promises/:id", {
-    before: [...read, audited(audit, "promise")],
+    before: [reader, answersJson, audited(audit, "promise"), noParameters],
     GET: async (request, response) => {
-      readQuery(request.query, []);
       const { id } = request.params;
       if (typeof id === "string" && PROMISE_ID.test(id)) contextOf(request).subject = id;
       const promise = typeof id === "string" ? await findPromise(promises, id) : null;
@@ -197,16 +170,14 @@ export function staffRoutes(parts: StaffParts): Router {
 
   route(router, "/v1/staff/overview", {
     before: read,
-    GET: (request, response) => {
-      readQuery(request.query, []);
+    GET: (_request, response) => {
       sendJson(response, parts.overview());
     },
   });
 
   route(router, "/v1/staff/history", {
     before: read,
-    GET: async (request, response) => {
-      readQuery(request.query, []);
+    GET: async (_request, response) => {
       sendJson(response, await parts.history());
     },
   });
@@ -225,7 +196,6 @@ export function staffRoutes(parts: StaffParts): Router {
   route(router, "/v1/staff/audit", {
     before: list,
     GET: async (request, response) => {
-      readQuery(request.query, []);
       if (endedByHead(request, response)) return;
       const body = presentAudit(await audit.last());
       sendList(request, response, body, { name: "audit", columns: ACT_COLUMNS, rows: body.acts });
@@ -238,5 +208,4 @@ export function staffRoutes(parts: StaffParts): Router {
       response.type(metrics.contentType).send(await metrics.text());
     },
   });
-  return router;
 }

@@ -1,24 +1,21 @@
 /** The visitor routes: availability, search, prices and quotes. HEAD never makes an upstream call. */
-import { type Request, Router } from "express";
-import type { Lane } from "../quota/lane.js";
-import type { VisitorAsk } from "../storefront/availability.js";
+import type { IRouter } from "express";
 import { inOneShop, type Shop } from "../storefront/shop.js";
 import { CART_PATH, cartOf, signedCart } from "./carts.js";
+import type { AskFor } from "./edge/context.js";
 import { readAction, readQuery, readTld, readYears, required, termOf } from "./parse.js";
 import { presentTermQuote } from "./presenters.js";
 import { type QuestionKind, questionOf } from "./questions.js";
-import { render, sendRendered } from "./edge/rendered.js";
+import { sendJson, sendRendered } from "./edge/rendered.js";
 import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
 
 interface VisitorParts {
   readonly shop: () => Shop;
   readonly questions: ReadonlyMap<string, QuestionKind>;
-  readonly ask: (request: Request, lane: Lane) => VisitorAsk;
+  readonly ask: AskFor;
 }
 
-export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-
+export function addVisitorRoutes(router: IRouter, { shop, questions, ask }: VisitorParts): void {
   for (const [path, { accepts, read }] of questions) {
     route(router, path, {
       before: [accepts],
@@ -58,10 +55,7 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
       const quote = await inOneShop(shop, ({ quotes }) =>
         quotes.term(ask(request, "exact"), { tld, action, years }),
       );
-      sendRendered(
-        response,
-        render(presentTermQuote({ tld, action, years }, quote), { cacheControl: "no-store", tagged: true }),
-      );
+      sendJson(response, presentTermQuote({ tld, action, years }, quote));
     },
     POST: async (request, response) => {
       readQuery(request.query, []);
@@ -73,5 +67,4 @@ export function visitorRoutes({ shop, questions, ask }: VisitorParts): Router {
       sendRendered(response, answer);
     },
   });
-  return router;
 }

@@ -5,7 +5,7 @@ import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { PROBLEMS } from "../../src/errors.js";
 import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
-import { docsRouter } from "../../src/http/docs.js";
+import { addDocs } from "../../src/http/docs.js";
 import { problemHandler } from "../../src/http/edge/problems.js";
 import { openApiDocument } from "../../src/http/openapi.js";
 import { createLog } from "../../src/logger.js";
@@ -236,11 +236,9 @@ describe("the check of an answer against the document", () => {
 
 describe("the documentation page", () => {
   const log = createLog("error");
-  const app = express().use(
-    requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    docsRouter(() => Promise.resolve(document)),
-    problemHandler(log, () => undefined),
-  );
+  const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
+  addDocs(app, () => Promise.resolve(document));
+  app.use(problemHandler(log, () => undefined));
 
   it("is served with the unchanged document", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);

@@ -5,7 +5,7 @@ import request from "supertest";
 import { systemClock } from "../../src/clock.js";
 import { readConfig } from "../../src/config/env.js";
 import { createAccessLog, requestContext } from "../../src/http/edge/context.js";
-import { createPages } from "../../src/http/pages.js";
+import { addPages } from "../../src/http/pages.js";
 import { problemHandler } from "../../src/http/edge/problems.js";
 import { createLog } from "../../src/logger.js";
 import { createMetrics } from "../../src/metrics.js";
@@ -13,12 +13,9 @@ import { createMetrics } from "../../src/metrics.js";
 const log = createLog("error");
 const withPages = (storefront: boolean) => {
   const shop = { name: null, logo: null, email: null, phone: null, terms: null, privacy: null };
-  const pages = createPages({ storefront, checkoutUrl: null, demoCheckout: null, shop: () => shop });
-  return express().use(
-    requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock),
-    pages.routes,
-    problemHandler(log, () => undefined, pages.missing),
-  );
+  const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
+  const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, shop: () => shop });
+  return app.use(problemHandler(log, () => undefined, missing));
 };
 
 describe("the pages", () => {

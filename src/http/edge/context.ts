@@ -119,12 +119,14 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
   };
 }
 
+export type AskFor = (request: Request, lane: Lane) => VisitorAsk;
+
 /**
  * Creates the asks of a request, which from then on waits for calls for at most `maxWaitMs` in all. The first one that needs the upstream counts
  * against the client's cold limit; the others are free, or refused with it.
  */
-export function asks(cold: ColdLimit, maxWaitMs: number, clock: Clock) {
-  return (request: Request, lane: Lane): VisitorAsk => {
+export function asks(cold: ColdLimit, maxWaitMs: number, clock: Clock): AskFor {
+  return (request, lane) => {
     const context = contextOf(request);
     return {
       lane,

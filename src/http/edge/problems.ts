@@ -7,7 +7,7 @@ import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./problem-kinds.js";
-import { render, type Rendered, sendRendered } from "./rendered.js";
+import { render, type Rendered, sendJson, sendRendered } from "./rendered.js";
 import type { StaticFile } from "./static-files.js";
 
 /** Whole seconds, rounded up so that a retry at that second isn't too early. */
@@ -124,5 +124,5 @@ function whole(error: unknown): { reason: string; stack?: string } {
 export function explainProblem(request: Request, response: Response): void {
   const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
   if (code === undefined) throw new ServiceError("not_found", "There is no such error code.");
-  sendRendered(response, render(problemKind(code), { cacheControl: "no-store", tagged: true }));
+  sendJson(response, problemKind(code));
 }
