@@ -3,14 +3,13 @@ import type { Server } from "node:http";
 import type { DomainName } from "./domain-name.js";
 import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
-import { type ClientLimit, createClientLimit } from "./http/edge/client-limit.js";
+import { createClientLimit } from "./http/edge/client-limit.js";
 import { createColdLimit } from "./http/edge/cold-limit.js";
 import { asks, createAccessLog, requestId } from "./http/edge/context.js";
 import { addressOf, clientOf } from "./http/edge/client.js";
 import { headersOfAnswers } from "./http/edge/headers.js";
 import { serve } from "./http/edge/server.js";
-import { createSharedCounts, type SharedCounts } from "./http/edge/shared-counts.js";
-import { createSharedLimit } from "./http/edge/shared-limit.js";
+import { createSharedCounts, ofOneReplica, type Share } from "./http/edge/shared-counts.js";
 import { createTokenGuesses } from "./http/edge/token-guesses.js";
 import { unreadableRequests } from "./http/edge/unreadable.js";
 import { createEventStreams } from "./http/event-stream.js";
@@ -23,7 +22,6 @@ import { quickRefusals } from "./http/quick-refusals.js";
 import { createRouter, type Phase } from "./http/router.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { createMetrics } from "./metrics.js";
-import type { RedisLink } from "./redis.js";
 import type { Secret } from "./secret.js";
 
 export interface AppSettings extends Omit<EngineSettings, "onCall"> {
@@ -52,23 +50,26 @@ export function createApp(settings: AppSettings): App {
   const onProblem = (code: ErrorCode): void => {
     if (code === "invalid_request") refusedLocally += 1;
   };
-  const limit = clientLimit(settings, engine.redis);
-  const sharedCounts = countsOf(settings, engine.redis);
+  const { maxWaitMs, replicasMax } = config.quota;
+  const replicas = engine.redis && replicasMax > 1 ? { link: engine.redis, replicasMax } : null;
+  const share = (name: string): Share =>
+    replicas === null
+      ? ofOneReplica
+      : (onCounted) => createSharedCounts({ ...replicas, name, clock, onCounted });
+  const limit = createClientLimit(config.clientPerMinute, clock, replicas);
   const cold = createColdLimit({
     perMinute: config.clientColdPerMinute,
     isContested: (asker) => engine.quota()?.isContested(asker) ?? false,
     clock,
-    share: sharedCounts("cold"),
+    share: share("cold"),
   });
   const monitoring = createMonitoring({
     ...settings,
-    upstreamUrl: settings.upstream.baseUrl,
     engine,
     metrics,
     refusals: () => ({ requests: limit.refused(), cold: cold.refused(), locally: refusedLocally }),
   });
 
-  const { maxWaitMs } = config.quota;
   const ask = asks(cold, maxWaitMs, clock);
   // Leaves the last upstream call of a search enough time to finish.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
@@ -93,7 +94,7 @@ export function createApp(settings: AppSettings): App {
     monitoring,
     metrics,
     ask,
-    guesses: createTokenGuesses(clock, log, sharedCounts("wrong-tokens")),
+    guesses: createTokenGuesses(clock, log, share("wrong-tokens")),
     phase: () => phase,
   });
 
@@ -132,25 +133,4 @@ export function createApp(settings: AppSettings): App {
       await engine.close();
     },
   };
-}
-
-/** Creates the client limit, shared by all replicas if there are several. */
-function clientLimit({ config, clock }: AppSettings, redis: RedisLink | null): ClientLimit {
-  const { replicasMax } = config.quota;
-  const limit = config.clientPerMinute;
-  return createClientLimit(limit, clock, (windows) =>
-    redis === null || replicasMax === 1
-      ? null
-      : createSharedLimit({ link: redis, name: "requests", limit, replicasMax, windows, clock }),
-  );
-}
-
-/** Creates counts per client that all replicas share; null if there is only one. */
-function countsOf({ config, clock }: AppSettings, redis: RedisLink | null) {
-  const { replicasMax } = config.quota;
-  return (name: string) =>
-    (onCounted: (client: string, count: number) => void): SharedCounts | null =>
-      redis === null || replicasMax === 1
-        ? null
-        : createSharedCounts({ link: redis, name, replicasMax, clock, onCounted });
 }

@@ -1,6 +1,6 @@
 /** The Prometheus metrics: counts and durations by route, operation and lane. They never contain names, amounts or clients. */
-import { LANES } from "./quota/lane.js";
-import type { LaneFigures, QuotaSnapshot, WaitFigures } from "./quota/quota.js";
+import { perLane } from "./quota/lane.js";
+import type { LaneFigures, QuotaSnapshot } from "./quota/quota.js";
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface Metrics {
@@ -89,45 +89,52 @@ const LANE_COUNTERS: readonly LaneMetric[] = [
   ],
 ];
 
-const WAIT_METRICS: readonly {
-  readonly Kind: Kind;
-  readonly name: string;
-  readonly help: string;
-  readonly label: string;
-  readonly of: (figures: WaitFigures) => Readonly<Record<string, number>>;
-}[] = [
-  {
-    Kind: Gauge,
-    name: "quota_retry_after_seconds",
-    help: "Recent Retry-After values of refused visitors, by percentile.",
-    label: "percentile",
-    of: ({ retryAfter }) => ({
+const QUOTA_METRICS: readonly (readonly [
+  Kind,
+  name: string,
+  label: string,
+  help: string,
+  of: (now: QuotaSnapshot) => Readonly<Record<string, number>>,
+])[] = [
+  [
+    Gauge,
+    "quota_calls",
+    "what",
+    "Calls of the active credential: used in the current window, the budget, and the largest window today.",
+    ({ used, budget, largestWindowToday }) => ({ used, budget, largest_window_today: largestWindowToday }),
+  ],
+  [
+    Gauge,
+    "quota_retry_after_seconds",
+    "percentile",
+    "Recent Retry-After values of refused visitors, by percentile.",
+    ({ waits: { retryAfter } }) => ({
       0.5: retryAfter.p50Seconds,
       0.99: retryAfter.p99Seconds,
       1: retryAfter.maxSeconds,
     }),
-  },
-  {
-    Kind: Counter,
-    name: "quota_reservations_total",
-    help: "Calls reserved for refused visitors, by what happened: made, claimed in time, served, never claimed.",
-    label: "what",
-    of: ({ reservations }) => ({ ...reservations }),
-  },
-  {
-    Kind: Counter,
-    name: "quota_refused_total",
-    help: "Requests refused for lack of quota, by cause.",
-    label: "cause",
-    of: ({ refused }) => refused,
-  },
-  {
-    Kind: Counter,
-    name: "quota_idle_calls_total",
-    help: "Calls that were possible while requests waited but weren't made.",
-    label: "while",
-    of: ({ idleCalls }) => ({ waited_for: idleCalls }),
-  },
+  ],
+  [
+    Counter,
+    "quota_reservations_total",
+    "what",
+    "Calls reserved for refused visitors, by what happened: made, claimed in time, served, never claimed.",
+    ({ waits }) => ({ ...waits.reservations }),
+  ],
+  [
+    Counter,
+    "quota_refused_total",
+    "cause",
+    "Requests refused for lack of quota, by cause.",
+    ({ waits }) => waits.refused,
+  ],
+  [
+    Counter,
+    "quota_idle_calls_total",
+    "while",
+    "Calls that were possible while requests waited but weren't made.",
+    ({ waits }) => ({ waited_for: waits.idleCalls }),
+  ],
 ];
 
 export function createMetrics(): Metrics {
@@ -180,26 +187,15 @@ export function createMetrics(): Metrics {
       calls.observe({ operation, outcome }, durationMs / 1000);
     },
     quota(read) {
-      const help =
-        "Calls of the active credential: used in the current window, the budget, and the largest window today.";
-      register(Gauge, "quota_calls", "what", help, () => {
+      const known = (of: (now: QuotaSnapshot) => Readonly<Record<string, number>>) => () => {
         const now = read();
-        return now === null
-          ? {}
-          : { used: now.used, budget: now.budget, largest_window_today: now.largestWindowToday };
-      });
-      const lanes = (of: (figures: LaneFigures) => number) => (): Record<string, number> => {
-        const now = read();
-        return now === null ? {} : Object.fromEntries(LANES.map((lane) => [lane, of(now.lanes[lane])]));
+        return now === null ? {} : of(now);
       };
-      const waits = (of: (figures: WaitFigures) => Readonly<Record<string, number>>) => () => {
-        const now = read();
-        return now === null ? {} : of(now.waits);
-      };
-      for (const { Kind, name, help, label, of } of WAIT_METRICS)
-        register(Kind, name, label, help, waits(of));
-      for (const [name, help, of] of LANE_GAUGES) register(Gauge, name, "lane", help, lanes(of));
-      for (const [name, help, of] of LANE_COUNTERS) register(Counter, name, "lane", help, lanes(of));
+      const byLane = (of: (figures: LaneFigures) => number) =>
+        known(({ lanes }) => perLane((lane) => of(lanes[lane])));
+      for (const [Kind, name, label, help, of] of QUOTA_METRICS) register(Kind, name, label, help, known(of));
+      for (const [name, help, of] of LANE_GAUGES) register(Gauge, name, "lane", help, byLane(of));
+      for (const [name, help, of] of LANE_COUNTERS) register(Counter, name, "lane", help, byLane(of));
     },
     family(name, read) {
       const [Kind, metric, label, help] = FAMILIES[name];

@@ -1,37 +1,29 @@
 /** Reports the state of the service: the overview for staff, `/health`, the metrics, and this replica's figures for the fleet. */
 import { createHash } from "node:crypto";
-import type { Config } from "../config/env.js";
-import type { Engine } from "../engine.js";
+import type { Engine, EngineSettings } from "../engine.js";
 import { createFleet } from "../fleet.js";
-import type { Clock } from "../clock.js";
 import { ServiceError } from "../errors.js";
-import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import { promisesInForce } from "../retail/lost-margin.js";
+import { OPERATIONS } from "../upstream/vocabulary.js";
 import type { HealthParts } from "./health.js";
 import { createHistory, type History } from "./history.js";
 import {
   fleetFigures,
   healthChecks,
   presentOverview,
+  priceCounts,
   priceWarnings,
   type Redis,
   savedCalls,
-  stateReaders,
 } from "./overview.js";
 
-export interface MonitoringSettings {
-  readonly config: Config;
+interface MonitoringSettings extends Pick<EngineSettings, "config" | "mode" | "upstream" | "clock" | "log"> {
   readonly version: string;
-  readonly mode: "sandbox" | "upstream";
-  /** The upstream's base URL. */
-  readonly upstreamUrl: string;
   readonly engine: Engine;
   readonly metrics: Metrics;
   /** Requests refused since startup: beyond a client's limit, beyond its cold limit, and locally, without an upstream call. */
   readonly refusals: () => { readonly requests: number; readonly cold: number; readonly locally: number };
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export interface Monitoring {
@@ -47,97 +39,83 @@ export interface Monitoring {
 
 /** Registers the gauges and counters of all parts, and joins the fleet. */
 export function createMonitoring(settings: MonitoringSettings): Monitoring {
-  const { config, mode, engine, metrics, refusals, clock, log } = settings;
-  const { credentials, upstream, pools, prices, epochs, policies, promises, redis } = engine;
+  const { config, version, mode, engine, metrics, refusals, clock, log } = settings;
+  const { credentials, upstream, pools, prices, policies, redis } = engine;
   const quota = () => engine.quota()?.snapshot() ?? null;
-  const inForce = () => promisesInForce(promises.inForce(), prices.facts(), policies.current(), clock.now());
-  const saved = () => ({ pools, refusedLocally: refusals().locally });
+  const promises = () =>
+    promisesInForce(engine.promises.inForce(), prices.facts(), policies.current(), clock.now());
+  const saved = () => savedCalls(pools, refusals().locally);
   const redisState = (): Redis => redis?.state() ?? "none";
+  const rateLimited = () => {
+    const { requests, cold } = refusals();
+    return { requests, cold };
+  };
   const fleet = createFleet({
     link: redis,
-    version: settings.version,
+    version,
     replicasMax: config.quota.replicasMax,
     settings: () => agreedSettings(settings),
-    figures: () => fleetFigures({ ...saved(), quota: quota(), promises: inForce() }),
+    figures: () => fleetFigures(quota(), promises(), saved()),
     clock,
     log,
   });
-  const warnings = priceWarnings(prices, policies, clock);
+  const warnings = priceWarnings(engine, clock);
   const checks = () =>
-    healthChecks({
-      redis: redisState(),
-      fleet: fleet.fault(),
-      credentials,
-      upstream,
-      quota: quota(),
-      stateProblem: engine.stateProblem(),
-      known: prices.facts(),
-      sold: prices.size,
-      warnings: warnings(),
-    });
+    healthChecks({ engine, redis: redisState(), fleet: fleet.fault(), quota: quota(), warnings: warnings() });
 
-  const state = stateReaders({ checks, upstream, credentials, policies });
-  metrics.family("health", state.health);
-  metrics.family("circuits", state.circuits);
-  metrics.family("credentials", state.credentials);
-  metrics.family("retailFaults", state.retailFaults);
+  const byCheck = { pass: 0, warn: 1, fail: 2 };
+  metrics.family("health", () =>
+    Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, byCheck[status]])),
+  );
+  metrics.family("circuits", () => {
+    const { openCircuits } = upstream.health();
+    return Object.fromEntries(OPERATIONS.map((one) => [one, Number(openCircuits.includes(one))]));
+  });
+  metrics.family("credentials", () =>
+    Object.fromEntries(credentials.states().map(({ role, refused }) => [role, Number(refused)])),
+  );
+  metrics.family("retailFaults", () => {
+    const { fingerprint, faults } = policies.state();
+    return { [fingerprint]: faults.length };
+  });
   metrics.quota(quota);
-  metrics.family("prices", () => ({
-    sold: prices.size,
-    known: prices.facts().length,
-    doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
-  }));
+  metrics.family("prices", () => priceCounts(prices));
   metrics.family("promises", () => {
-    const { inForce: in_force, belowFloor: below_floor } = inForce();
+    const { inForce: in_force, belowFloor: below_floor } = promises();
     return { in_force, below_floor };
   });
-  metrics.family("saved", () => savedCalls(saved()));
+  metrics.family("saved", saved);
   metrics.replicas(() => fleet.members().length);
-  metrics.family("rateLimited", () => {
-    const { requests, cold } = refusals();
-    return { requests, cold };
-  });
+  metrics.family("rateLimited", rateLimited);
   metrics.family("unexpected", upstream.unexpected.totals);
   metrics.family("redis", () => redis?.refusals() ?? {});
 
   function overview() {
-    const { requests, cold } = refusals();
     const now = quota();
     if (now === null)
       throw new ServiceError("quota_exhausted", "The service is starting.", { retryAfterMs: 1000 });
     return presentOverview({
-      ...saved(),
+      engine,
       mode,
-      credentials,
-      upstream,
-      recentCalls: engine.recentCalls,
       quota: now,
       redis: redisState(),
-      prices,
-      epochs,
-      retailFile: policies.state(),
-      promises: inForce(),
-      rateLimited: { requests, cold },
+      promises: promises(),
+      saved: saved(),
+      rateLimited: rateLimited(),
       members: fleet.members(),
     });
   }
   const history = createHistory({ source: overview, redis, clock });
 
-  return {
-    overview,
-    history: history.present,
-    keepHistory: history.keep,
-    checks,
-    close: fleet.close,
-  };
+  return { overview, history: history.present, keepHistory: history.keep, checks, close: fleet.close };
 }
 
 /** A fingerprint of what all replicas must have in common: upstream, credential, quota, client limits, and the price rules in effect. */
-function agreedSettings({ config, mode, upstreamUrl, engine }: MonitoringSettings): string {
+function agreedSettings({ config, mode, upstream, engine }: MonitoringSettings): string {
   const { quota, clientPerMinute, clientColdPerMinute } = config;
   // How the ledger starts is a matter of one start.
   const { coldStart: _coldStart, ...shared } = quota;
-  const where = mode === "sandbox" ? mode : upstreamUrl;
+  const where = mode === "sandbox" ? mode : upstream.baseUrl;
   const rules = engine.policies.config();
   const agreed = [where, engine.credentialInUse(), shared, rules, clientPerMinute, clientColdPerMinute];
   return createHash("sha256").update(JSON.stringify(agreed)).digest("hex").slice(0, 12);

@@ -1,18 +1,12 @@
 /** The state of the service: in detail for staff, coarsely for `/health`. */
 import type { PoolStats } from "../cache/cache.js";
 import type { Clock } from "../clock.js";
+import type { Engine, EngineSettings } from "../engine.js";
 import { type FleetFault, type FleetFigures, type Replica, totalOf } from "../fleet.js";
 import type { PoolFigures } from "../pools.js";
 import type { QuotaSnapshot } from "../quota/quota.js";
 import type { RedisState } from "../redis.js";
-import type { LivePolicy, RetailFileState } from "../retail/live-policy.js";
 import type { PromisesInForce } from "../retail/lost-margin.js";
-import type { PriceEpochs } from "../retail/price-epoch.js";
-import type { PriceList } from "../retail/price-list.js";
-import type { Upstream } from "../upstream/operations.js";
-import type { Credentials } from "../upstream/credentials.js";
-import { OPERATIONS } from "../upstream/vocabulary.js";
-import type { RecentCalls } from "../upstream/recent-calls.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { overviewShape } from "../wire/staff.js";
 import type { HealthCheck, HealthParts } from "./health.js";
@@ -23,33 +17,35 @@ import { presentEndedEpoch, presentStaffPrices } from "./staff-presenters.js";
 export type Redis = RedisState | "none";
 
 interface OverviewParts {
-  readonly mode: "sandbox" | "upstream";
-  readonly credentials: Credentials;
-  readonly upstream: Upstream;
-  readonly recentCalls: Pick<RecentCalls, "figures" | "windowMs">;
+  readonly engine: Pick<
+    Engine,
+    "credentials" | "upstream" | "recentCalls" | "pools" | "prices" | "epochs" | "policies"
+  >;
+  readonly mode: EngineSettings["mode"];
   readonly quota: QuotaSnapshot;
   readonly redis: Redis;
-  readonly pools: PoolFigures;
-  readonly refusedLocally: number;
-  readonly prices: Pick<PriceList, "facts" | "size">;
-  readonly epochs: Pick<PriceEpochs, "ended">;
-  readonly retailFile: RetailFileState;
   readonly promises: PromisesInForce;
+  readonly saved: ReturnType<typeof savedCalls>;
   /** Requests over a client's rate limit, and over its cold limit. */
   readonly rateLimited: { readonly requests: number; readonly cold: number };
   /** All replicas. */
   readonly members: readonly Replica[];
 }
 
-type SavedParts = Pick<OverviewParts, "pools" | "refusedLocally">;
+function statsOf({ availability, prices, tier, account }: PoolFigures) {
+  return {
+    availability: availability.stats(),
+    prices: prices.stats(),
+    tier: tier.stats(),
+    account: account.stats(),
+  };
+}
 
 /** The upstream calls avoided by the cache, shared lookups, other replicas and local validation. */
-export function savedCalls({ pools, refusedLocally }: SavedParts) {
-  const all = [pools.availability, pools.prices, pools.tier, pools.account].map(
-    (pool) => pool.stats().counts,
-  );
+export function savedCalls(pools: PoolFigures, refusedLocally: number) {
+  const all = Object.values(statsOf(pools));
   const sum = (of: (counts: PoolStats["counts"]) => number): number =>
-    all.reduce((total, counts) => total + of(counts), 0);
+    all.reduce((total, { counts }) => total + of(counts), 0);
   return {
     cache: sum(({ hit }) => hit),
     coalesced: sum(({ inflight }) => inflight),
@@ -58,12 +54,13 @@ export function savedCalls({ pools, refusedLocally }: SavedParts) {
   };
 }
 
-type FiguresParts = SavedParts & Pick<OverviewParts, "promises"> & { readonly quota: QuotaSnapshot | null };
-
 /** The figures that this replica publishes to the others. */
-export function fleetFigures({ quota, promises, ...parts }: FiguresParts): FleetFigures {
+export function fleetFigures(
+  quota: QuotaSnapshot | null,
+  promises: PromisesInForce,
+  { cache: cacheHits, ...saved }: OverviewParts["saved"],
+): FleetFigures {
   const lanes = Object.values(quota?.lanes ?? {});
-  const { cache: cacheHits, ...saved } = savedCalls(parts);
   return {
     queued: lanes.reduce((sum, { queued }) => sum + queued, 0),
     served: lanes.reduce((sum, { served }) => sum + served, 0),
@@ -75,27 +72,33 @@ export function fleetFigures({ quota, promises, ...parts }: FiguresParts): Fleet
   };
 }
 
+/** How many prices are sold, known, and doubtful. */
+export function priceCounts(prices: Engine["prices"]) {
+  const facts = prices.facts();
+  const doubtful = facts.filter(({ isDoubtful }) => isDoubtful).length;
+  return { sold: prices.size, known: facts.length, doubtful };
+}
+
 /** For staff. Figures outside `fleet` and `fleetTotal` are those of this replica; the quota's use is that of all replicas. */
-export function presentOverview(parts: OverviewParts): AnswerOf<typeof overviewShape> {
-  const { upstream, pools, prices, retailFile } = parts;
+export function presentOverview({
+  engine,
+  members,
+  ...parts
+}: OverviewParts): AnswerOf<typeof overviewShape> {
+  const { upstream, recentCalls } = engine;
   const { lastSuccessAtMs, lastFailureAtMs, openCircuits } = upstream.health();
-  const caches = {
-    availability: pools.availability.stats(),
-    prices: pools.prices.stats(),
-    tier: pools.tier.stats(),
-    account: pools.account.stats(),
-  };
+  const { fingerprint, sinceMs, faults } = engine.policies.state();
   return {
     mode: parts.mode,
     quota: parts.quota,
     rateLimited: parts.rateLimited,
     redis: parts.redis,
-    caches,
+    caches: statsOf(engine.pools),
     upstream: {
       lastSuccessAt: lastSuccessAtMs === null ? null : instant(lastSuccessAtMs),
       lastFailureAt: lastFailureAtMs === null ? null : instant(lastFailureAtMs),
       openCircuits,
-      recent: { windowMs: parts.recentCalls.windowMs, operations: parts.recentCalls.figures() },
+      recent: { windowMs: recentCalls.windowMs, operations: recentCalls.figures() },
     },
     unexpected: upstream.unexpected.list().map(({ operation, what, count, firstSeenMs }) => ({
       operation,
@@ -103,22 +106,16 @@ export function presentOverview(parts: OverviewParts): AnswerOf<typeof overviewS
       count,
       firstSeen: instant(firstSeenMs),
     })),
-    credentials: parts.credentials.states(),
+    credentials: engine.credentials.states(),
     prices: {
-      sold: prices.size,
-      known: prices.facts().length,
-      doubtful: prices.facts().filter(({ isDoubtful }) => isDoubtful).length,
-      epochsEnded: parts.epochs.ended().map(presentEndedEpoch),
-      config: {
-        fingerprint: retailFile.fingerprint,
-        since: instant(retailFile.sinceMs),
-        faults: retailFile.faults,
-      },
+      ...priceCounts(engine.prices),
+      epochsEnded: engine.epochs.ended().map(presentEndedEpoch),
+      config: { fingerprint, since: instant(sinceMs), faults },
     },
     promises: parts.promises,
-    saved: savedCalls(parts),
-    fleet: parts.members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
-    fleetTotal: totalOf(parts.members),
+    saved: parts.saved,
+    fleet: members.map(({ sinceMs, ...member }) => ({ ...member, since: instant(sinceMs) })),
+    fleetTotal: totalOf(members),
   };
 }
 
@@ -126,8 +123,7 @@ const WARNINGS_VALID_MS = 1_000;
 
 /** The warnings of the staff price list, recomputed at most once a second, because anyone can request `/health` at any rate. */
 export function priceWarnings(
-  prices: PriceList,
-  policies: Pick<LivePolicy, "current" | "state">,
+  { prices, policies }: Pick<Engine, "prices" | "policies">,
   clock: Clock,
 ): () => readonly string[] {
   let warnings: readonly string[] = [];
@@ -142,16 +138,10 @@ export function priceWarnings(
 }
 
 interface HealthFacts {
+  readonly engine: Pick<Engine, "credentials" | "upstream" | "prices" | "stateProblem">;
   readonly redis: Redis;
   readonly fleet: FleetFault | null;
-  readonly credentials: Credentials;
-  readonly upstream: Upstream;
   readonly quota: QuotaSnapshot | null;
-  /** Why the ledger's folder isn't usable; null while it is. */
-  readonly stateProblem: string | null;
-  /** The known prices, and how many are sold. */
-  readonly known: readonly { readonly stale: boolean }[];
-  readonly sold: number;
   /** The warnings of the staff price list. */
   readonly warnings: readonly string[];
 }
@@ -162,32 +152,6 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
     quota: quotaCheck(facts),
     redis: facts.fleet === null ? REDIS_CHECKS[facts.redis] : FLEET_CHECKS[facts.fleet],
     prices: pricesCheck(facts),
-  };
-}
-
-/** The same state for the metrics. */
-export function stateReaders(parts: {
-  readonly checks: HealthParts["checks"];
-  readonly upstream: Upstream;
-  readonly credentials: Credentials;
-  readonly policies: Pick<LivePolicy, "state">;
-}) {
-  const { checks, upstream, credentials, policies } = parts;
-  const figures = { pass: 0, warn: 1, fail: 2 };
-  return {
-    /** By check, as in `/health`. */
-    health: () =>
-      Object.fromEntries(Object.entries(checks()).map(([name, { status }]) => [name, figures[status]])),
-    circuits: () => {
-      const { openCircuits } = upstream.health();
-      return Object.fromEntries(OPERATIONS.map((one) => [one, Number(openCircuits.includes(one))]));
-    },
-    credentials: () =>
-      Object.fromEntries(credentials.states().map(({ role, refused }) => [role, Number(refused)])),
-    retailFaults: () => {
-      const { fingerprint, faults } = policies.state();
-      return { [fingerprint]: faults.length };
-    },
   };
 }
 
@@ -203,7 +167,7 @@ const FLEET_CHECKS: Readonly<Record<FleetFault, HealthCheck>> = {
   "settings differ": { status: "warn", output: "The replicas have different settings." },
 };
 
-function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
+function upstreamCheck({ engine: { credentials, upstream } }: HealthFacts): HealthCheck {
   const { isFailing, openCircuits } = upstream.health();
   if (credentials.states().every(({ refused }) => refused))
     return { status: "fail", output: "Every credential is refused." };
@@ -215,7 +179,8 @@ function upstreamCheck({ credentials, upstream }: HealthFacts): HealthCheck {
 /** How long a refusal affects the check. */
 const REFUSED_RECENTLY_MS = 4_000;
 
-function quotaCheck({ quota, stateProblem }: HealthFacts): HealthCheck {
+function quotaCheck({ engine, quota }: HealthFacts): HealthCheck {
+  const stateProblem = engine.stateProblem();
   if (stateProblem !== null) return { status: "warn", output: stateProblem };
   const refusedAgoMs = quota?.waits.refusedAgoMs ?? null;
   if (refusedAgoMs !== null && refusedAgoMs <= REFUSED_RECENTLY_MS)
@@ -224,9 +189,10 @@ function quotaCheck({ quota, stateProblem }: HealthFacts): HealthCheck {
   return spent ? { status: "warn", output: "No call can be made at the moment." } : { status: "pass" };
 }
 
-function pricesCheck({ known, sold, warnings }: HealthFacts): HealthCheck {
+function pricesCheck({ engine: { prices }, warnings }: HealthFacts): HealthCheck {
+  const known = prices.facts();
   if (known.length === 0) return { status: "warn", output: "No prices are known yet." };
-  const whole = known.length === sold && !known.some(({ stale }) => stale);
+  const whole = known.length === prices.size && !known.some(({ stale }) => stale);
   if (!whole) return { status: "warn", output: "Some prices are missing or old." };
   // Anyone can read this, so it must reveal nothing about wholesale prices.
   return warnings.length > 0

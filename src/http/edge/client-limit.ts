@@ -9,7 +9,7 @@ import { ServiceError } from "../../errors.js";
 import { CLIENT_WINDOW_MS, type ClientWindow, ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
 import { markOf } from "./client.js";
-import type { SharedLimit } from "./shared-limit.js";
+import { createSharedLimit, type Replicas } from "./shared-limit.js";
 import { type HeaderList, setHeaders } from "./rendered.js";
 
 /** A client counts as flooding at this multiple of its limit. */
@@ -33,14 +33,14 @@ export interface ClientLimit {
   readonly handlers: readonly RequestHandler[];
 }
 
-/** Counts requests per client; with `share`, across all replicas. */
+/** Counts requests per client, across all replicas if there are others. */
 export function createClientLimit(
   perMinute: number,
   clock: Clock,
-  share: (windows: ClientWindows) => SharedLimit | null = () => null,
+  replicas: Replicas | null = null,
 ): ClientLimit {
   const windows = new ClientWindows(clock);
-  const shared = share(windows);
+  const shared = replicas && createSharedLimit({ ...replicas, limit: perMinute, windows, clock });
   const name = `"${perMinute}-in-1min"`;
 
   let refused = 0;

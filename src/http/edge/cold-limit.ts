@@ -5,7 +5,7 @@
 import { BoundedMap } from "../../bounded-map.js";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import type { SharedCounts } from "./shared-counts.js";
+import { ofOneReplica, type Share } from "./shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */
@@ -25,8 +25,7 @@ interface ColdLimitSettings {
   /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
-  /** Counts for all replicas together. */
-  readonly share?: (onCounted: (client: string, count: number) => void) => SharedCounts | null;
+  readonly share?: Share;
 }
 
 interface Spender {
@@ -36,19 +35,20 @@ interface Spender {
   retryAt: number;
 }
 
+/** With `share`, for all replicas together. */
 export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
-  const { perMinute, isContested, clock } = settings;
+  const { perMinute, isContested, clock, share = ofOneReplica } = settings;
   const everyMs = MINUTE_MS / perMinute;
   /** The most recent spender is last. */
   const spenders = new BoundedMap<string, Spender>(MAX_CLIENTS);
   let refused = 0;
-  const shared = settings.share?.(count) ?? null;
+  const shared = share(count);
   // Each other replica may have admitted a request that this one doesn't know of yet. Together they may exceed the limit by a tenth; what is beyond
   // that is held back from the client, but at most a quarter of the limit.
-  const beyond = (shared?.others ?? 0) - Math.floor(perMinute / 10);
+  const beyond = shared.others - Math.floor(perMinute / 10);
   const heldBack = Math.min(Math.floor(perMinute / 4), Math.max(0, beyond));
 
-  function count(client: string, times = 1): void {
+  function count(client: string, times: number): void {
     const now = clock.monotonic();
     const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
     spenders.delete(client);
@@ -62,7 +62,7 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   return {
     refusal(client, asker) {
       const now = clock.monotonic();
-      const unknown = (shared?.unpublished(client) ?? 0) + heldBack;
+      const unknown = shared.unpublished(client) + heldBack;
       const spender = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
       const nextAt = Math.max(spender.refilledAt, now) + unknown * everyMs - MINUTE_MS + everyMs;
       if (nextAt <= now || !isContested(asker)) return null;
@@ -74,10 +74,7 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
         retryAfterMs: spender.retryAt - now,
       });
     },
-    count(client) {
-      if (shared === null) count(client);
-      else shared.add(client);
-    },
+    count: shared.add,
     refused: () => refused,
   };
 }

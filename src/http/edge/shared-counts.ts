@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../../clock.js";
-import type { RedisLink } from "../../redis.js";
+import type { Replicas } from "./shared-limit.js";
 
 export interface SharedCounts {
   /** Counts one event of this replica. */
@@ -16,14 +16,23 @@ export interface SharedCounts {
   readonly others: number;
 }
 
-export interface SharedCountsSettings {
-  readonly link: RedisLink;
+/** Calls `onCounted` with events to count: those of other replicas, and those of this one once they are published, or multiplied if that failed. */
+export type Share = (onCounted: (client: string, count: number) => void) => SharedCounts;
+
+/** The counts of a single replica: an event counts immediately. */
+export const ofOneReplica: Share = (onCounted) => ({
+  add: (client) => {
+    onCounted(client, 1);
+  },
+  unpublished: () => 0,
+  others: 0,
+});
+
+interface SharedCountsSettings extends Replicas {
   /** Distinguishes several counts of one service. */
   readonly name: string;
-  readonly replicasMax: number;
   readonly clock: Clock;
-  /** Called with events to count: those of other replicas, and those of this one once they are published, or multiplied if that failed. */
-  readonly onCounted: (client: string, count: number) => void;
+  readonly onCounted: Parameters<Share>[0];
 }
 
 const PUBLISH_AFTER_MS = 100;

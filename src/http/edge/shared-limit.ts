@@ -17,12 +17,14 @@ export interface SharedLimit {
   left(window: ClientWindow): number;
 }
 
-interface SharedLimitSettings {
+/** The replicas that share a Redis. */
+export interface Replicas {
   readonly link: RedisLink;
-  /** Distinguishes several limits of one service. */
-  readonly name: string;
-  readonly limit: number;
   readonly replicasMax: number;
+}
+
+interface SharedLimitSettings extends Replicas {
+  readonly limit: number;
   readonly windows: ClientWindows;
   readonly clock: Clock;
 }
@@ -30,6 +32,7 @@ interface SharedLimitSettings {
 /** How long a request waits for the counts of other replicas; after that they count as having admitted their shares. */
 const MAX_WAIT_MS = 50;
 const POLL_EVERY_MS = 5;
+const CHANNEL = "af-storefront:limit:requests";
 
 /**
  * The first call for a client notifies all replicas (`notified`: how many received it), which then add what they admitted without Redis. Until they
@@ -59,18 +62,17 @@ const replySchema = z
   .transform(([granted, total, missing, leftMs]) => ({ granted, total, missing, leftMs }));
 
 export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
-  const { link, name, limit, replicasMax, windows, clock } = settings;
+  const { link, limit, replicasMax, windows, clock } = settings;
   const me = randomUUID();
   const share = Math.floor(limit / replicasMax);
-  const channel = `af-storefront:limit:${name}`;
 
   async function count(window: ClientWindow, wanted: 0 | 1) {
     const { client } = window;
     const admitted = (window.admittedHere ??= window.count);
     const sentAtMs = clock.monotonic();
     const untilResetMs = Math.max(1, Math.ceil(windows.untilResetMs(window)));
-    const args = [me, admitted, wanted, limit, share, untilResetMs, channel, client];
-    const reply = replySchema.parse(await link.run(COUNT, `${channel}:${client}`, args));
+    const args = [me, admitted, wanted, limit, share, untilResetMs, CHANNEL, client];
+    const reply = replySchema.parse(await link.run(COUNT, `${CHANNEL}:${client}`, args));
     // Ends no later than in Redis, so that requests of this minute are never added to the next.
     window.resetAtMs = sentAtMs + reply.leftMs;
     window.admittedHere = (window.admittedHere ?? 0) + reply.granted;
@@ -87,7 +89,7 @@ export function createSharedLimit(settings: SharedLimitSettings): SharedLimit {
   }
 
   link.subscribe(
-    channel,
+    CHANNEL,
     (message) => {
       const [replica, client = ""] = message.split(" ");
       if (replica !== me && client !== "") count(windows.of(client), 0).catch(() => undefined);

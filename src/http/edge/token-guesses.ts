@@ -6,7 +6,7 @@ import type { Log } from "../../logger.js";
 import { ClientWindows } from "./client-windows.js";
 import { contextOf } from "./context.js";
 import { markOf } from "./client.js";
-import type { SharedCounts } from "./shared-counts.js";
+import type { Share } from "./shared-counts.js";
 
 /** More than people mistype, and useless to attackers. */
 const WRONG_PER_MINUTE = 30;
@@ -20,29 +20,23 @@ export interface TokenGuesses {
   lacksScope(request: Request, name: string, scope: string): void;
 }
 
-/** Counts wrong tokens per client; with `share`, for all replicas together. */
-export function createTokenGuesses(
-  clock: Clock,
-  log: Log,
-  share: (onCounted: (client: string, count: number) => void) => SharedCounts | null = () => null,
-): TokenGuesses {
+/** Counts wrong tokens per client. */
+export function createTokenGuesses(clock: Clock, log: Log, share: Share): TokenGuesses {
   const windows = new ClientWindows(clock);
-  const count = (client: string, times = 1): void => {
+  const shared = share((client, times) => {
     windows.of(client).count += times;
-  };
-  const shared = share(count);
+  });
   return {
     admit(request) {
       const window = windows.of(contextOf(request).client);
-      if (window.count + (shared?.unpublished(window.client) ?? 0) < WRONG_PER_MINUTE) return;
+      if (window.count + shared.unpublished(window.client) < WRONG_PER_MINUTE) return;
       throw new ServiceError("rate_limited", "Too many wrong tokens from this client within a minute.", {
         retryAfterMs: windows.untilResetMs(window),
       });
     },
     wrong(request, kind) {
       const { id, client, route } = contextOf(request);
-      if (shared === null) count(client);
-      else shared.add(client);
+      shared.add(client);
       log.warn("auth.token.wrong", { requestId: id, kind, route, client: markOf(client) });
     },
     lacksScope(request, name, scope) {
