@@ -1,7 +1,7 @@
 /** Paths for customers, with a token from the reseller's login. */
 import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
 import { ASKING } from "./problems.js";
-import { type JsonObject, schemaRef } from "./schemas.js";
+import type { JsonObject } from "./schemas.js";
 import { LEARNED, RECORD } from "./staff-paths.js";
 
 const OWN = {
@@ -19,7 +19,7 @@ const list = operation({
   description: "The domains in the token that the reseller manages.",
   answers: repeatable(countedAnswer, {
     description: "The last known state, with the time when it was known.",
-    content: { schema: schemaRef("CustomerDomains"), example: { domains: [OWN] } },
+    content: { schema: "CustomerDomains", example: { domains: [OWN] } },
   }),
   problems: PROBLEMS,
 });
@@ -32,7 +32,7 @@ const one = operation({
   parameters: [inPath("domain", "The domain name.", { type: "string", minLength: 1 }, "kabul.af")],
   answers: repeatable(countedAnswer, {
     description: "The last known state, with the time when it was known.",
-    content: { schema: schemaRef("CustomerDomain"), example: OWN },
+    content: { schema: "CustomerDomain", example: OWN },
   }),
   problems: PROBLEMS,
 });

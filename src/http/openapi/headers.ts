@@ -1,8 +1,8 @@
 /** The response headers. A header that the document calls required is on every such answer. */
 import type { JsonObject } from "./schemas.js";
 
-function field(description: string, schema: JsonObject, example?: string | number): JsonObject {
-  return { description, required: true, schema, ...(example !== undefined && { example }) };
+function field(description: string, schema: JsonObject, example: string | number): JsonObject {
+  return { description, required: true, schema, example };
 }
 
 export function optional(header: JsonObject): JsonObject {

@@ -12,7 +12,7 @@ interface OperationFacts {
   /** The scope that the staff token needs. */
   readonly scope?: Scope;
   readonly parameters?: readonly JsonObject[];
-  readonly body?: Content | { readonly schema: SchemaName; readonly example: unknown };
+  readonly body?: Content;
   /** By status code. */
   readonly answers: JsonObject;
   readonly problems: readonly ProblemResponse[];
@@ -36,24 +36,15 @@ export function operation(facts: OperationFacts): JsonObject {
           ? [{ customerToken: [] }]
           : [],
     ...(parameters.length > 0 && { parameters }),
-    ...(body !== undefined && {
-      requestBody: {
-        required: true,
-        content: contentOf(
-          typeof body.schema === "string"
-            ? { schema: schemaRef(body.schema), example: body.example }
-            : { ...body, schema: body.schema },
-        ),
-      },
-    }),
+    ...(body !== undefined && { requestBody: { required: true, content: contentOf(body) } }),
     responses: { ...answers, ...problemRefs([...facts.problems, ...ANY_REQUEST]) },
   };
 }
 
-export interface Content {
+interface Content {
   /** Media type; default: JSON. */
   readonly type?: string;
-  readonly schema: JsonObject;
+  readonly schema: SchemaName | JsonObject;
   readonly example?: unknown;
 }
 
@@ -67,32 +58,27 @@ interface AnswerFacts {
 
 function contentOf(content: Content | readonly Content[]): JsonObject {
   return Object.fromEntries(
-    [content]
-      .flat()
-      .map(({ type = "application/json", schema, example }: Content) => [
-        type,
-        { schema, ...(example !== undefined && { example }) },
-      ]),
+    [content].flat().map(({ type = "application/json", schema, example }: Content) => [
+      type,
+      {
+        schema: typeof schema === "string" ? schemaRef(schema) : schema,
+        ...(example !== undefined && { example }),
+      },
+    ]),
   );
 }
 
 /** An answer without RateLimit headers. */
 export function answer(facts: AnswerFacts): JsonObject {
-  return sharedAnswer({
-    cache: NO_STORE,
-    ...facts,
-    headers: { "x-request-id": REQUEST_ID, ...facts.headers },
-  });
+  return sharedAnswer({ ...facts, headers: { "x-request-id": REQUEST_ID, ...facts.headers } });
 }
 
 /** An answer that a shared cache may store, so it carries nothing about the client that asked. */
-export function sharedAnswer({ description, content, cache, headers }: AnswerFacts): JsonObject {
+export function sharedAnswer({ description, content, cache = NO_STORE, headers }: AnswerFacts): JsonObject {
   return {
     description,
-    headers: { ...headers, ...(cache !== undefined && { "Cache-Control": cache }) },
-    ...(content !== undefined && {
-      content: contentOf(content),
-    }),
+    headers: { ...headers, "Cache-Control": cache },
+    ...(content !== undefined && { content: contentOf(content) }),
   };
 }
 

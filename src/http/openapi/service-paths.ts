@@ -4,6 +4,9 @@ import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../wire/service.js";
 import { problemKind } from "../edge/problem-kinds.js";
 
+const LOCAL = ["InvalidRequest", "Internal"] as const;
+const LIMITED = [...LOCAL, "RateLimited", "ShuttingDown"] as const;
+
 const HEALTH = {
   status: "pass",
   version: "1.0.0",
@@ -17,7 +20,7 @@ const HEALTH = {
 };
 
 function state(description: string, word: string): JsonObject {
-  return answer({ description, content: { schema: schemaRef("Status"), example: { status: word } } });
+  return answer({ description, content: { schema: "Status", example: { status: word } } });
 }
 
 function health(description: string, statuses: readonly string[], example: unknown): JsonObject {
@@ -44,7 +47,7 @@ const metrics = operation({
       },
     }),
   },
-  problems: ["InvalidRequest", "Unauthenticated", "Forbidden", "RateLimited", "Internal", "ShuttingDown"],
+  problems: [...LIMITED, "Unauthenticated", "Forbidden"],
 });
 
 const live = operation({
@@ -52,7 +55,7 @@ const live = operation({
   tag: "service",
   summary: "Whether the process is running.",
   answers: { 200: state("The process is running.", "live") },
-  problems: ["InvalidRequest", "Internal"],
+  problems: LOCAL,
 });
 
 const ready = operation({
@@ -64,7 +67,7 @@ const ready = operation({
     200: state("The service is ready.", "ready"),
     503: state("The service is starting or stopping.", "draining"),
   },
-  problems: ["InvalidRequest", "Internal"],
+  problems: LOCAL,
 });
 
 const healthy = operation({
@@ -80,7 +83,7 @@ const healthy = operation({
       checks: { ...HEALTH.checks, upstream: [{ status: "fail", output: "Every credential is refused." }] },
     }),
   },
-  problems: ["InvalidRequest", "Internal"],
+  problems: LOCAL,
 });
 
 const problem = operation({
@@ -90,9 +93,9 @@ const problem = operation({
   parameters: [inPath("code", "The error code.", { type: "string", enum: ERROR_CODES }, "quota_exhausted")],
   answers: repeatable(answer, {
     description: "The explanation.",
-    content: { schema: schemaRef("ProblemKind"), example: problemKind("quota_exhausted") },
+    content: { schema: "ProblemKind", example: problemKind("quota_exhausted") },
   }),
-  problems: ["InvalidRequest", "NotFound", "RateLimited", "Internal", "ShuttingDown"],
+  problems: [...LIMITED, "NotFound"],
 });
 
 const keys = operation({
@@ -103,7 +106,7 @@ const keys = operation({
   answers: repeatable(answer, {
     description: "A JWK set. It is empty if the service has no signing key.",
     content: {
-      schema: schemaRef("KeySet"),
+      schema: "KeySet",
       example: {
         keys: [
           {
@@ -118,7 +121,7 @@ const keys = operation({
       },
     },
   }),
-  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
+  problems: LIMITED,
 });
 
 const document = operation({
@@ -139,7 +142,7 @@ const document = operation({
       },
     },
   }),
-  problems: ["InvalidRequest", "RateLimited", "Internal", "ShuttingDown"],
+  problems: LIMITED,
 });
 
 export const SERVICE_PATHS: JsonObject = {

@@ -4,7 +4,7 @@ import { perLane } from "../../quota/lane.js";
 import { ACT_COLUMNS, csvOf, DOMAIN_COLUMNS, PRICE_COLUMNS } from "../csv.js";
 import { countedAnswer, inPath, operation, repeatable } from "./operation.js";
 import { ASKING, LOCAL, type ProblemResponse } from "./problems.js";
-import { type JsonObject, type SchemaName, schemaRef } from "./schemas.js";
+import type { JsonObject, SchemaName } from "./schemas.js";
 
 const AS_OF = "2026-03-01T09:30:00.000Z";
 export const LEARNED = { asOf: AS_OF, source: "cache" };
@@ -123,6 +123,7 @@ const OVERVIEW = {
 };
 
 const WITH_TOKEN = [...LOCAL, "Unauthenticated", "Forbidden"] as const;
+const FROM_MEMORY = [...WITH_TOKEN, "ShuttingDown"] as const;
 const ASKING_WITH_TOKEN = [...ASKING, "Unauthenticated", "Forbidden"] as const;
 
 interface Reading {
@@ -131,7 +132,8 @@ interface Reading {
   readonly description?: string;
   readonly schema: SchemaName;
   readonly example: unknown;
-  readonly problems: readonly ProblemResponse[];
+  /** Default: those of an answer from memory. */
+  readonly problems?: readonly ProblemResponse[];
   readonly parameters?: readonly JsonObject[];
   /** The first lines of the CSV version. */
   readonly csv?: string;
@@ -139,11 +141,12 @@ interface Reading {
 
 function reading({ schema, example, csv, ...facts }: Reading): JsonObject {
   const content = [
-    { schema: schemaRef(schema), example },
+    { schema, example },
     ...(csv === undefined ? [] : [{ type: "text/csv", schema: { type: "string" }, example: csv }]),
   ];
   return {
     get: operation({
+      problems: FROM_MEMORY,
       ...facts,
       tag: "staff",
       scope: "read",
@@ -162,10 +165,10 @@ const purge = operation({
   answers: {
     200: countedAnswer({
       description: "How many entries are affected on the replica that answers, by kind.",
-      content: { schema: schemaRef("Purged"), example: { purged: { prices: 40 } } },
+      content: { schema: "Purged", example: { purged: { prices: 40 } } },
     }),
   },
-  problems: [...WITH_TOKEN, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+  problems: [...FROM_MEMORY, "PayloadTooLarge", "UnsupportedMediaType"],
 });
 
 const preview = operation({
@@ -186,7 +189,7 @@ const preview = operation({
     200: countedAnswer({
       description: "The changes, or the faults of the file.",
       content: {
-        schema: schemaRef("PricePreview"),
+        schema: "PricePreview",
         example: {
           faults: [],
           sections: ["rules"],
@@ -210,7 +213,7 @@ const preview = operation({
       },
     }),
   },
-  problems: [...WITH_TOKEN, "PayloadTooLarge", "UnsupportedMediaType", "ShuttingDown"],
+  problems: [...FROM_MEMORY, "PayloadTooLarge", "UnsupportedMediaType"],
 });
 
 export const STAFF_PATHS: JsonObject = {
@@ -261,7 +264,6 @@ export const STAFF_PATHS: JsonObject = {
       warnings: ["1 of 28 wholesale prices changed in the last 24 hours."],
     },
     csv: csvOf({ columns: PRICE_COLUMNS, rows: [PRICE] }),
-    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/prices/preview": { post: preview },
   "/v1/staff/promises/{id}": reading({
@@ -291,7 +293,7 @@ export const STAFF_PATHS: JsonObject = {
       ],
       marginLost: [],
     },
-    problems: [...WITH_TOKEN, "NotFound", "ShuttingDown"],
+    problems: [...FROM_MEMORY, "NotFound"],
     parameters: [
       inPath(
         "id",
@@ -307,7 +309,6 @@ export const STAFF_PATHS: JsonObject = {
     description: "Uses no quota.",
     schema: "Overview",
     example: OVERVIEW,
-    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/history": reading({
     id: "getHistory",
@@ -326,7 +327,6 @@ export const STAFF_PATHS: JsonObject = {
       failed: [0],
       calls: [31],
     },
-    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/audit": reading({
     id: "getAudit",
@@ -336,7 +336,6 @@ export const STAFF_PATHS: JsonObject = {
     schema: "Audit",
     example: { acts: [ACT] },
     csv: csvOf({ columns: ACT_COLUMNS, rows: [ACT] }),
-    problems: [...WITH_TOKEN, "ShuttingDown"],
   }),
   "/v1/staff/cache/purge": { post: purge },
 };

@@ -3,7 +3,7 @@ import { ACTIONS } from "../../upstream/contract.js";
 import { cacheControl, ETAG, optional, STORED_NOWHERE, UNBUFFERED } from "./headers.js";
 import { countedAnswer, operation, query, repeatable, sharedAnswer } from "./operation.js";
 import { ASKING, LOCAL } from "./problems.js";
-import { type JsonObject, schemaRef } from "./schemas.js";
+import type { JsonObject } from "./schemas.js";
 
 const AS_OF = "2026-03-01T09:30:00.000Z";
 const PRICE = { amount: "24.99", currency: "USD" };
@@ -68,7 +68,7 @@ const availability = operation({
   ],
   answers: repeatable(countedAnswer, {
     description: "The availability and price of the name.",
-    content: { schema: schemaRef("Availability"), example: AVAILABLE },
+    content: { schema: "Availability", example: AVAILABLE },
     cache: cacheControl("private, max-age=5"),
   }),
   problems: ASKING,
@@ -124,7 +124,7 @@ const search = operation({
       "One result per TLD, the exact name first; as an event stream, in the order in which they become known.",
     content: [
       {
-        schema: schemaRef("Search"),
+        schema: "Search",
         example: { query: "kabul", label: "kabul", results: [AVAILABLE, UNKNOWN], complete: false },
       },
       {
@@ -152,7 +152,7 @@ const prices = operation({
   ],
   answers: repeatable(sharedAnswer, {
     description: "The prices.",
-    content: { schema: schemaRef("PriceList"), example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
+    content: { schema: "PriceList", example: { asOf: AS_OF, prices: [PROMOTED, QUOTED] } },
     cache: pricesCache,
   }),
   problems: [...LOCAL, "Unavailable"],
@@ -169,7 +169,7 @@ const quote = operation({
   ],
   answers: repeatable(countedAnswer, {
     description: "The price.",
-    content: { schema: schemaRef("Quote"), example: { ...QUOTED, asOf: AS_OF, stale: false } },
+    content: { schema: "Quote", example: { ...QUOTED, asOf: AS_OF, stale: false } },
   }),
   problems: ASKING,
 });
@@ -188,7 +188,7 @@ const quotes = operation({
     200: countedAnswer({
       description: "The priced cart, with its lines in the order of the request.",
       content: {
-        schema: schemaRef("Quotes"),
+        schema: "Quotes",
         example: {
           items: [
             {
