@@ -2,7 +2,7 @@
 import type { Known } from "../cache/cache.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
-import { presentRetail, totalsOf } from "../money.js";
+import { presentRetail, type Retail, totalsOf } from "../money.js";
 import type { AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
 import type { PriceFact } from "../retail/price-list.js";
 import type { Availability } from "../storefront/availability.js";
@@ -62,28 +62,22 @@ export function presentPrices(
   policy: RetailPolicy,
   atMs: number,
 ): AnswerOf<typeof visitor.priceListShape> {
-  const prices = facts.flatMap(({ tld, action, years, wholesale }) => {
-    const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
-    return priced.ok
-      ? [{ tld, action, years, price: presentRetail(priced.price), ...presentPromotion(priced.promotion) }]
-      : [];
+  const prices = facts.flatMap(({ wholesale, ...what }) => {
+    const priced = policy.price(wholesale, what, { premium: false, atMs });
+    return priced.ok ? [presentPrice(what, priced)] : [];
   });
   return { asOf: minute(oldest(facts, atMs)), prices };
 }
 
-export function presentTermQuote(
+export function presentTermQuote(what: Combination, quote: TermQuote): AnswerOf<typeof visitor.quoteShape> {
+  return { ...presentPrice(what, quote), asOf: minute(quote.asOfMs), stale: quote.stale };
+}
+
+function presentPrice(
   { tld, action, years }: Combination,
-  quote: TermQuote,
-): AnswerOf<typeof visitor.quoteShape> {
-  return {
-    tld,
-    action,
-    years,
-    price: presentRetail(quote.price),
-    ...presentPromotion(quote.promotion),
-    asOf: minute(quote.asOfMs),
-    stale: quote.stale,
-  };
+  { price, promotion }: { readonly price: Retail; readonly promotion?: AppliedPromotion | undefined },
+): AnswerOf<typeof visitor.priceShape> {
+  return { tld, action, years, price: presentRetail(price), ...presentPromotion(promotion) };
 }
 
 export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.quotesShape> {

@@ -10,7 +10,7 @@ import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { pricePreviewShape } from "../wire/operators.js";
 import { instant } from "./presenters.js";
-import { presentStaffPrice } from "./staff-presenters.js";
+import { presentPriced } from "./staff-presenters.js";
 
 interface PreviewParts {
   readonly policies: Pick<LivePolicy, "current" | "config">;
@@ -65,7 +65,7 @@ function sells(policy: RetailPolicy, { tld, action, years }: Combination): boole
 function side(policy: RetailPolicy, wholesale: Wholesale | null, what: Combination, atMs: number) {
   if (!sells(policy, what)) return null;
   if (wholesale === null) return { retail: null, margin: null, rule: null };
-  return presentStaffPrice(policy, wholesale, what, atMs);
+  return presentPriced(policy, wholesale, policy.price(wholesale, what, { premium: false, atMs }));
 }
 
 function difference(now: object | null, then: object | null): Difference {

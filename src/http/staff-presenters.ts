@@ -1,13 +1,7 @@
 /** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
 import type { Known } from "../cache/cache.js";
-import {
-  type Money,
-  presentRetail,
-  presentWholesaleToStaff,
-  type Wholesale,
-  wholesaleDifference,
-} from "../money.js";
-import { type Combination, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import { presentRetail, presentWholesaleToStaff, type Wholesale, wholesaleDifference } from "../money.js";
+import { marginWarnings, type PriceResult, type RetailPolicy } from "../retail/policy.js";
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
@@ -29,20 +23,11 @@ export function presentTier(known: Known<Tier>): AnswerOf<typeof staff.tierShape
 }
 
 /** The retail price, margin and rule that a policy gives for a wholesale price. */
-export function presentStaffPrice(
-  policy: RetailPolicy,
-  wholesale: Wholesale,
-  { tld, action, years }: Combination,
-  atMs: number,
-) {
-  const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
-  const margin: Money | null = priced.ok ? policy.margin(wholesale, priced.price) : null;
-  return {
-    retail: priced.ok ? presentRetail(priced.price) : null,
-    margin,
-    rule: priced.ok ? priced.rule : null,
-    ...presentPromotion(priced.ok ? priced.promotion : undefined),
-  };
+export function presentPriced(policy: RetailPolicy, wholesale: Wholesale, priced: PriceResult) {
+  if (!priced.ok) return { retail: null, margin: null, rule: null };
+  const { price, rule, promotion } = priced;
+  const margin = policy.margin(wholesale, price);
+  return { retail: presentRetail(price), margin, rule, ...presentPromotion(promotion) };
 }
 
 /** Wholesale, retail and margin of each price, the rule behind it, and warnings. */
@@ -76,7 +61,7 @@ export function presentStaffPrices(
       action,
       years,
       wholesale: presentWholesaleToStaff(wholesale),
-      ...presentStaffPrice(policy, wholesale, { tld, action, years }, atMs),
+      ...presentPriced(policy, wholesale, priced),
       asOf: instant(asOfMs),
       ...(isDoubtful && { doubtful: true as const }),
       ...(changed && {
