@@ -1,5 +1,5 @@
 /** The pools of facts: what each keeps, for how long, and which of two overlapping facts it believes. */
-import { type AccountFact, decodeStoredFact, decodeStoredTier } from "./account/account.js";
+import { type AccountFact, decodeStoredFact, decodeStoredTier } from "./account/account-facts.js";
 import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
 import type { Channel, Invalidation } from "./cache/invalidation.js";
 import { redisPool } from "./cache/redis-pool.js";

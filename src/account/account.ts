@@ -2,7 +2,6 @@
  * Account data for staff, and the domains of a customer, each with its age and its source. A change of tier is noticed within the tier's
  * freshness, no matter who asked for it.
  */
-import { z } from "zod";
 import type { Flight, Known, Pool } from "../cache/cache.js";
 import { type Clock, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -13,55 +12,7 @@ import { SharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
 import type { Balance, DomainRecord, Tier } from "../upstream/contract.js";
 import type { Upstream } from "../upstream/operations.js";
-
-/** The three kinds of account data, in one pool under separate keys. */
-export type AccountFact =
-  | { readonly kind: "domains"; readonly records: readonly DomainRecord[] }
-  | { readonly kind: "domain"; readonly record: DomainRecord | null }
-  | { readonly kind: "balance"; readonly balance: Balance };
-
-const text = z.string();
-const record = z.strictObject({
-  domain: text,
-  status: text.nullable(),
-  registeredAt: text.nullable(),
-  expiresAt: text.nullable(),
-  autoRenew: z.boolean().nullable(),
-  nameservers: z.array(text),
-});
-const amount = text.regex(/^-?\d{1,15}\.\d{2}$/);
-const count = z.int().min(0);
-const storedFact = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("domains"), records: z.array(record) }),
-  z.strictObject({ kind: z.literal("domain"), record: record.nullable() }),
-  z.strictObject({
-    kind: z.literal("balance"),
-    balance: z.strictObject({
-      accountNumber: text,
-      balance: amount,
-      currency: text.regex(/^[A-Z]{3}$/),
-      creditLimit: amount,
-      activeDomains: count,
-    }),
-  }),
-]);
-const storedTier = z.strictObject({
-  currentTier: text.min(1),
-  nextTier: text.nullable(),
-  domainsNeeded: count.nullable(),
-});
-
-/** A fact of the account pool that was saved as JSON under the key, or undefined if it isn't one. */
-export function decodeStoredFact(data: unknown, key: string): AccountFact | undefined {
-  const fact = storedFact.safeParse(data).data;
-  const [kind, name] = key.split(" ");
-  const isOfKey =
-    fact?.kind === kind && (fact?.kind !== "domain" || [name, undefined].includes(fact.record?.domain));
-  return isOfKey ? fact : undefined;
-}
-
-/** A tier that was saved as JSON, or undefined if it isn't one. */
-export const decodeStoredTier = (data: unknown): Tier | undefined => storedTier.safeParse(data).data;
+import type { AccountFact } from "./account-facts.js";
 
 export interface Account {
   domains(ask: Ask): Promise<Known<readonly DomainRecord[]> & { readonly truncated: boolean }>;
@@ -119,47 +70,40 @@ export function createAccount(settings: AccountSettings): Account {
     names: new Set(),
   };
 
-  async function fact<K extends AccountFact["kind"]>(
+  /** `spend` is called before an upstream call, and can throw to prevent it. */
+  function fact(
     ask: Ask,
     key: string,
-    kind: K,
-    load: (ask: Ask) => Promise<Answered<Extract<AccountFact, { kind: K }>>>,
+    load: (ask: Ask) => Promise<Answered<AccountFact>>,
     spend = (): void => {},
-  ): Promise<Known<Extract<AccountFact, { kind: K }>>> {
-    const known = await facts.get(key, ask, (flight) => {
+  ): Promise<Known<AccountFact>> {
+    return facts.get(key, ask, (flight) => {
       spend();
       return load(new SharedAsk(flight, ask));
     });
-    if (!isKind(known.value, kind)) throw new Error("a key of the account pool holds another kind of fact");
-    return { ...known, value: known.value };
   }
 
   async function list(ask: Ask, spend?: () => void): Promise<Known<readonly DomainRecord[]>> {
-    const known = await fact(
-      ask,
-      "domains",
-      "domains",
-      async (shared) => as(await upstream.domains(shared), (records) => ({ kind: "domains", records })),
-      spend,
-    );
+    const load = async (shared: Ask) =>
+      as(await upstream.domains(shared), (records) => ({ kind: "domains" as const, records }));
+    const known = await fact(ask, "domains", load, spend);
+    if (known.value.kind !== "domains") throw mixedUp();
     return { ...known, value: known.value.records };
   }
 
   async function domain(ask: Ask, name: DomainName, spend?: () => void): Promise<Known<DomainRecord | null>> {
-    const known = await fact(
-      ask,
-      `domain ${name.ascii}`,
-      "domain",
-      async (shared) => as(await upstream.domain(shared, name), (record) => ({ kind: "domain", record })),
-      spend,
-    );
+    const load = async (shared: Ask) =>
+      as(await upstream.domain(shared, name), (record) => ({ kind: "domain" as const, record }));
+    const known = await fact(ask, `domain ${name.ascii}`, load, spend);
+    if (known.value.kind !== "domain") throw mixedUp();
     return { ...known, value: known.value.record };
   }
 
   async function balance(ask: Ask): Promise<Known<Balance>> {
-    const known = await fact(ask, "balance", "balance", async (shared) =>
-      as(await upstream.balance(shared), (value) => ({ kind: "balance", balance: value })),
-    );
+    const load = async (shared: Ask) =>
+      as(await upstream.balance(shared), (value) => ({ kind: "balance" as const, balance: value }));
+    const known = await fact(ask, "balance", load);
+    if (known.value.kind !== "balance") throw mixedUp();
     return { ...known, value: known.value.balance };
   }
 
@@ -181,7 +125,7 @@ export function createAccount(settings: AccountSettings): Account {
 
   function renewTier(ask: Ask): Promise<Known<Tier>> {
     const sinceMs = settings.awaitsTierSinceMs();
-    return sinceMs === null ? tier(ask) : tier(ask, justAfter(sinceMs));
+    return tier(ask, sinceMs === null ? undefined : justAfter(sinceMs));
   }
 
   async function consultTier(): Promise<Known<Tier> | undefined> {
@@ -275,9 +219,6 @@ function as<T, F>({ value, ...times }: Answered<T>, make: (value: T) => F): Answ
   return { ...times, value: make(value) };
 }
 
-function isKind<K extends AccountFact["kind"]>(
-  value: AccountFact,
-  kind: K,
-): value is Extract<AccountFact, { kind: K }> {
-  return value.kind === kind;
+function mixedUp(): Error {
+  return new Error("a key of the account pool holds another kind of fact");
 }
