@@ -4,7 +4,7 @@
  *
  * What verifies them is loaded with the first token, because a start doesn't need it.
  */
-import type { JWTPayload } from "jose";
+import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
 import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
@@ -58,21 +58,24 @@ export function createCustomerTokens(
   const payloadOf =
     "secret" in keys ? withSecret(() => keys.secret.current()) : withPublished(new URL(keys.jwksUrl));
 
-  const options = (algorithms: string[]) => ({
-    algorithms,
-    requiredClaims: ["exp"],
-    ...(issuer !== null && { issuer }),
-    ...(audience !== null && { audience }),
-    currentDate: new Date(clock.now()),
-  });
+  async function verify(token: string, key: JWTVerifyGetKey, algorithms: string[]): Promise<JWTPayload> {
+    const { jwtVerify } = await import("jose/jwt/verify");
+    const { payload } = await jwtVerify(token, key, {
+      algorithms,
+      requiredClaims: ["exp"],
+      ...(issuer !== null && { issuer }),
+      ...(audience !== null && { audience }),
+      currentDate: new Date(clock.now()),
+    });
+    return payload;
+  }
 
   function withSecret(current: () => string) {
     let good = current();
-    return async (token: string): Promise<JWTPayload> => {
+    return (token: string): Promise<JWTPayload> => {
       const text = current();
       if (Buffer.byteLength(text) >= MIN_CUSTOMER_SECRET_BYTES) good = text;
-      const { jwtVerify } = await import("jose/jwt/verify");
-      return (await jwtVerify(token, new TextEncoder().encode(good), options(["HS256"]))).payload;
+      return verify(token, () => new TextEncoder().encode(good), ["HS256"]);
     };
   }
 
@@ -94,20 +97,15 @@ export function createCustomerTokens(
         throw keysFailed("unreachable");
       }
     };
-    const verify = async (token: string, by: Keys): Promise<JWTPayload> => {
-      const { jwtVerify } = await import("jose/jwt/verify");
-      return (await jwtVerify(token, by, options(PUBLIC_KEY_ALGORITHMS))).payload;
-    };
-
     return async (token: string, asker: Asker): Promise<JWTPayload> => {
       const { value } = await known.get("keys", asker, load, { whileRevalidating: true });
       try {
-        return await verify(token, value);
+        return await verify(token, value, PUBLIC_KEY_ALGORITHMS);
       } catch (error) {
         if (!(error instanceof JWKSNoMatchingKey)) throw error;
         const askedSinceMs = clock.monotonic() - NEW_KEY_AFTER_MS;
         const newer = await known.get("keys", asker, load, { askedSinceMs });
-        return verify(token, newer.value);
+        return verify(token, newer.value, PUBLIC_KEY_ALGORITHMS);
       }
     };
   }
