@@ -10,7 +10,6 @@ import { type Config, readConfig } from "./config/env.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
-import type { Sandbox } from "./sandbox/sandbox.js";
 import { fixedSecret, type Secret } from "./secret.js";
 import { startFailure } from "./start-failure.js";
 
@@ -40,10 +39,12 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
 
 async function run(config: Config, log: ProcessLog): Promise<void> {
   const version = versionOf(readFileSync(new URL("package.json", ROOT), "utf8"));
-  const sandbox = config.upstream === null ? await startEmbeddedSandbox(config) : null;
+  const { upstream, sandbox } =
+    config.upstream === null
+      ? await startEmbeddedSandbox(config)
+      : { upstream: config.upstream, sandbox: null };
   const mode = sandbox === null ? "upstream" : "sandbox";
   const staffTokens = config.staffTokens ?? (sandbox === null ? null : randomStaffToken(log));
-  const upstream = config.upstream ?? sandboxUpstream(sandbox);
   const redis = config.redisUrl === null ? null : await connectTo(config.redisUrl, log);
   const app = createApp({ config, version, mode, upstream, staffTokens, redis, clock: systemClock, log });
   await app.start();
@@ -106,22 +107,12 @@ async function connectTo(url: Secret, log: ProcessLog): Promise<RedisLink> {
 }
 
 /** Loaded only here: a live service has no use for it. */
-async function startEmbeddedSandbox({ sandboxConfigFile, quota }: Config): Promise<Sandbox> {
+async function startEmbeddedSandbox({ sandboxConfigFile, quota: { limit, windowMs } }: Config) {
   const { startSandbox } = await import("./sandbox/sandbox.js");
-  return startSandbox({
-    configFile: sandboxConfigFile,
-    rateLimit: { limit: quota.limit, windowMs: quota.windowMs },
-  });
-}
-
-function sandboxUpstream(sandbox: Sandbox | null) {
-  if (sandbox === null) throw new Error("Neither an upstream nor a sandbox is configured.");
+  const sandbox = await startSandbox({ configFile: sandboxConfigFile, rateLimit: { limit, windowMs } });
   const { key, secret } = sandbox.credential();
-  return {
-    baseUrl: sandbox.url,
-    active: { key: fixedSecret(key), secret: fixedSecret(secret) },
-    standby: null,
-  };
+  const active = { key: fixedSecret(key), secret: fixedSecret(secret) };
+  return { sandbox, upstream: { baseUrl: sandbox.url, active, standby: null } };
 }
 
 /** In sandbox mode without STAFF_TOKENS, creates one token with every scope and logs it. */

@@ -79,9 +79,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
       "must not be more than the budget (UPSTREAM_RATE_LIMIT - UPSTREAM_RATE_HEADROOM)",
     );
   }
-  const redisUrl = settings.secret("REDIS_URL");
-  const redisAddress = redisUrl && parseRedisAddress(redisUrl.current());
-  if (redisAddress?.ok === false) settings.fault("REDIS_URL", redisAddress.problem);
+  const redisUrl = settings.secret("REDIS_URL", (text) => problemsOf(parseRedisAddress(text)));
   const config = {
     listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: settings.text("HOST") ?? "0.0.0.0" },
     upstream,
@@ -98,16 +96,16 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     stateDir: resolve(settings.text("STATE_DIR") ?? "./var"),
     ...readRetail(settings),
     cache: readCache(settings),
-    staffTokens: readStaffTokens(settings),
+    staffTokens: settings.secret("STAFF_TOKENS", (text) => parseStaffTokens(text).problems),
     customers: readCustomers(settings, production),
-    promiseKeys: readPromiseKeys(settings),
+    promiseKeys: settings.secret("PROMISE_PRIVATE_KEY", (text) => problemsOf(parsePromiseKeys(text))),
     corsOrigins: readOrigins(settings),
     securityContact: readSecurityContact(settings),
     trustProxyHops: settings.integer("TRUST_PROXY_HOPS", 0, 0, 20),
     clientPerMinute: settings.integer("CLIENT_RATE_PER_MINUTE", 120, 1, 1_000_000_000),
     clientColdPerMinute: settings.integer("CLIENT_COLD_PER_MINUTE", 20, 1, 1_000_000_000),
     demoStorefront: settings.oneOf("DEMO_STOREFRONT", sandbox ? "on" : "off", ["on", "off"]) === "on",
-    checkoutUrl: readCheckout(settings, production) ?? (sandbox ? "/checkout" : null),
+    checkoutUrl: readAddress(settings, "CHECKOUT_URL", production)?.href ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
     sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
@@ -121,26 +119,23 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
 function readUpstream(settings: Settings, production: boolean): Config["upstream"] {
   const active = settings.credential("UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET");
   const standby = settings.credential("UPSTREAM_STANDBY_KEY", "UPSTREAM_STANDBY_SECRET");
-  const text = settings.text("UPSTREAM_BASE_URL");
-  if (text === null) {
+  if (settings.text("UPSTREAM_BASE_URL") === null) {
     if (!production) return null;
     settings.fault("UPSTREAM_BASE_URL", "is missing: the scheme and host of the upstream, https://…");
   }
-  const missing = (name: string): boolean =>
-    settings.text(name) === null && settings.text(`${name}_FILE`) === null;
   if (active === null) {
     for (const name of ["UPSTREAM_SERVICE_KEY", "UPSTREAM_SERVICE_SECRET"]) {
       const reported = settings.faults.some((fault) => fault.startsWith(`${name}:`));
-      if (missing(name) && !reported)
+      if (!settings.isGiven(name) && !reported)
         settings.fault(name, `is missing (or ${name}_FILE, the path of a file that contains it)`);
     }
   }
-  const baseUrl = text === null ? null : originOf(settings, text, production);
+  const baseUrl = readOrigin(settings, production);
   return baseUrl === null || active === null ? null : { baseUrl, active, standby };
 }
 
-function originOf(settings: Settings, text: string, production: boolean): string | null {
-  const url = addressOf(settings, "UPSTREAM_BASE_URL", text, production);
+function readOrigin(settings: Settings, production: boolean): string | null {
+  const url = readAddress(settings, "UPSTREAM_BASE_URL", production);
   if (url === null) return null;
   if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
   settings.fault("UPSTREAM_BASE_URL", "must be only a scheme and host, without a path or query");
@@ -148,7 +143,9 @@ function originOf(settings: Settings, text: string, production: boolean): string
 }
 
 /** A URL without credentials, with https in production unless its host is loopback. */
-function addressOf(settings: Settings, name: string, text: string, production: boolean): URL | null {
+function readAddress(settings: Settings, name: string, production: boolean): URL | null {
+  const text = settings.text(name);
+  if (text === null) return null;
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
     settings.fault(name, "must be an http or https URL");
@@ -162,11 +159,6 @@ function addressOf(settings: Settings, name: string, text: string, production: b
   return null;
 }
 
-function readCheckout(settings: Settings, production: boolean): string | null {
-  const text = settings.text("CHECKOUT_URL");
-  return text === null ? null : (addressOf(settings, "CHECKOUT_URL", text, production)?.href ?? null);
-}
-
 function readRetail(settings: Settings): Partial<Pick<Config, "retail" | "retailFile">> {
   const [name, standard] = ["RETAIL_CONFIG", "config/retail.yaml"];
   const text = readText(settings, name, standard);
@@ -178,26 +170,22 @@ function readRetail(settings: Settings): Partial<Pick<Config, "retail" | "retail
   return {};
 }
 
-function readStaffTokens(settings: Settings): Secret | null {
-  const secret = settings.secret("STAFF_TOKENS");
-  if (secret === null) return null;
-  const { problems } = parseStaffTokens(secret.current());
-  for (const problem of problems) settings.fault("STAFF_TOKENS", problem);
-  return secret;
+function problemsOf(
+  read: { readonly ok: true } | { readonly ok: false; readonly problem: string },
+): string[] {
+  return read.ok ? [] : [read.problem];
 }
 
 function readCustomers(settings: Settings, production: boolean): CustomerSettings | null {
-  const address = settings.text("CUSTOMER_JWKS_URL");
-  const hasSecret = ["CUSTOMER_JWT_SECRET", "CUSTOMER_JWT_SECRET_FILE"].some(
-    (name) => settings.text(name) !== null,
-  );
-  const url = address === null ? null : addressOf(settings, "CUSTOMER_JWKS_URL", address, production);
+  const hasAddress = settings.text("CUSTOMER_JWKS_URL") !== null;
+  const hasSecret = settings.isGiven("CUSTOMER_JWT_SECRET");
+  const url = readAddress(settings, "CUSTOMER_JWKS_URL", production);
   const secret = settings.secret("CUSTOMER_JWT_SECRET");
-  if (address !== null && hasSecret)
+  if (hasAddress && hasSecret)
     settings.fault("CUSTOMER_JWT_SECRET", "is set together with CUSTOMER_JWKS_URL: remove one");
   if (secret !== null && Buffer.byteLength(secret.current()) < MIN_CUSTOMER_SECRET_BYTES)
     settings.fault("CUSTOMER_JWT_SECRET", `must have at least ${MIN_CUSTOMER_SECRET_BYTES} characters`);
-  const isOn = address !== null || hasSecret;
+  const isOn = hasAddress || hasSecret;
   for (const name of ["CUSTOMER_JWT_ISSUER", "CUSTOMER_JWT_AUDIENCE"]) {
     const isSet = settings.text(name) !== null;
     if (isSet && !isOn)
@@ -214,14 +202,6 @@ function readCustomers(settings: Settings, production: boolean): CustomerSetting
     audience: settings.text("CUSTOMER_JWT_AUDIENCE"),
   };
   return keys && { keys, ...claims };
-}
-
-function readPromiseKeys(settings: Settings): Secret | null {
-  const secret = settings.secret("PROMISE_PRIVATE_KEY");
-  if (secret === null) return null;
-  const read = parsePromiseKeys(secret.current());
-  if (!read.ok) settings.fault("PROMISE_PRIVATE_KEY", read.problem);
-  return secret;
 }
 
 /** RFC 9116, section 2.5.3: a web page, a mail address or a telephone number, as a URI. */

@@ -45,8 +45,19 @@ export class Settings {
     return found ?? standard;
   }
 
-  /** The secret in `name`, or in the file `name_FILE`; null if neither is set. */
-  secret(name: string): Secret | null {
+  /** Whether `name` or `name_FILE` is set. */
+  isGiven(name: string): boolean {
+    return [name, `${name}_FILE`].some((one) => this.text(one) !== null);
+  }
+
+  /** The secret in `name`, or in the file `name_FILE`; null if neither is set. Reports what `problemsIn` finds in it. */
+  secret(name: string, problemsIn: (text: string) => readonly string[] = () => []): Secret | null {
+    const secret = this.#secret(name);
+    if (secret !== null) for (const problem of problemsIn(secret.current())) this.fault(name, problem);
+    return secret;
+  }
+
+  #secret(name: string): Secret | null {
     const value = this.#env[name];
     const path = this.text(`${name}_FILE`);
     if (value !== undefined && value !== "" && path !== null) {
@@ -66,7 +77,6 @@ export class Settings {
 
   /** A key and its secret, which must be set together; null if neither is set. */
   credential(keyName: string, secretName: string): CredentialSource | null {
-    const given = (name: string): boolean => this.text(name) !== null || this.text(`${name}_FILE`) !== null;
     const key = this.secret(keyName);
     const secret = this.secret(secretName);
     if (key && secret) {
@@ -79,8 +89,9 @@ export class Settings {
       }
       return { key, secret };
     }
-    if (given(keyName) && !given(secretName)) this.fault(secretName, `is missing: ${keyName} needs it`);
-    if (given(secretName) && !given(keyName)) this.fault(keyName, `is missing: ${secretName} needs it`);
+    const [hasKey, hasSecret] = [this.isGiven(keyName), this.isGiven(secretName)];
+    if (hasKey && !hasSecret) this.fault(secretName, `is missing: ${keyName} needs it`);
+    if (hasSecret && !hasKey) this.fault(keyName, `is missing: ${secretName} needs it`);
     return null;
   }
 }
