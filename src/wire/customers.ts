@@ -8,11 +8,11 @@ export const customerDomainShape = z
     ...record,
     renewal: z
       .array(z.strictObject({ years, price: moneyShape }))
-      .meta({ description: "What a renewal costs. Empty if no price is known or no renewal is sold." }),
+      .describe("What a renewal costs. Empty if no price is known or no renewal is sold."),
     ...originShape.shape,
   })
-  .meta({ description: "One of the customer's own domains." });
+  .describe("One of the customer's own domains.");
 
 export const customerDomainsShape = z
   .strictObject({ domains: z.array(customerDomainShape) })
-  .meta({ description: "The customer's own domains, in the order of the token." });
+  .describe("The customer's own domains, in the order of the token.");

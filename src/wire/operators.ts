@@ -5,15 +5,14 @@ import { perLane } from "../quota/lane.js";
 import { signedMoneyShape } from "./staff.js";
 import { action, count, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
-const previewSide = z.union([
-  z.strictObject({
-    retail: z.union([moneyShape, z.null()]),
-    margin: z.union([signedMoneyShape, z.null()]),
+const previewSide = z
+  .strictObject({
+    retail: moneyShape.nullable(),
+    margin: signedMoneyShape.nullable(),
     rule: z.string().nullable(),
     promotion: promotionShape.optional(),
-  }),
-  z.null(),
-]);
+  })
+  .nullable();
 
 export const previewedPriceShape = z
   .strictObject({
@@ -21,48 +20,47 @@ export const previewedPriceShape = z
     action,
     years,
     change: z.enum(["same", "changed", "added", "removed"]),
-    wholesale: z.union([moneyShape, z.null()]).meta({ description: "Null if unknown." }),
-    now: previewSide.meta({ description: "Null if it isn't sold now." }),
-    then: previewSide.meta({ description: "Null if it wouldn't be sold." }),
+    wholesale: moneyShape.nullable().describe("Null if unknown."),
+    now: previewSide.describe("Null if it isn't sold now."),
+    then: previewSide.describe("Null if it wouldn't be sold."),
   })
-  .meta({ description: "One term with the current price and the price by the new file." });
+  .describe("One term with the current price and the price by the new file.");
 
 export const pricePreviewShape = z
   .strictObject({
-    faults: z.array(z.string()).meta({
-      description: "Every fault of the file; empty if it would take effect.",
-    }),
-    sections: z.array(z.string()).meta({ description: "The sections that differ from the file in effect." }),
-    prices: z.array(previewedPriceShape).meta({ description: "Empty for a file with faults." }),
+    faults: z.array(z.string()).describe("Every fault of the file; empty if it would take effect."),
+    sections: z.array(z.string()).describe("The sections that differ from the file in effect."),
+    prices: z.array(previewedPriceShape).describe("Empty for a file with faults."),
     warnings: z.array(z.string()),
   })
-  .meta({ description: "What a `retail.yaml` would change." });
+  .describe("What a `retail.yaml` would change.");
 
 export const actShape = z
   .strictObject({
     id: z.string(),
     when: dateTime,
-    who: z.string().nullable().meta({
-      description: "The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`.",
-    }),
-    what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
-    subject: z.string().nullable().meta({
-      description:
-        "What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint.",
-    }),
-    outcome: z
+    who: z
       .string()
-      .meta({ description: "`done`, `applied`, `rejected`, `interrupted`, or the code of the error." }),
-    times: count.meta({ description: "How often this refusal occurred within an hour." }),
+      .nullable()
+      .describe("The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`."),
+    what: z.enum(["purge", "preview", "promise", "token", "retail_config"]),
+    subject: z
+      .string()
+      .nullable()
+      .describe(
+        "What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint.",
+      ),
+    outcome: z.string().describe("`done`, `applied`, `rejected`, `interrupted`, or the code of the error."),
+    times: count.describe("How often this refusal occurred within an hour."),
   })
-  .meta({ description: "A staff action." });
+  .describe("A staff action.");
 
 export const auditShape = z
   .strictObject({ acts: z.array(actShape) })
-  .meta({ description: "The last 1,000 staff actions within 30 days, newest first." });
+  .describe("The last 1,000 staff actions within 30 days, newest first.");
 
 const perMinute = z.array(count);
-const perMinuteIfAny = z.array(z.union([z.number().min(0), z.null()]));
+const perMinuteIfAny = z.array(z.number().min(0).nullable());
 
 export const historyShape = z
   .strictObject({
@@ -72,15 +70,13 @@ export const historyShape = z
     budget: perMinute,
     waitMs: z
       .strictObject(perLane(() => perMinute))
-      .meta({ description: "The mean wait of the requests served in that minute, by lane." }),
-    hitRate: perMinuteIfAny.meta({
-      description: "The share of lookups answered without a call; null if there were none.",
-    }),
+      .describe("The mean wait of the requests served in that minute, by lane."),
+    hitRate: perMinuteIfAny.describe(
+      "The share of lookups answered without a call; null if there were none.",
+    ),
     meanMs: perMinuteIfAny,
     p95Ms: perMinuteIfAny,
-    failed: perMinute.meta({ description: "Failed calls of the preceding ten minutes." }),
-    calls: perMinute.meta({ description: "All calls of the preceding ten minutes." }),
+    failed: perMinute.describe("Failed calls of the preceding ten minutes."),
+    calls: perMinute.describe("All calls of the preceding ten minutes."),
   })
-  .meta({
-    description: "Figures of the service for the last day, one row per minute, as columns of equal length.",
-  });
+  .describe("Figures of the service for the last day, one row per minute, as columns of equal length.");

@@ -15,30 +15,28 @@ export const problemShape = z
     type: z.string().regex(/^\/problems\/[a-z_]+$/),
     ...named,
     detail: z.string(),
-    requestId: z.string().meta({ description: "The same as the `x-request-id` header." }),
+    requestId: z.string().describe("The same as the `x-request-id` header."),
     errors: z
       .array(z.strictObject({ field: z.string(), message: z.string() }))
       .optional()
-      .meta({ description: "Each invalid field." }),
+      .describe("Each invalid field."),
     retryAfter: z
       .int()
       .min(1)
       .optional()
-      .meta({ description: "Seconds to wait before a retry; the same as the `Retry-After` header." }),
-    kept: z.boolean().optional().meta({
-      description:
-        "With quota_exhausted: whether a call is reserved, so that a retry at that second succeeds.",
-    }),
+      .describe("Seconds to wait before a retry; the same as the `Retry-After` header."),
+    kept: z
+      .boolean()
+      .optional()
+      .describe("With quota_exhausted: whether a call is reserved, so that a retry at that second succeeds."),
   })
-  .meta({ description: "An error. Its `code` is one of a closed list." });
+  .describe("An error. Its `code` is one of a closed list.");
 
 export const problemKindShape = z
   .strictObject({ ...named, explanation: z.string() })
-  .meta({ description: "What an error code means, and what to do about it." });
+  .describe("What an error code means, and what to do about it.");
 
-export const statusShape = z
-  .strictObject({ status: z.string() })
-  .meta({ description: "A state as one word." });
+export const statusShape = z.strictObject({ status: z.string() }).describe("A state as one word.");
 
 export const keySetShape = z
   .strictObject({
@@ -47,19 +45,19 @@ export const keySetShape = z
         kty: z.literal("OKP"),
         crv: z.literal("Ed25519"),
         x: z.string(),
-        kid: z.string().meta({ description: "The key's RFC 7638 thumbprint." }),
+        kid: z.string().describe("The key's RFC 7638 thumbprint."),
         use: z.literal("sig"),
         alg: z.literal("EdDSA"),
       }),
     ),
   })
-  .meta({ description: "Public keys (RFC 7517)." });
+  .describe("Public keys (RFC 7517).");
 
 const grade = z.enum(["pass", "warn", "fail"]);
 const check = z
   .array(z.strictObject({ status: grade, output: z.string().optional() }))
   .min(1)
-  .meta({ description: "Without figures, because it is public." });
+  .describe("Without figures, because it is public.");
 
 export const healthShape = z
   .strictObject({
@@ -73,4 +71,4 @@ export const healthShape = z
       prices: check,
     }),
   })
-  .meta({ description: "The health of the service and its dependencies." });
+  .describe("The health of the service and its dependencies.");

@@ -5,9 +5,9 @@ import { action, count, currency, dateTime, moneyShape, promotionShape, tld, yea
 
 export const originShape = z.strictObject({
   asOf: dateTime,
-  source: z.enum(["upstream", "cache", "stale"]).meta({
-    description: "Whether the data was just fetched, comes from the cache, or is past its freshness.",
-  }),
+  source: z
+    .enum(["upstream", "cache", "stale"])
+    .describe("Whether the data was just fetched, comes from the cache, or is past its freshness."),
 });
 export const record = {
   domain: z.string(),
@@ -21,26 +21,23 @@ const signedAmount = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 
 export const signedMoneyShape = z
   .strictObject({ amount: signedAmount, currency })
-  .meta({ description: "An exact amount that can be negative." });
+  .describe("An exact amount that can be negative.");
 
-export const domainRecordShape = z.strictObject(record).meta({
-  description: "A domain that the reseller manages. Fields that the upstream doesn't return are null.",
-});
+export const domainRecordShape = z
+  .strictObject(record)
+  .describe("A domain that the reseller manages. Fields that the upstream doesn't return are null.");
 
 export const staffDomainShape = z
   .strictObject({ ...record, ...originShape.shape })
-  .meta({ description: "One managed domain, with the age and source of the record." });
+  .describe("One managed domain, with the age and source of the record.");
 
 export const staffDomainsShape = z
   .strictObject({
     domains: z.array(domainRecordShape),
-    truncated: z
-      .literal(true)
-      .optional()
-      .meta({ description: "The account has more domains than the upstream lists." }),
+    truncated: z.literal(true).optional().describe("The account has more domains than the upstream lists."),
     ...originShape.shape,
   })
-  .meta({ description: "The managed domains, at most 100." });
+  .describe("The managed domains, at most 100.");
 
 export const balanceShape = z
   .strictObject({
@@ -51,7 +48,7 @@ export const balanceShape = z
     activeDomains: count,
     ...originShape.shape,
   })
-  .meta({ description: "The account's balance and credit limit." });
+  .describe("The account's balance and credit limit.");
 
 export const tierShape = z
   .strictObject({
@@ -60,7 +57,7 @@ export const tierShape = z
     domainsNeeded: count.nullable(),
     ...originShape.shape,
   })
-  .meta({ description: "The pricing tier, and how many more domains the next one requires." });
+  .describe("The pricing tier, and how many more domains the next one requires.");
 
 export const staffPriceShape = z
   .strictObject({
@@ -68,32 +65,34 @@ export const staffPriceShape = z
     action,
     years,
     wholesale: moneyShape,
-    retail: z.union([moneyShape, z.null()]),
-    margin: z.union([signedMoneyShape, z.null()]),
-    rule: z.string().nullable().meta({ description: "The price rule that determined the retail price." }),
+    retail: moneyShape.nullable(),
+    margin: signedMoneyShape.nullable(),
+    rule: z.string().nullable().describe("The price rule that determined the retail price."),
     promotion: promotionShape.optional(),
     asOf: dateTime,
-    doubtful: z.literal(true).optional().meta({
-      description:
+    doubtful: z
+      .literal(true)
+      .optional()
+      .describe(
         "Evidence contradicts the price. It is shown as stale and not signed until it has been refreshed.",
-    }),
+      ),
     changed: z
       .strictObject({
         at: dateTime,
         from: moneyShape,
-        by: z.union([signedMoneyShape, z.null()]).meta({
-          description: "The difference to the previous wholesale price; null if the currency changed.",
-        }),
+        by: signedMoneyShape
+          .nullable()
+          .describe("The difference to the previous wholesale price; null if the currency changed."),
       })
       .optional()
-      .meta({ description: "The last change of the wholesale price, if it was in the last 24 hours." }),
+      .describe("The last change of the wholesale price, if it was in the last 24 hours."),
     warning: z.string().optional(),
   })
-  .meta({ description: "The wholesale and retail price of one term." });
+  .describe("The wholesale and retail price of one term.");
 
 export const staffPricesShape = z
   .strictObject({ asOf: dateTime, prices: z.array(staffPriceShape), warnings: z.array(z.string()) })
-  .meta({ description: "Wholesale and retail prices of everything sold." });
+  .describe("Wholesale and retail prices of everything sold.");
 
 export const staffPromiseLineShape = z
   .strictObject({
@@ -101,65 +100,62 @@ export const staffPromiseLineShape = z
     tld,
     action,
     years,
-    price: moneyShape.meta({ description: "The signed price." }),
+    price: moneyShape.describe("The signed price."),
     premium: z.boolean(),
-    wholesale: moneyShape.meta({ description: "The wholesale price when the cart was signed." }),
-    margin: z.union([signedMoneyShape, z.null()]),
-    wholesaleToday: z
-      .union([moneyShape, z.null()])
-      .meta({ description: "The current wholesale price; null if unknown and for premium names." }),
-    marginToday: z.union([signedMoneyShape, z.null()]),
-    marginLost: z
-      .union([moneyShape, z.null()])
-      .meta({ description: "How far the signed price is below the current floor; null if it isn't." }),
+    wholesale: moneyShape.describe("The wholesale price when the cart was signed."),
+    margin: signedMoneyShape.nullable(),
+    wholesaleToday: moneyShape
+      .nullable()
+      .describe("The current wholesale price; null if unknown and for premium names."),
+    marginToday: signedMoneyShape.nullable(),
+    marginLost: moneyShape
+      .nullable()
+      .describe("How far the signed price is below the current floor; null if it isn't."),
   })
-  .meta({ description: "One line of a signed cart." });
+  .describe("One line of a signed cart.");
 
 export const staffPromiseShape = z
   .strictObject({
-    id: z.string().meta({ description: "The `jti` of the signed cart." }),
+    id: z.string().describe("The `jti` of the signed cart."),
     issuedAt: dateTime,
     validUntil: dateTime,
     items: z.array(staffPromiseLineShape),
-    marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
+    marginLost: z.array(moneyShape).describe("One amount per currency."),
   })
-  .meta({ description: "A signed cart that is still valid." });
+  .describe("A signed cart that is still valid.");
 
 export const laneShape = z
   .strictObject({
     queued: count,
     served: count,
     refused: count,
-    left: count.meta({ description: "Requests that were abandoned before their turn." }),
-    retried: count.meta({ description: "Refused requests that came back to claim their reservation." }),
+    left: count.describe("Requests that were abandoned before their turn."),
+    retried: count.describe("Refused requests that came back to claim their reservation."),
     retriedServed: count,
     waitedMsTotal: z.number().min(0),
     longestWaitMs: z.number().min(0),
   })
-  .meta({ description: "One lane of the quota queue, since startup." });
+  .describe("One lane of the quota queue, since startup.");
 
 const waitsShape = z
   .strictObject({
-    retryAfter: z.strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count }).meta({
-      description: "The `Retry-After` values of refused visitors over the last ten to twenty windows.",
-    }),
-    reservations: z.strictObject({ made: count, claimed: count, honoured: count, unclaimed: count }).meta({
-      description:
+    retryAfter: z
+      .strictObject({ count, p50Seconds: count, p99Seconds: count, maxSeconds: count })
+      .describe("The `Retry-After` values of refused visitors over the last ten to twenty windows."),
+    reservations: z
+      .strictObject({ made: count, claimed: count, honoured: count, unclaimed: count })
+      .describe(
         "Reservations of refused visitors since startup: made, claimed in time, served, never claimed.",
-    }),
-    refused: z.strictObject({ reserved: count, busy: count, early: count, late: count, fault: count }).meta({
-      description:
+      ),
+    refused: z
+      .strictObject({ reserved: count, busy: count, early: count, late: count, fault: count })
+      .describe(
         "Refusals since startup: with a reservation, without one, for a retry that was too early, after the longest wait, because of a ledger fault.",
-    }),
-    idleCalls: z
-      .number()
-      .min(0)
-      .meta({ description: "Calls that were possible while requests waited but weren't made." }),
-    refusedAgoMs: z.number().min(0).nullable().meta({ description: "Time since the last refusal, in ms." }),
+      ),
+    idleCalls: z.number().min(0).describe("Calls that were possible while requests waited but weren't made."),
+    refusedAgoMs: z.number().min(0).nullable().describe("Time since the last refusal, in ms."),
   })
-  .meta({
-    description: "Refused requests, their `Retry-After` values, and whether reservations were honoured.",
-  });
+  .describe("Refused requests, their `Retry-After` values, and whether reservations were honoured.");
 
 export const cachePoolShape = z
   .strictObject({
@@ -172,10 +168,10 @@ export const cachePoolShape = z
       miss: count,
       stale: count,
       failed: count,
-      shared: count.meta({ description: "Answers from a fact of another replica." }),
+      shared: count.describe("Answers from a fact of another replica."),
     }),
   })
-  .meta({ description: "One pool of the cache." });
+  .describe("One pool of the cache.");
 
 const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
 
@@ -189,9 +185,7 @@ export const endedEpochShape = z
     from: z.union([moneyShape, z.string()]).optional(),
     to: z.union([moneyShape, z.string()]).optional(),
   })
-  .meta({
-    description: "What ended a price epoch: a changed tier, a changed quote, a purge, or another replica.",
-  });
+  .describe("What ended a price epoch: a changed tier, a changed quote, a purge, or another replica.");
 
 const fleetFiguresShape = z
   .strictObject({
@@ -205,9 +199,7 @@ const fleetFiguresShape = z
     shared: count,
     refusedLocally: count,
   })
-  .meta({
-    description: "Lanes, signed promises and avoided calls since startup, as far as they can be added up.",
-  });
+  .describe("Lanes, signed promises and avoided calls since startup, as far as they can be added up.");
 
 export const overviewShape = z
   .strictObject({
@@ -222,14 +214,16 @@ export const overviewShape = z
       lanes: z.strictObject(perLane(() => laneShape)),
       waits: waitsShape,
     }),
-    rateLimited: z.strictObject({ requests: count, cold: count }).meta({
-      description:
+    rateLimited: z
+      .strictObject({ requests: count, cold: count })
+      .describe(
         "Requests refused since startup: by the client limit, and by the cold limit, which applies while others want quota.",
-    }),
-    redis: z.enum(["shared", "refusing", "gone", "none"]).meta({
-      description:
+      ),
+    redis: z
+      .enum(["shared", "refusing", "gone", "none"])
+      .describe(
         "Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).",
-    }),
+      ),
     caches: z.strictObject({
       availability: cachePoolShape,
       prices: cachePoolShape,
@@ -239,9 +233,9 @@ export const overviewShape = z
     upstream: z.strictObject({
       lastSuccessAt: dateTime.nullable(),
       lastFailureAt: dateTime.nullable(),
-      openCircuits: z.array(operation).meta({
-        description: "Operations whose circuit is open: they keep failing, and only trial requests are made.",
-      }),
+      openCircuits: z
+        .array(operation)
+        .describe("Operations whose circuit is open: they keep failing, and only trial requests are made."),
       recent: z.strictObject({
         windowMs: count,
         operations: z
@@ -249,73 +243,69 @@ export const overviewShape = z
             z.strictObject({
               operation,
               calls: count,
-              failed: count.meta({
-                description: "Calls without a usable answer: refused, interrupted or timed out.",
-              }),
+              failed: count.describe("Calls without a usable answer: refused, interrupted or timed out."),
               meanMs: count,
               p95Ms: count,
             }),
           )
-          .meta({ description: "Calls that ended within the last `windowMs`." }),
+          .describe("Calls that ended within the last `windowMs`."),
       }),
     }),
     unexpected: z
       .array(z.strictObject({ operation, what: z.string(), count, firstSeen: dateTime }))
       .max(50)
-      .meta({
-        description:
-          "Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included.",
-      }),
+      .describe(
+        "Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included.",
+      ),
     credentials: z.array(
       z.strictObject({
         role: z.enum(["active", "standby"]),
         fingerprint: z.string(),
-        refused: z.boolean().meta({ description: "The upstream recently refused this credential." }),
+        refused: z.boolean().describe("The upstream recently refused this credential."),
       }),
     ),
     prices: z
       .strictObject({
         sold: count,
         known: count,
-        doubtful: count.meta({ description: "Contradicted by evidence, and not signed until refreshed." }),
-        epochsEnded: z.array(endedEpochShape).meta({
-          description: "The evidence of changed prices in the last 24 hours, newest first.",
-        }),
+        doubtful: count.describe("Contradicted by evidence, and not signed until refreshed."),
+        epochsEnded: z
+          .array(endedEpochShape)
+          .describe("The evidence of changed prices in the last 24 hours, newest first."),
         config: z
           .strictObject({ fingerprint: z.string(), since: dateTime, faults: z.array(z.string()) })
-          .meta({
-            description:
-              "The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect.",
-          }),
+          .describe(
+            "The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect.",
+          ),
       })
-      .meta({ description: "The state of the price list." }),
+      .describe("The state of the price list."),
     promises: z
       .strictObject({
         inForce: count,
         belowFloor: count,
-        marginLost: z.array(moneyShape).meta({ description: "One amount per currency." }),
+        marginLost: z.array(moneyShape).describe("One amount per currency."),
       })
-      .meta({ description: "Valid price promises." }),
+      .describe("Valid price promises."),
     saved: z
       .strictObject({ cache: count, coalesced: count, shared: count, refusedLocally: count })
-      .meta({ description: "Upstream calls that were avoided." }),
+      .describe("Upstream calls that were avoided."),
     fleet: z
       .array(
         z.strictObject({
           replica: z.string(),
           version: z.string(),
           since: dateTime,
-          settings: z.string().meta({
-            description: "Fingerprint of the settings and the credential that all replicas must share.",
-          }),
+          settings: z
+            .string()
+            .describe("Fingerprint of the settings and the credential that all replicas must share."),
           figures: fleetFiguresShape,
         }),
       )
       .min(1)
-      .meta({ description: "The replicas that share this Redis, starting with the one that answers." }),
+      .describe("The replicas that share this Redis, starting with the one that answers."),
     fleetTotal: fleetFiguresShape,
   })
-  .meta({ description: "The state of quota, lanes, caches, upstream and credentials." });
+  .describe("The state of quota, lanes, caches, upstream and credentials.");
 
 export const purgeRequestShape = z
   .strictObject({
@@ -324,7 +314,7 @@ export const purgeRequestShape = z
       "must be prices, availability, account or all",
     ),
   })
-  .meta({ description: "Which data to discard." });
+  .describe("Which data to discard.");
 
 export const purgedShape = z
   .strictObject({
@@ -334,4 +324,4 @@ export const purgedShape = z
       account: count.optional(),
     }),
   })
-  .meta({ description: "How many entries are affected on the replica that answers, by kind." });
+  .describe("How many entries are affected on the replica that answers, by kind.");

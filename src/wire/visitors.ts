@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ACTIONS } from "../upstream/contract.js";
 
 export const dateTime = z.iso.datetime();
-export const minute = z.iso.datetime().meta({ description: "A whole minute, rounded down." });
+export const minute = z.iso.datetime().describe("A whole minute, rounded down.");
 export const count = z.int().min(0);
 const MAX_YEARS = 10;
 export const years = z.int().min(1).max(MAX_YEARS);
@@ -13,77 +13,75 @@ export const action = z.enum(ACTIONS);
 
 export const moneyShape = z
   .strictObject({ amount: z.string().regex(/^\d+(?:\.\d+)?$/), currency })
-  .meta({ description: "An exact amount: a decimal string with the currency's digits." });
+  .describe("An exact amount: a decimal string with the currency's digits.");
 
 export const promotionShape = z
   .strictObject({ id: z.string(), regular: moneyShape, until: dateTime })
-  .meta({ description: "A temporarily lower price, with the regular price and the end of the promotion." });
+  .describe("A temporarily lower price, with the regular price and the end of the promotion.");
 
 export const availabilityShape = z
   .strictObject({
-    domain: z.string().meta({ description: "The name in its canonical ASCII form." }),
+    domain: z.string().describe("The name in its canonical ASCII form."),
     unicodeName: z.string(),
     tld,
     status: z.enum(["available", "taken", "unknown"]),
     available: z.boolean(),
     premium: z.boolean(),
     years,
-    price: z
-      .union([moneyShape, z.null()])
-      .meta({ description: "The registration price; null unless available." }),
-    renewal: z.union([moneyShape, z.null()]).meta({
-      description:
-        "The price of the shortest renewal if the name is available and not premium; null if unknown.",
-    }),
-    asOf: minute
+    price: moneyShape.nullable().describe("The registration price; null unless available."),
+    renewal: moneyShape
       .nullable()
-      .meta({ description: "The minute in which the registry was asked; null only for unknown." }),
-    stale: z.boolean().meta({
-      description:
-        "The answer is past its freshness and no newer one is available, or its price is doubtful.",
-    }),
-    retryAfter: z.int().min(1).optional().meta({
-      description: "In a search, for unknown: seconds to wait before a retry. Absent with `only=known`.",
-    }),
-    kept: z.boolean().optional().meta({
-      description:
+      .describe(
+        "The price of the shortest renewal if the name is available and not premium; null if unknown.",
+      ),
+    asOf: minute.nullable().describe("The minute in which the registry was asked; null only for unknown."),
+    stale: z
+      .boolean()
+      .describe("The answer is past its freshness and no newer one is available, or its price is doubtful."),
+    retryAfter: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("In a search, for unknown: seconds to wait before a retry. Absent with `only=known`."),
+    kept: z
+      .boolean()
+      .optional()
+      .describe(
         "In a search, for unknown: whether a call is reserved, so that a retry at that second succeeds.",
-    }),
+      ),
     suggested: z
       .literal(true)
       .optional()
-      .meta({ description: "In an event stream: an alternative to the name searched for, which is taken." }),
+      .describe("In an event stream: an alternative to the name searched for, which is taken."),
   })
-  .meta({ description: "Whether a name can be registered, and for how much." });
+  .describe("Whether a name can be registered, and for how much.");
 
 export const searchShape = z
   .strictObject({
     query: z.string(),
     label: z.string(),
-    results: z.array(availabilityShape).meta({ description: "The exact name first." }),
-    complete: z.boolean().meta({ description: "False if any status is unknown." }),
+    results: z.array(availabilityShape).describe("The exact name first."),
+    complete: z.boolean().describe("False if any status is unknown."),
   })
-  .meta({ description: "The results for one label under the requested TLDs." });
+  .describe("The results for one label under the requested TLDs.");
 
 const term = { tld, action, years };
 
 export const priceShape = z
   .strictObject({ ...term, price: moneyShape, promotion: promotionShape.optional() })
-  .meta({ description: "The price of one action for one term." });
+  .describe("The price of one action for one term.");
 
 export const priceListShape = z
   .strictObject({ asOf: minute, prices: z.array(priceShape) })
-  .meta({ description: "The prices of everything sold." });
+  .describe("The prices of everything sold.");
 
 export const quoteShape = z
   .strictObject({
     ...priceShape.shape,
     asOf: minute,
-    stale: z
-      .boolean()
-      .meta({ description: "The price is past its freshness or doubtful, and is being refreshed." }),
+    stale: z.boolean().describe("The price is past its freshness or doubtful, and is being refreshed."),
   })
-  .meta({ description: "The price of one action for one term, with its age." });
+  .describe("The price of one action for one term, with its age.");
 
 const ITEMS = "must have 1 to 20 items";
 
@@ -105,44 +103,38 @@ export const quoteRequestShape = z
       .min(1, ITEMS)
       .max(20, ITEMS),
   })
-  .meta({ description: "A cart. Without `years`, a line has the shortest term sold." });
+  .describe("A cart. Without `years`, a line has the shortest term sold.");
 
 export const quoteLineShape = z
   .strictObject({
     domain: z.string(),
     ...term,
-    price: z.union([moneyShape, z.null()]),
-    status: z.enum(["available", "taken", "not_checked"]).meta({
-      description: "`not_checked` for every action but registration, and for a line with a problem.",
-    }),
+    price: moneyShape.nullable(),
+    status: z
+      .enum(["available", "taken", "not_checked"])
+      .describe("`not_checked` for every action but registration, and for a line with a problem."),
     premium: z.boolean(),
-    asOf: minute.meta({
-      description:
-        "When the oldest fact behind the line was requested, or the line itself if it has a problem.",
-    }),
+    asOf: minute.describe(
+      "When the oldest fact behind the line was requested, or the line itself if it has a problem.",
+    ),
     problem: z
       .strictObject({ code: z.string(), detail: z.string(), retryAfter: z.int().min(1).optional() })
       .optional()
-      .meta({
-        description: "Why the line has no price, unless the name is taken. `code` is a problem code.",
-      }),
+      .describe("Why the line has no price, unless the name is taken. `code` is a problem code."),
   })
-  .meta({ description: "One line of a cart." });
+  .describe("One line of a cart.");
 
 export const quotesShape = z
   .strictObject({
     items: z.array(quoteLineShape),
-    total: z.array(moneyShape).meta({ description: "One amount per currency." }),
+    total: z.array(moneyShape).describe("One amount per currency."),
     promise: z
       .string()
       .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/)
       .nullable()
-      .meta({
-        description:
-          "The signed priced lines: a compact JWS, verified with /.well-known/jwks.json. Null if no line has a price or the service has no signing key.",
-      }),
-    validUntil: dateTime
-      .nullable()
-      .meta({ description: "When the promise expires; null without a promise." }),
+      .describe(
+        "The signed priced lines: a compact JWS, verified with /.well-known/jwks.json. Null if no line has a price or the service has no signing key.",
+      ),
+    validUntil: dateTime.nullable().describe("When the promise expires; null without a promise."),
   })
-  .meta({ description: "A priced cart." });
+  .describe("A priced cart.");
