@@ -88,6 +88,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
   let hasStarted = false;
   let tier: string | null = null;
+  /** The last tier known before the start, for comparison with the first one that is known here. */
+  let formerTier: string | null = null;
   /** The tier that saved prices were learned under, and when they were loaded. */
   let saved: { readonly tier: string | null; readonly untilMs: number } | null = null;
 
@@ -139,7 +141,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       epoch !== current() || isBeforeProof(askedMs) || (saved !== null && askedMs <= saved.untilMs),
     end,
     noteTier(named, askedMs) {
-      const last = saved?.tier ?? tier;
+      const last = tier ?? formerTier;
       tier = named;
       if (last !== null && last !== named) {
         const evidence = { kind: "tier", from: last, to: named } as const;
@@ -156,7 +158,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       hasStarted = true;
       epoch = current();
       history = [{ mark: epoch, sinceMs: -Infinity }];
-      saved = taken && { tier: taken.tier, untilMs: stamp() };
+      formerTier = taken?.tier ?? null;
+      saved = taken && { tier: formerTier, untilMs: stamp() };
       changed();
     },
     awaitsTierSinceMs: () =>

@@ -300,6 +300,16 @@ describe("saved prices", () => {
     expect(epochs.isDoubtful(asked())).toBe(false);
   });
 
+  test("give the tier that the first one is compared with, even after an epoch has ended", () => {
+    for (const evidence of [QUOTE, PURGE]) {
+      restart("gold");
+      epochs.end(evidence);
+      const gold = asked();
+      epochs.noteTier("silver", stamp());
+      expect([epochs.isDoubtful(gold), epochs.ended()[0]?.evidence.kind]).toEqual([true, "tier"]);
+    }
+  });
+
   test("don't exist if nothing was saved", () => {
     expect(epochs.awaitsTierSinceMs()).toBeNull();
     expect(epochs.isDoubtful(asked())).toBe(false);

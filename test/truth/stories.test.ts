@@ -254,6 +254,27 @@ describe("when the tier changes while the service is down", () => {
     expect(await shop().quote("registration")).toMatchObject({ price: usd("24.37"), stale: false });
   });
 
+  test("T6: a change is noticed that comes after the prices were read again, and before the first answer about the tier", async () => {
+    sandbox.control.setTier("demo", "Silver");
+    sandbox.control.setPrice("demo", priceOf("transfer", 2100));
+    sandbox.control.setFault("tier", { fault: "status-500" });
+    await clock.advance(2 * MINUTE_MS);
+    await restart();
+    await passMinute(service, clock);
+    expect(await shop().quote("renewal")).toMatchObject({ price: usd("31.00"), stale: false });
+    sandbox.control.setTier("demo", "Gold");
+    sandbox.control.clearFaults("tier");
+    await until(async () => {
+      await clock.advance(1_000);
+      return (await service.ask("/v1/staff/tier", { headers: bearer("read") })).status === 200;
+    }, "the first answer about the tier");
+    const shown = await shop().quote("renewal");
+    expect([`${shown.price.amount} stale`, "28.00"]).toContain(
+      shown.price.amount + (shown.stale ? " stale" : ""),
+    );
+    expect((await shop().cart(renewal("herat.af"))).signed).toEqual(["herat.af renewal 28.00"]);
+  });
+
   test("T6: an ordinary name isn't mistaken for premium because its quote is from the old tier", async () => {
     await clock.advance(2 * MINUTE_MS);
     await restart();
