@@ -146,13 +146,14 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const pools = createPools({
     cache: config.cache,
     shared: redis && invalidation && { link: redis, invalidation },
+    upstreamId,
     source,
     clock,
     stamp,
   });
 
-  const savedFile = <T>(file: string, shape: ZodType<T>): SavedFile<T> =>
-    createSavedFile({ path: join(config.stateDir, file), shape, source, log });
+  const savedFile = <T>(file: string, shape: ZodType<T>, of = source): SavedFile<T> =>
+    createSavedFile({ path: join(config.stateDir, file), shape, source: of, log });
   const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
   const prices = createPriceList({
     policies,
@@ -184,7 +185,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   });
   const marks = createPremiumMarks({
     pool: pools.premium,
-    file: savesFacts ? savedFile("premium-names.json", savedMarks) : null,
+    file: isSandbox ? null : savedFile("premium-names.json", savedMarks, () => upstreamId),
     clock,
   });
   redis?.onReachable(() => void marks.shareAgain());
@@ -249,12 +250,12 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
       return purged;
     },
     async open() {
+      marks.restore();
       await Promise.all([
         redis?.firstContact(REDIS_AT_START_MS),
         quotas.openAll(credentials.states().map(({ fingerprint }) => fingerprint)),
       ]);
       await invalidation?.known(REDIS_AT_START_MS);
-      marks.restore();
       await prices.restore();
     },
     work() {

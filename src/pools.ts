@@ -20,7 +20,12 @@ import {
   statusCaution,
   type VisitorAsk,
 } from "./storefront/name-facts.js";
-import { decodeStoredPremium, type PremiumMark, premiumCaution } from "./storefront/premium-marks.js";
+import {
+  decodeStoredPremium,
+  PREMIUM_KEPT_MS,
+  type PremiumMark,
+  premiumCaution,
+} from "./storefront/premium-marks.js";
 import type { Tier } from "./upstream/contract.js";
 import { failureCodeOf } from "./upstream/failures.js";
 
@@ -43,22 +48,22 @@ export interface PoolSettings {
   readonly cache: CacheConfig;
   /** Null without other replicas. */
   readonly shared: { readonly link: RedisLink; readonly invalidation: Invalidation } | null;
+  /** Identifies the upstream. */
+  readonly upstreamId: string;
   /** Identifies the upstream and the configured credential, and so the account that facts belong to. */
   readonly source: () => string;
   readonly clock: Clock;
   readonly stamp: () => number;
 }
 
-/** How long a name found to be premium is remembered. */
-const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
-
-export function createPools({ cache, shared, source, clock, stamp }: PoolSettings): Pools {
+export function createPools({ cache, shared, upstreamId, source, clock, stamp }: PoolSettings): Pools {
   function sharedPool<V>(
     name: string,
     decode: (data: unknown, key: string) => V | undefined,
     purges: Channel | null,
+    of = source,
   ): SharedPool<V> | null {
-    return shared && redisPool({ link: shared.link, name, purges, source, decode, clock });
+    return shared && redisPool({ link: shared.link, name, purges, source: of, decode, clock });
   }
   const channel = (name: string): Channel | null => shared?.invalidation.channel(name) ?? null;
   const namePurges = channel("availability");
@@ -89,7 +94,7 @@ export function createPools({ cache, shared, source, clock, stamp }: PoolSetting
       caution: premiumCaution,
       clock,
       stamp,
-      shared: sharedPool("premium", decodeStoredPremium, null),
+      shared: sharedPool("premium", decodeStoredPremium, null, () => upstreamId),
     }),
     prices: createPool({
       ...cache.prices,

@@ -1,4 +1,5 @@
 /** Facts in a JSON file that only its owner can read, so that they survive a restart. */
+import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
@@ -25,6 +26,8 @@ export interface SavedFileSettings<T> {
 
 export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettings<T>): SavedFile<T> {
   const file = basename(path);
+  /** Its own, because replicas may write the same file at the same time. */
+  const unfinished = `${path}.${randomUUID()}`;
   const fileShape = z.strictObject({ source: z.string(), data: z.unknown() });
 
   function unreadable(): null {
@@ -52,8 +55,8 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     save(data) {
       try {
         createFolder(dirname(path));
-        writeFileSync(`${path}.new`, JSON.stringify({ source: source(), data }), { mode: 0o600 });
-        renameSync(`${path}.new`, path);
+        writeFileSync(unfinished, JSON.stringify({ source: source(), data }), { mode: 0o600 });
+        renameSync(unfinished, path);
       } catch (error) {
         log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
       }

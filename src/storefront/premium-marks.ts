@@ -1,6 +1,7 @@
 /**
  * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was away or has lost it.
- * Names are hashed, so neither the file nor Redis reveals what people search.
+ * Names are hashed, so neither the file nor Redis reveals what people search. A name is premium for every reseller, so another credential has no
+ * effect.
  */
 import { hash } from "node:crypto";
 import { z } from "zod";
@@ -30,19 +31,25 @@ export interface PremiumMarks {
   isAlone(): boolean;
   /** Writes everything to Redis that it doesn't have. Never rejects. */
   shareAgain(): Promise<void>;
-  /** Loads what was saved before a restart. */
+  /** Loads what was saved before a restart. Call before Redis is reachable; then `shareAgain` tells the other replicas. */
   restore(): void;
 }
 
 interface PremiumMarkSettings {
   readonly pool: Pool<PremiumMark, never>;
-  /** Null if Redis remembers the marks, or if nothing outlives the process. */
+  /** Replicas may have the same. Null if nothing outlives the process. */
   readonly file: SavedFile<readonly SavedMark[]> | null;
   readonly clock: Clock;
 }
 
+/** How long a name found to be premium is remembered. */
+export const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
+
 /** A flood of premium names must not write the file for each of them. */
 const SAVE_EVERY_MS = 1_000;
+
+/** In the file; when there are more, the oldest are dropped. */
+const MAX_SAVED = 10_000;
 
 export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): PremiumMarks {
   let isResting = false;
@@ -51,12 +58,22 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
   function save(): void {
     isUnsaved = isResting;
     if (isResting) return;
-    file?.save(pool.facts().map(([key, fact]) => ({ key, ...fact.value, ...toSavedTimes(clock, fact) })));
+    file?.save(
+      withSaved(pool.facts().map(([key, fact]) => ({ key, ...fact.value, ...toSavedTimes(clock, fact) }))),
+    );
     isResting = true;
     clock.after(SAVE_EVERY_MS, () => {
       isResting = false;
       if (isUnsaved) save();
     });
+  }
+
+  /** The latest of these marks and of those that other replicas have saved. */
+  function withSaved(own: readonly SavedMark[]): readonly SavedMark[] {
+    const latest = new Map<string, SavedMark>();
+    for (const mark of [...(file?.load() ?? []), ...own].sort((a, b) => a.askedAtMs - b.askedAtMs))
+      if (mark.askedAtMs > clock.now() - PREMIUM_KEPT_MS) latest.set(mark.key, mark);
+    return [...latest.values()].slice(-MAX_SAVED);
   }
 
   return {

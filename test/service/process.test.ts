@@ -348,8 +348,8 @@ describe("a restart", () => {
     expect(name.status).toBe(200);
   });
 
-  test("remembers which names are premium, even after a kill", async () => {
-    const { env } = await upstream();
+  test("remembers which names are premium, even after a kill and with another credential", async () => {
+    const { sandbox, env } = await upstream();
     const first = start(env);
     await first.listening;
     await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
@@ -357,8 +357,10 @@ describe("a restart", () => {
     first.child.kill("SIGKILL");
     await first.exited;
 
-    const second = start({ ...env, QUOTA_COLD_START: "assume-spent" });
+    const { key, secret } = sandbox.control.rotate(sandbox.credential().key);
+    const second = start({ ...env, UPSTREAM_SERVICE_KEY: key, UPSTREAM_SERVICE_SECRET: secret });
     await second.listening;
+    await until(() => callsOf(sandbox, PRICING) === 56, "the load of the prices with the new credential");
     const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
     const cart = await second.ask("/v1/quotes", { method: "POST", body: { items } });
     expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });

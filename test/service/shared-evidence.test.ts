@@ -5,7 +5,15 @@ import { newPromiseKey } from "../../src/retail/promise.js";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { AheadClock } from "../support/ahead-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { bearer, callsOf, PRICING, type Service, startService, until } from "../support/service.js";
+import {
+  bearer,
+  callsOf,
+  PRICING,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
 import { atMost, concurrentTest, type World } from "../support/stories.js";
 import { upstreamAt } from "../support/upstream.js";
 import { registration, renewal, shopAt, transfer } from "../truth/shop.js";
@@ -16,13 +24,17 @@ interface Replicas extends World {
   readonly redis: RedisServer;
   readonly clock: AheadClock;
   readonly sandbox: Sandbox;
-  replica(): Promise<Service>;
+  /** Exists until the end. */
+  readonly folder: string;
+  /** Starts a replica, with a folder of its own by default. */
+  replica(stateDir?: string): Promise<Service>;
 }
 
 async function open(): Promise<Replicas> {
   const redis = await startRedis();
   const sandbox = await startSandbox({ rateLimit: { limit: 1000, windowMs: 60_000 } });
   const clock = new AheadClock();
+  const folder = temporaryFolder();
   const running: Service[] = [];
   const env = {
     REDIS_URL: redis.url,
@@ -37,8 +49,10 @@ async function open(): Promise<Replicas> {
     redis,
     clock,
     sandbox,
-    async replica() {
-      const service = await startService({ clock, at: sandbox, env, warm: false });
+    folder: folder.path,
+    async replica(stateDir) {
+      const here = stateDir === undefined ? env : { ...env, STATE_DIR: stateDir };
+      const service = await startService({ clock, at: sandbox, env: here, warm: false });
       running.push(service);
       await until(
         async () => (await service.ask("/v1/prices")).text.split('"price"').length === 29,
@@ -50,6 +64,7 @@ async function open(): Promise<Replicas> {
       await Promise.all(running.map((service) => service.close()));
       await sandbox.close();
       await redis.close();
+      folder.remove();
     },
   };
 }
@@ -121,6 +136,28 @@ describeWithRedis("what a replica has learned", () => {
           const { items } = await shopAt(two).cart(renewal(name), renewal("khyber.af"));
           return items[0]?.premium === true && items[0].price === null;
         }, `the sharing of ${name}`);
+    },
+  );
+
+  testWithReplicas(
+    "about a premium name is known after a restart of all replicas, even if Redis is away or has lost all data",
+    async ({ redis, folder, replica }) => {
+      const refuses = async (service: Service, name: string): Promise<boolean> => {
+        const { items } = await shopAt(service).cart(renewal(name), renewal("khyber.af"));
+        return items[0]?.premium === true && items[0].price === null && items[1]?.premium === false;
+      };
+      const [one, two] = [await replica(folder), await replica(folder)];
+      expect(await shopAt(one).availability("gold.af")).toMatchObject({ premium: true });
+      expect(await shopAt(two).availability("hotel.af")).toMatchObject({ premium: true });
+      await Promise.all([one.close(), two.close()]);
+      await redis.kill();
+      await redis.start();
+      const after = await replica(folder);
+      for (const name of ["gold.af", "hotel.af"]) expect(await refuses(after, name)).toBe(true);
+      await until(
+        async () => refuses(await replica(), "gold.af"),
+        "the sharing with a replica without files",
+      );
     },
   );
 
