@@ -4,7 +4,7 @@ const { createHash } = require("node:crypto");
 const { cpSync, existsSync, readdirSync, readFileSync, rmSync } = require("node:fs");
 const { isBuiltin } = require("node:module");
 const { dirname, join } = require("node:path");
-const { build, buildSync } = require("esbuild");
+const { build, buildSync, transformSync } = require("esbuild");
 
 // Started by its path: npx costs half a second.
 const compiler = join(dirname(require.resolve("typescript/package.json")), "bin/tsc");
@@ -99,7 +99,7 @@ const onNode = {
   sourcesContent: false,
 };
 
-/** One script whose value is a function, as src/code-cache.ts needs it. Without other characters than ASCII, V8 reads it as it is. */
+/** One script whose value is a function, as src/code-cache.ts needs it, which reads every byte as a character. */
 const service = build({
   ...onNode,
   plugins: [withoutUnused, tablesAsJson],
@@ -140,9 +140,15 @@ Promise.all([service, others]).then(
     for (const file of readdirSync(join(__dirname, "dist")))
       if (/^[a-z]+-[A-Z0-9]{8}\.js(\.map)?$/.test(file) && !(`dist/${file}` in metafile.outputs))
         rmSync(join(__dirname, "dist", file));
-    const hash = createHash("sha256")
-      .update(readFileSync(join(__dirname, "dist/service.cjs")))
-      .digest("hex");
+    const script = readFileSync(join(__dirname, "dist/service.cjs"));
+    // esbuild escapes other characters in strings, but not in regular expressions. Those in comments do no harm.
+    const { code } = transformSync(script, { charset: "ascii", minifyWhitespace: true });
+    const [wrong] = /.{0,40}[^\x00-\x7f].{0,40}/u.exec(code) ?? [];
+    if (wrong !== undefined) {
+      console.error(`a regular expression contains another character than ASCII: ${wrong}`);
+      process.exit(1);
+    }
+    const hash = createHash("sha256").update(script).digest("hex");
     const caches = join(__dirname, "dist/compile-cache");
     for (const file of existsSync(caches) ? readdirSync(caches) : [])
       if (!file.startsWith(hash)) rmSync(join(caches, file), { recursive: true });

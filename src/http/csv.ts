@@ -40,8 +40,8 @@ function cellAt(value: unknown, [key, ...rest]: readonly string[]): string {
     : "";
 }
 
-/** Spreadsheets evaluate cells with these first characters as formulas. Negative numbers are allowed. */
-const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+/** Spreadsheets evaluate cells with these first characters, or their full-width forms, as formulas. Negative numbers are allowed. */
+const FORMULA = /^[=+\-@\t\r\n\uFF0B\uFF0D\uFF1D\uFF20]/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
 
 function written(cell: string): string {
