@@ -1,4 +1,5 @@
 /** Reads the environment and the two YAML files into one frozen Config, or returns every fault at once. */
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { type CustomerSettings, MIN_CUSTOMER_SECRET_BYTES } from "../auth/customer-tokens.js";
 import { parseStaffTokens } from "../auth/staff-tokens.js";
@@ -81,7 +82,7 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
   }
   const redisUrl = settings.secret("REDIS_URL", (text) => problemsOf(parseRedisAddress(text)));
   const config = {
-    listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: settings.text("HOST") ?? "0.0.0.0" },
+    listen: { port: settings.integer("PORT", 3000, 0, 65_535), host: readHost(settings) },
     upstream,
     upstreamTimeoutMs: settings.integer("UPSTREAM_TIMEOUT_MS", 5000, 1, 600_000),
     quota: {
@@ -140,6 +141,13 @@ function readOrigin(settings: Settings, production: boolean): string | null {
   if (url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
   settings.fault("UPSTREAM_BASE_URL", "must be only a scheme and host, without a path or query");
   return null;
+}
+
+function readHost(settings: Settings): string {
+  const host = settings.text("HOST") ?? "0.0.0.0";
+  if (isIP(host) === 0 && !/^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i.test(host))
+    settings.fault("HOST", "must be an IP address or a host name");
+  return host;
 }
 
 /** A URL without credentials, with https in production unless its host is loopback. */

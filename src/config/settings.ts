@@ -77,18 +77,11 @@ export class Settings {
 
   /** A key and its secret, which must be set together; null if neither is set. */
   credential(keyName: string, secretName: string): CredentialSource | null {
-    const key = this.secret(keyName);
-    const secret = this.secret(secretName);
-    if (key && secret) {
-      for (const [name, part] of [
-        [keyName, key],
-        [secretName, secret],
-      ] as const) {
-        if (!/^[\x21-\x7e]{1,512}$/.test(part.current()))
-          this.fault(name, "must be 1 to 512 printable characters without white space");
-      }
-      return { key, secret };
-    }
+    const problemsIn = (text: string): readonly string[] =>
+      /^[\x21-\x7e]{1,512}$/.test(text) ? [] : ["must be 1 to 512 printable characters without white space"];
+    const key = this.secret(keyName, problemsIn);
+    const secret = this.secret(secretName, problemsIn);
+    if (key && secret) return { key, secret };
     const [hasKey, hasSecret] = [this.isGiven(keyName), this.isGiven(secretName)];
     if (hasKey && !hasSecret) this.fault(secretName, `is missing: ${keyName} needs it`);
     if (hasSecret && !hasKey) this.fault(keyName, `is missing: ${secretName} needs it`);

@@ -39,6 +39,37 @@ test("the package's own files have no faults", () => {
   expect(faultsOf({})).toEqual([]);
 });
 
+test("a malformed half of a credential is reported besides the missing one", () => {
+  for (const role of ["SERVICE", "STANDBY"])
+    for (const [given, missing] of [
+      ["KEY", "SECRET"],
+      ["SECRET", "KEY"],
+    ]) {
+      const names = faultsOf({
+        UPSTREAM_BASE_URL: "https://registry.example",
+        UPSTREAM_SERVICE_KEY: "key",
+        UPSTREAM_SERVICE_SECRET: "secret",
+        [`UPSTREAM_${role}_${given}`]: "two words",
+        [`UPSTREAM_${role}_${missing}`]: "",
+      }).map((fault) => fault.slice(0, fault.indexOf(":")));
+      expect(names.toSorted()).toEqual([`UPSTREAM_${role}_KEY`, `UPSTREAM_${role}_SECRET`]);
+    }
+});
+
+test.each(["not a host", "a..b", "300.0.0.1:80", "http://localhost", "*"])(
+  "%j is no host to listen on",
+  (host) => {
+    expect(faultsOf({ HOST: host })).toEqual(["HOST: must be an IP address or a host name"]);
+  },
+);
+
+test.each(["0.0.0.0", "::", "127.0.0.1", "localhost", "shop-1.example.af", "fe80::1%eth0"])(
+  "%j is a host to listen on",
+  (host) => {
+    expect(faultsOf({ HOST: host })).toEqual([]);
+  },
+);
+
 test("faults in the environment and in both files are reported together", () => {
   const names = faultsOf({
     PORT: "80a",
