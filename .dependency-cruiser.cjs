@@ -34,7 +34,7 @@ const rooms = {
   "(?:bounded-map|errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
-  "fleet\\.ts": [...words, "redis.ts"],
+  "fleet\\.ts": [...words, "redis.ts", "wire/"],
   "quota/": [...words, "redis.ts"],
   "cache/": [...words, "redis.ts"],
   "audit/": [...words, "redis.ts"],

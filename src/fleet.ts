@@ -7,18 +7,10 @@ import { z } from "zod";
 import { type Clock, every } from "./clock.js";
 import type { Log } from "./logger.js";
 import { type RedisLink, redisScript } from "./redis.js";
+import { fleetFiguresShape } from "./wire/staff.js";
 
-const figuresSchema = z.object({
-  queued: z.number(),
-  served: z.number(),
-  refused: z.number(),
-  promisesInForce: z.number(),
-  promisesBelowFloor: z.number(),
-  cacheHits: z.number(),
-  coalesced: z.number(),
-  shared: z.number(),
-  refusedLocally: z.number(),
-});
+/** Another release may have more figures. */
+const figuresSchema = z.object(fleetFiguresShape.shape);
 /** The figures that are added up across replicas. */
 export type FleetFigures = z.infer<typeof figuresSchema>;
 

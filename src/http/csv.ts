@@ -1,5 +1,6 @@
 /** Lists for staff as CSV (RFC 4180), safe to open in a spreadsheet. */
 import type { Request, Response } from "express";
+import { staffDomainShape } from "../wire/staff.js";
 import { renderBody, sendJson, sendRendered } from "./edge/rendered.js";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
@@ -49,16 +50,7 @@ function written(cell: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-export const DOMAIN_COLUMNS = [
-  "domain",
-  "status",
-  "registeredAt",
-  "expiresAt",
-  "autoRenew",
-  "nameservers",
-  "asOf",
-  "source",
-];
+export const DOMAIN_COLUMNS = Object.keys(staffDomainShape.shape);
 export const PRICE_COLUMNS = [
   "tld",
   "action",

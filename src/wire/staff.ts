@@ -187,7 +187,7 @@ export const endedEpochShape = z
   })
   .describe("What ended a price epoch: a changed tier, a changed quote, a purge, or another replica.");
 
-const fleetFiguresShape = z
+export const fleetFiguresShape = z
   .strictObject({
     queued: count,
     served: count,
