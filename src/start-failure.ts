@@ -10,7 +10,13 @@ interface Explanation {
   readonly remedy?: string;
 }
 
-const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
+/** Why STATE_DIR can't be used, by the codes of the system. */
+const FOLDER_REASONS: readonly (readonly [codes: readonly string[], reason: (folder: string) => string])[] = [
+  [["EACCES", "EPERM"], (folder) => `This user can't write ${folder}.`],
+  [["EROFS"], (folder) => `${folder} is read-only.`],
+  [["ENOSPC", "EDQUOT"], (folder) => `There is no space left for ${folder}.`],
+  [["ENOTDIR", "EEXIST", "ENOENT", "ELOOP", "ENAMETOOLONG"], (folder) => `${folder} can't be a folder.`],
+];
 
 /**
  * One line: like other faults of settings if the error names the setting, otherwise JSON. Known system errors are explained in our own words,
@@ -18,13 +24,8 @@ const ELSEWHERE = "set STATE_DIR to a folder that this user can write";
  */
 export function startFailure(error: unknown, config: StartSettings): string {
   if (error instanceof Error && !("code" in error) && /^[A-Z_]+: /.test(error.message)) return error.message;
-  const explanation = explained(error, config);
-  return JSON.stringify({
-    time: new Date().toISOString(),
-    level: "error",
-    event: "server.start.failed",
-    ...explanation,
-  });
+  const time = new Date().toISOString();
+  return JSON.stringify({ time, level: "error", event: "server.start.failed", ...explained(error, config) });
 }
 
 function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: StartSettings): Explanation {
@@ -50,24 +51,10 @@ function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: Star
     };
   if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
     return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
-  switch (code) {
-    case "EACCES":
-    case "EPERM":
-      return { setting: "STATE_DIR", reason: `This user can't write ${stateDir}.`, remedy: ELSEWHERE };
-    case "EROFS":
-      return { setting: "STATE_DIR", reason: `${stateDir} is read-only.`, remedy: ELSEWHERE };
-    case "ENOSPC":
-    case "EDQUOT":
-      return { setting: "STATE_DIR", reason: `There is no space left for ${stateDir}.`, remedy: ELSEWHERE };
-    case "ENOTDIR":
-    case "EEXIST":
-    case "ENOENT":
-    case "ELOOP":
-    case "ENAMETOOLONG":
-      return { setting: "STATE_DIR", reason: `${stateDir} can't be a folder.`, remedy: ELSEWHERE };
-    default:
-      return { reason: error.message };
-  }
+  const reasonOf = FOLDER_REASONS.find(([codes]) => codes.includes(code))?.[1];
+  if (reasonOf === undefined) return { reason: error.message };
+  const remedy = "set STATE_DIR to a folder that this user can write";
+  return { setting: "STATE_DIR", reason: reasonOf(stateDir), remedy };
 }
 
 function isWithin(path: string, folder: string): boolean {
