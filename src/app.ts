@@ -1,6 +1,5 @@
 /** Assembles the service: the engine, monitoring, and HTTP in front of them. */
 import type { Server } from "node:http";
-import type { DomainName } from "./domain-name.js";
 import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
 import { createClientLimit } from "./http/edge/client-limit.js";
@@ -74,8 +73,7 @@ export function createApp(settings: AppSettings): App {
   // Leaves the last upstream call of a search enough time to finish.
   const streams = createEventStreams({ longestMs: SEARCH_PATIENCE_MS + config.upstreamTimeoutMs, clock });
   const searchStream = createSearchStream({ streams, ask, clock });
-  const isUnknown = (name: DomainName, years: number): boolean => shop().availability.isUnknown(name, years);
-  const refuse = quickRefusals({ isUnknown, upstream, cold, maxWaitMs, clock });
+  const refuse = quickRefusals({ shop, upstream, cold, maxWaitMs, clock });
   const questions = visitorQuestions({ shop, prices, searchStream, ask, refuse, clock });
 
   const accessLog = createAccessLog(log, metrics, clock);
@@ -84,7 +82,6 @@ export function createApp(settings: AppSettings): App {
     ...toBoth,
     shop,
     headersFor: headersOfAnswers(config.corsOrigins),
-    unlimited: HEALTH_PATHS,
     isServing: () => phase !== "draining",
   });
   const router = createRouter({

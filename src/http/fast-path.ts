@@ -13,19 +13,18 @@ import { type AccessLog, requestId } from "./edge/context.js";
 import type { Arrived } from "./edge/arrived.js";
 import { addressOf, clientOf } from "./edge/client.js";
 import { hasRightHost, type HeadersFor, isForWebsite, SECURITY_HEADERS } from "./edge/headers.js";
+import { HEALTH_PATHS } from "./health.js";
 import { parseQuery } from "./parse.js";
 import { renderProblem } from "./edge/problems.js";
 import { isNotModified, type Rendered } from "./edge/rendered.js";
 import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./questions.js";
 import { EVENT_STREAM } from "./routes.js";
 
-export interface FastPathParts {
+interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
   readonly shop: () => Shop;
   /** The headers of every answer that pages of the website may read. */
   readonly headersFor: HeadersFor;
-  /** Paths without a rate limit. */
-  readonly unlimited: ReadonlySet<string>;
   readonly limit: ClientLimit;
   readonly isServing: () => boolean;
   readonly accessLog: AccessLog;
@@ -98,7 +97,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
     const { path, query } = spelling;
     const kind = parts.questions.get(path);
     const isCart = method === "POST" && path === CART_PATH && query === "";
-    if (method === "OPTIONS" || (kind === undefined && parts.unlimited.has(path))) return false;
+    if (method === "OPTIONS" || (kind === undefined && HEALTH_PATHS.has(path))) return false;
 
     const startedAtMs = clock.monotonic();
     const address = addressOf(request);

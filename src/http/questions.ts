@@ -3,7 +3,7 @@
  * `Question` that returns the answer from memory, rendered and cached with its facts, or looks it up.
  */
 import type { IncomingMessage } from "node:http";
-import type { Request, RequestHandler, Response } from "express";
+import type { Request, Response } from "express";
 import type { Clock } from "../clock.js";
 import { parseDomainName, parseSearchTerm } from "../domain-name.js";
 import { invalidField, ServiceError } from "../errors.js";
@@ -29,7 +29,6 @@ import {
 import { presentAvailability, presentPrices, presentUnknown } from "./presenters.js";
 import { render, type Rendered } from "./edge/rendered.js";
 import type { QuickRefusal } from "./quick-refusals.js";
-import { answersJson, answersJsonOrEvents } from "./routes.js";
 import { knownEvents, type SearchStream } from "./search-stream.js";
 
 interface QuestionParts {
@@ -54,9 +53,6 @@ export interface Question {
   known(): Rendered | undefined;
   /** The refusal for a client at this address if it is already certain that no answer can come in time. */
   refusal?(address: string): ServiceError | null;
-  readonly cacheControl: string;
-  /** Whether HEAD must not reveal that the answer is known, because searches are confidential. */
-  readonly confidential: boolean;
   /** Looks up the answer, with upstream calls if needed; absent if only memory may be used. */
   readonly find?: (request: Request) => Promise<Rendered>;
   /** For a query that can be answered with events. */
@@ -72,10 +68,11 @@ export interface Question {
 export type ReadQuestion = (query: ParsedQuery) => Question;
 
 export interface QuestionKind {
+  readonly cacheControl: string;
   /** Whether the answer can also be events. */
   readonly hasEvents: boolean;
-  /** Rejects requests whose `Accept` excludes every type of the answer. */
-  readonly accepts: RequestHandler;
+  /** Whether HEAD must not reveal that the answer is known, because searches are confidential. */
+  readonly confidential: boolean;
   readonly read: ReadQuestion;
 }
 
@@ -96,17 +93,17 @@ export function questionOf(request: Request, read: ReadQuestion, shop: Shop): Qu
 /** The visitor queries by path. */
 export function visitorQuestions(parts: QuestionParts): ReadonlyMap<string, QuestionKind> {
   return new Map([
-    ["/v1/availability", { hasEvents: false, accepts: answersJson, read: availabilityQuestions(parts) }],
-    ["/v1/search", { hasEvents: true, accepts: answersJsonOrEvents, read: searchQuestions(parts) }],
-    ["/v1/prices", { hasEvents: false, accepts: answersJson, read: priceQuestions(parts) }],
+    ["/v1/availability", availabilityQuestions(parts)],
+    ["/v1/search", searchQuestions(parts)],
+    ["/v1/prices", priceQuestions(parts)],
   ]);
 }
 
-function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): ReadQuestion {
+function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): QuestionKind {
   const rendered = new WeakMap<Availability, Rendered>();
   const made = (found: Availability): Rendered =>
     render(presentAvailability(found), { cacheControl: AVAILABILITY_CACHE, tagged: true });
-  return (given) => {
+  function read(given: ParsedQuery): Question {
     const shop = open();
     const { policy, availability } = shop;
     const query = readQuery(given, ["domain", "years", "only"]);
@@ -122,20 +119,20 @@ function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): Read
       availability.countHits(1);
       return remembered(rendered, found, made);
     };
-    if (unknown !== undefined) return { shop, cacheControl: AVAILABILITY_CACHE, confidential: true, known };
+    if (unknown !== undefined) return { shop, known };
     return {
       shop,
-      cacheControl: AVAILABILITY_CACHE,
-      confidential: true,
       known,
       refusal: (address) => refuse(address, name, years),
       find: async (request) => made(await availability.lookUp(ask(request, "exact"), name, years)),
     };
-  };
+  }
+
+  return { cacheControl: AVAILABILITY_CACHE, hasEvents: false, confidential: true, read };
 }
 
-function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts): ReadQuestion {
-  return (given) => {
+function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts): QuestionKind {
+  function read(given: ParsedQuery): Question {
     const shop = open();
     const { policy, availability } = shop;
     const query = readQuery(given, ["q", "tlds", "years", "only"]);
@@ -143,7 +140,7 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
     const term = parseSearchTerm(text, policy.soldTlds, "q");
     const years = readYears(query.years);
     const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
-    const [exact, ...others] = names;
+    const [exact] = names;
     if (exact === undefined)
       throw invalidField(years === undefined ? "q" : "years", "no name of this label is sold for this term");
     const onlyKnown = readOnlyKnown(query.only);
@@ -166,15 +163,15 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
       }
       return last.rendered;
     };
-    const searched = { shop, exact, others };
+    const searched = { shop, exact, names };
     const events = {
       known: (lastEventId: string) => knownEvents(searched, { onlyKnown, lastEventId }),
       stream: (request: Request, response: Response) => searchStream(request, response, searched),
     };
-    const fromMemory = { shop, cacheControl: "no-store", confidential: true, known };
-    if (onlyKnown) return { ...fromMemory, events: { known: events.known } };
+    if (onlyKnown) return { shop, known, events: { known: events.known } };
     return {
-      ...fromMemory,
+      shop,
+      known,
       events,
       async find(request) {
         const askFor = (position: number) => ask(request, position === 0 ? "exact" : "search");
@@ -182,12 +179,14 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
         return made(results.map(presentAvailability), complete);
       },
     };
-  };
+  }
+
+  return { cacheControl: "no-store", hasEvents: true, confidential: true, read };
 }
 
-function priceQuestions({ shop: open, prices, clock }: QuestionParts): ReadQuestion {
+function priceQuestions({ shop: open, prices, clock }: QuestionParts): QuestionKind {
   const rendered = new WeakMap<readonly PriceFact[], Map<string, Rendered>>();
-  return (given) => {
+  function read(given: ParsedQuery): Question {
     const shop = open();
     const { policy } = shop;
     const query = readQuery(given, ["tld", "action", "years"]);
@@ -210,8 +209,6 @@ function priceQuestions({ shop: open, prices, clock }: QuestionParts): ReadQuest
     };
     return {
       shop,
-      cacheControl: PRICES_CACHE,
-      confidential: false,
       known() {
         const facts = prices.facts();
         if (facts.length === 0) throw prices.unknown();
@@ -220,7 +217,9 @@ function priceQuestions({ shop: open, prices, clock }: QuestionParts): ReadQuest
         return remembered(lists, key, () => made(facts));
       },
     };
-  };
+  }
+
+  return { cacheControl: PRICES_CACHE, hasEvents: false, confidential: false, read };
 }
 
 interface Memory<K, V> {

@@ -5,13 +5,13 @@
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { ServiceError } from "../errors.js";
-import type { AvailabilityService } from "../storefront/availability.js";
+import type { Shop } from "../storefront/shop.js";
 import type { Upstream } from "../upstream/operations.js";
 import type { ColdLimit } from "./edge/cold-limit.js";
 import { askerOf, clientOf } from "./edge/client.js";
 
 interface QuickRefusalParts {
-  readonly isUnknown: AvailabilityService["isUnknown"];
+  readonly shop: () => Shop;
   readonly upstream: Pick<Upstream, "refusal">;
   readonly cold: ColdLimit;
   readonly maxWaitMs: number;
@@ -24,15 +24,9 @@ export type QuickRefusal = (address: string, name: DomainName, years: number) =>
 /** A client can't disconnect during a synchronous call. */
 const NEVER_ABORTED = new AbortController().signal;
 
-export function quickRefusals({
-  isUnknown,
-  upstream,
-  cold,
-  maxWaitMs,
-  clock,
-}: QuickRefusalParts): QuickRefusal {
+export function quickRefusals({ shop, upstream, cold, maxWaitMs, clock }: QuickRefusalParts): QuickRefusal {
   return (address, name, years) => {
-    if (!isUnknown(name, years)) return null;
+    if (!shop().availability.isUnknown(name, years)) return null;
     const client = clientOf(address);
     const asker = askerOf(address);
     const limited = cold.refusal(client, asker.client);

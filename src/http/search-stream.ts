@@ -26,10 +26,11 @@ interface StreamedSearch {
   /** Used for the whole stream, so that all prices come from one version of the policy. */
   readonly shop: Shop;
   readonly exact: SearchedName;
-  readonly others: readonly SearchedName[];
+  /** The exact name first. */
+  readonly names: readonly SearchedName[];
 }
 
-/** Answers with the events of a search, the exact name first. */
+/** Answers with the events of a search. */
 export type SearchStream = (request: Request, response: Response, search: StreamedSearch) => Promise<void>;
 
 /** How long a stream waits for quota. People wait longer if they see progress. */
@@ -38,20 +39,19 @@ export const SEARCH_PATIENCE_MS = 30_000;
 export function createSearchStream(parts: SearchStreamParts): SearchStream {
   const { streams, clock } = parts;
 
-  return async (request, response, { shop, exact, others }) => {
+  return async (request, response, { shop, exact, names }) => {
     const { availability, suggestions } = shop;
-    const names = [exact, ...others];
     const variants = suggestions.variantsOf(exact);
     const token = new ResumeToken([...names, ...variants], request.get("Last-Event-ID") ?? "");
 
-    const isPending = ({ name }: SearchedName): boolean => !token.hasSent(name.ascii);
+    const isPending = ({ name }: SearchedName): boolean => !token.sent.has(name.ascii);
 
     const stream = streams.open(request, response);
     const { signal } = stream;
     const askIn = (lane: Lane): VisitorAsk => ({ ...parts.ask(request, lane), signal });
 
     function send(result: Availability | Unknown, more: { readonly suggested?: true } = {}): void {
-      if (result.status !== "unknown") token.markSent(result.name.ascii);
+      if (result.status !== "unknown") token.sent.add(result.name.ascii);
       const data: AnswerOf<typeof availabilityShape> = { ...presentAvailability(result), ...more };
       stream.send({ id: token.id(), event: "result", data });
     }
@@ -95,15 +95,14 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
  * doesn't matter with `onlyKnown`.
  */
 export function knownEvents(
-  { shop, exact, others }: StreamedSearch,
+  { shop, exact, names }: StreamedSearch,
   { onlyKnown, lastEventId }: { readonly onlyKnown: boolean; readonly lastEventId: string },
 ): Rendered | undefined {
   const { availability, suggestions } = shop;
-  const names = [exact, ...others];
   const variants = suggestions.variantsOf(exact);
   const token = new ResumeToken([...names, ...variants], lastEventId);
   const found = names
-    .filter(({ name }) => !token.hasSent(name.ascii))
+    .filter(({ name }) => !token.sent.has(name.ascii))
     .map(({ name, years }) => availability.known(name, years));
   const complete = !found.includes(undefined);
   token.exactIsTaken ||= found.some((one) => one?.status === "taken" && one.name.ascii === exact.name.ascii);
@@ -113,7 +112,7 @@ export function knownEvents(
   for (const one of found) {
     if (one === undefined) continue;
     availability.countHits(1);
-    token.markSent(one.name.ascii);
+    token.sent.add(one.name.ascii);
     text += frameOf({ id: token.id(), event: "result", data: presentAvailability(one) });
   }
   return renderEvents(text + frameOf({ event: "done", data: { complete } }));
@@ -126,7 +125,7 @@ export function knownEvents(
 class ResumeToken {
   readonly #names: readonly string[];
   readonly #digest: string;
-  readonly #sent = new Set<string>();
+  readonly sent = new Set<string>();
   /** Whether the stream includes suggestions. */
   exactIsTaken = false;
 
@@ -135,27 +134,15 @@ class ResumeToken {
     this.#names = names.map(({ name }) => name.ascii);
     const search = names.map(({ name, years }) => `${name.ascii} ${years}`).join(" ");
     this.#digest = createHash("sha256").update(search).digest("base64url").slice(0, 16);
-    this.#resume(lastEventId);
-  }
-
-  hasSent(name: string): boolean {
-    return this.#sent.has(name);
-  }
-
-  markSent(name: string): void {
-    this.#sent.add(name);
+    const [digest, bits = "", ...rest] = lastEventId.split(".");
+    const isOfThisSearch = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
+    if (!isOfThisSearch || bits.length !== names.length + 1) return;
+    this.exactIsTaken = bits.startsWith("1");
+    for (const [index, name] of this.#names.entries()) if (bits[index + 1] === "1") this.sent.add(name);
   }
 
   id(): string {
-    const bits = [this.exactIsTaken, ...this.#names.map((name) => this.#sent.has(name))];
+    const bits = [this.exactIsTaken, ...this.#names.map((name) => this.sent.has(name))];
     return `${this.#digest}.${bits.map((bit) => (bit ? "1" : "0")).join("")}`;
-  }
-
-  #resume(id: string): void {
-    const [digest, bits = "", ...rest] = id.split(".");
-    const isOfThisSearch = digest === this.#digest && rest.length === 0 && /^[01]+$/.test(bits);
-    if (!isOfThisSearch || bits.length !== this.#names.length + 1) return;
-    this.exactIsTaken = bits.startsWith("1");
-    for (const [index, name] of this.#names.entries()) if (bits[index + 1] === "1") this.markSent(name);
   }
 }

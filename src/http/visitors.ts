@@ -7,7 +7,14 @@ import { readAction, readQuery, readTld, readYears, required, termOf } from "./p
 import { presentTermQuote } from "./presenters.js";
 import { type QuestionKind, questionOf } from "./questions.js";
 import { sendJson, sendRendered } from "./edge/rendered.js";
-import { answersJson, endedByHead, EVENT_STREAM, prefersEvents, route } from "./routes.js";
+import {
+  answersJson,
+  answersJsonOrEvents,
+  endedByHead,
+  EVENT_STREAM,
+  prefersEvents,
+  route,
+} from "./routes.js";
 
 interface VisitorParts {
   readonly shop: () => Shop;
@@ -16,12 +23,11 @@ interface VisitorParts {
 }
 
 export function addVisitorRoutes(router: IRouter, { shop, questions, ask }: VisitorParts): void {
-  for (const [path, { accepts, read }] of questions) {
+  for (const [path, { cacheControl, hasEvents, confidential, read }] of questions) {
     route(router, path, {
-      before: [accepts],
+      before: [hasEvents ? answersJsonOrEvents : answersJson],
       GET: async (request, response) => {
         const first = questionOf(request, read, shop());
-        const { cacheControl, confidential } = first;
         response.set("Cache-Control", cacheControl);
         const events = prefersEvents(request) ? first.events : undefined;
         // The length of the body would reveal whether somebody just searched for the name.
