@@ -1,5 +1,5 @@
 /** Records the actions of staff when their requests are answered. */
-import type { Request, RequestHandler, Response } from "express";
+import type { RequestHandler } from "express";
 import type { Act, Audit } from "../audit/audit.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { auditShape } from "../wire/operators.js";
@@ -8,7 +8,7 @@ import { instant } from "./presenters.js";
 
 /** Records the action when its answer has been sent or the client has disconnected. */
 export function audited(audit: Audit, what: Act["what"]): RequestHandler {
-  return (request: Request, response: Response, next) => {
+  return (request, response, next) => {
     let isNoted = false;
     const note = (outcome: string): void => {
       if (isNoted) return;

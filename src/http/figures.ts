@@ -1,5 +1,4 @@
 /** The differences between two overviews, and the rates that follow from them. An overview counts from startup. */
-
 import { type Lane, perLane } from "../quota/lane.js";
 
 /** The part of an overview that is counted. */
@@ -7,34 +6,21 @@ export interface FiguresSource {
   readonly quota: {
     readonly used: number;
     readonly budget: number;
-    readonly lanes: Readonly<Record<Lane, { readonly served: number; readonly waitedMsTotal: number }>>;
+    readonly lanes: Readonly<Record<Lane, Numbers<"served" | "waitedMsTotal">>>;
   };
   readonly caches: Readonly<
-    Record<
-      string,
-      {
-        readonly counts: {
-          readonly hit: number;
-          readonly inflight: number;
-          readonly miss: number;
-          readonly stale: number;
-        };
-      }
-    >
+    Record<string, { readonly counts: Numbers<"hit" | "inflight" | "miss" | "stale"> }>
   >;
   readonly upstream: {
     readonly recent: {
-      readonly operations: readonly {
-        readonly calls: number;
-        readonly failed: number;
-        readonly meanMs: number;
-        readonly p95Ms: number;
-      }[];
+      readonly operations: readonly Numbers<"calls" | "failed" | "meanMs" | "p95Ms">[];
     };
   };
 }
 
-type PerLane = Readonly<Record<Lane, number>>;
+type Numbers<Name extends string> = Readonly<Record<Name, number>>;
+
+type PerLane = Numbers<Lane>;
 
 /** The differences between two overviews. Those of several replicas can be added up. */
 export interface Counts {

@@ -40,7 +40,8 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
   route(router, "/health", {
     GET: (_request, response) => {
       const states = checks();
-      const worst = worstOf(Object.values(states));
+      const isAny = (grade: CheckStatus) => Object.values(states).some(({ status }) => status === grade);
+      const worst = isAny("fail") ? "fail" : isAny("warn") ? "warn" : "pass";
       const body: AnswerOf<typeof healthShape> = {
         status: worst,
         version,
@@ -59,9 +60,4 @@ export function addHealthRoutes(router: IRouter, { version, description, phase, 
         .send(JSON.stringify(body));
     },
   });
-}
-
-function worstOf(checks: readonly HealthCheck[]): CheckStatus {
-  const statuses = new Set(checks.map(({ status }) => status));
-  return statuses.has("fail") ? "fail" : statuses.has("warn") ? "warn" : "pass";
 }

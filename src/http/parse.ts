@@ -3,11 +3,9 @@ import { parse } from "node:querystring";
 import type { Request } from "express";
 import type { ZodType } from "zod";
 import { canonicalHost, parseDomainName } from "../domain-name.js";
-import type { Purgeable } from "../engine.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
 import type { QuoteItem } from "../storefront/quotes.js";
-import { purgeRequestShape } from "../wire/staff.js";
 import { quoteRequestShape } from "../wire/visitors.js";
 
 /** A hostile query can have thousands of parameters, each with an error longer than itself. */
@@ -136,11 +134,7 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
   return items;
 }
 
-export function readPurge(body: unknown): Purgeable {
-  return readBody(body, purgeRequestShape).what;
-}
-
-function readBody<T>(body: unknown, shape: ZodType<T>): T {
+export function readBody<T>(body: unknown, shape: ZodType<T>): T {
   const result = shape.safeParse(body);
   if (result.success) return result.data;
   throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));

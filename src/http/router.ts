@@ -2,11 +2,8 @@
 import express, { type Express, type RequestHandler } from "express";
 import { createCustomerTokens } from "../auth/customer-tokens.js";
 import { createStaffTokens } from "../auth/staff-tokens.js";
-import type { Clock } from "../clock.js";
-import type { Config } from "../config/env.js";
-import type { Engine } from "../engine.js";
+import type { Engine, EngineSettings } from "../engine.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
-import type { Log } from "../logger.js";
 import type { Metrics } from "../metrics.js";
 import type { Secret } from "../secret.js";
 import { CHECKOUT_PATH, createDemoCheckout } from "./checkout.js";
@@ -31,10 +28,8 @@ import { addVisitorRoutes } from "./visitors.js";
 /** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
 export type Phase = "starting" | "ready" | "draining";
 
-export interface RouterParts {
-  readonly config: Config;
+interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" | "log"> {
   readonly version: string;
-  readonly mode: "sandbox" | "upstream";
   readonly staffTokens: Secret | null;
   readonly engine: Engine;
   readonly monitoring: Monitoring;
@@ -46,8 +41,6 @@ export interface RouterParts {
   readonly phase: () => Phase;
   readonly accessLog: AccessLog;
   readonly onProblem: (code: ErrorCode) => void;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export function createRouter(parts: RouterParts): Express {

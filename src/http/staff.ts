@@ -12,12 +12,17 @@ import { type AskFor, contextOf } from "./edge/context.js";
 import { ACT_COLUMNS, DOMAIN_COLUMNS, PRICE_COLUMNS, sendList } from "./csv.js";
 import { sendJson } from "./edge/rendered.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
-import { hostInPath, readPurge, readQuery } from "./parse.js";
+import { hostInPath, readBody, readQuery } from "./parse.js";
 import { presentDomain, presentOrigin } from "./presenters.js";
 import { presentBalance, presentPromise, presentStaffPrices, presentTier } from "./staff-presenters.js";
 import { presentPreview } from "./price-preview.js";
 import type { AnswerOf } from "../wire/answer.js";
-import type { purgedShape, staffDomainShape, staffDomainsShape } from "../wire/staff.js";
+import {
+  type purgedShape,
+  purgeRequestShape,
+  type staffDomainShape,
+  type staffDomainsShape,
+} from "../wire/staff.js";
 import type { Monitoring } from "./monitoring.js";
 import { answersJson, answersJsonOrCsv, endedByHead, route, yamlBody } from "./routes.js";
 
@@ -186,7 +191,7 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
     before: [...operate, audited(audit, "purge")],
     POST: async (request, response) => {
       readQuery(request.query, []);
-      const what = readPurge(request.body);
+      const { what } = readBody(request.body, purgeRequestShape);
       contextOf(request).subject = what;
       const body: AnswerOf<typeof purgedShape> = { purged: await parts.purge(what) };
       response.json(body);

@@ -2,7 +2,7 @@
  * Limits each client's requests per minute (contract: `rate_limited`). Every request counts once, whether the fast path or Express answers
  * it. Express uses express-rate-limit; the fast path reads the same counts and header fields synchronously.
  */
-import type { Request, RequestHandler, Response } from "express";
+import type { Request, RequestHandler } from "express";
 import { rateLimit, type Store } from "express-rate-limit";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
@@ -85,9 +85,6 @@ export function createClientLimit(
   };
 
   const clientOf = (request: Request): string => contextOf(request).client;
-  const writeFields = (request: Request, response: Response): void => {
-    setHeaders(response, fields(windows.of(clientOf(request))));
-  };
   return {
     windowOf: (client) => windows.of(client),
     isSpent,
@@ -118,7 +115,7 @@ export function createClientLimit(
         },
       }),
       (request, response, next) => {
-        writeFields(request, response);
+        setHeaders(response, fields(windows.of(clientOf(request))));
         next();
       },
     ],

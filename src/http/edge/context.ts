@@ -22,6 +22,7 @@ const OWN_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 class RequestContext {
   readonly id: string;
+  readonly method: string;
   readonly startedAtMs: number;
   /** The pattern of the matching route; never the path itself, which may contain a name. */
   route = "none";
@@ -39,6 +40,7 @@ class RequestContext {
   constructor(request: Request, clock: Clock) {
     this.startedAtMs = clock.monotonic();
     this.id = requestId(request);
+    this.method = request.method;
     this.#address = addressOf(request);
     setMaxListeners(MAX_LISTENERS, this.#hangUp.signal);
   }
@@ -81,7 +83,7 @@ export function requestId({ headers }: Pick<Request, "headers">): string {
 
 /** Writes the log line and the metric of a request that was answered, or abandoned by its client (499). */
 export type AccessLog = (
-  request: Pick<RequestContext, "id" | "startedAtMs" | "route" | "code"> & { readonly method: string },
+  request: Pick<RequestContext, "id" | "startedAtMs" | "route" | "code" | "method">,
   status: number,
 ) => void;
 
@@ -89,14 +91,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): Acces
   return ({ id, startedAtMs, route, code, method }, status) => {
     const durationMs = Math.round((clock.monotonic() - startedAtMs) * 10) / 10;
     metrics.request(route, method, status, durationMs);
-    log.info("http.request", {
-      requestId: id,
-      method,
-      route,
-      status,
-      code: code ?? undefined,
-      durationMs,
-    });
+    log.info("http.request", { requestId: id, method, route, status, code: code ?? undefined, durationMs });
   };
 }
 
@@ -109,11 +104,7 @@ export function requestContext(accessLog: AccessLog, clock: Clock): RequestHandl
     response.once("close", () => {
       const finished = response.writableFinished;
       if (!finished) context.hangUp();
-      const { id, startedAtMs, route, code } = context;
-      accessLog(
-        { id, startedAtMs, route, code, method: request.method },
-        finished ? response.statusCode : 499,
-      );
+      accessLog(context, finished ? response.statusCode : 499);
     });
     next();
   };
