@@ -4,6 +4,7 @@ import { createEngine, type EngineSettings } from "./engine.js";
 import type { ErrorCode } from "./errors.js";
 import { createClientLimit } from "./http/edge/client-limit.js";
 import { createColdLimit } from "./http/edge/cold-limit.js";
+import type { Arrived } from "./http/edge/arrived.js";
 import { asks, createAccessLog, requestId } from "./http/edge/context.js";
 import { addressOf, clientOf } from "./http/edge/client.js";
 import { headersOfAnswers } from "./http/edge/headers.js";
@@ -76,6 +77,7 @@ export function createApp(settings: AppSettings): App {
   const refuse = quickRefusals({ shop, upstream, cold, maxWaitMs, clock });
   const questions = visitorQuestions({ shop, prices, searchStream, ask, refuse, clock });
 
+  const windowOf = (request: Arrived) => limit.windowOf(clientOf(addressOf(request)));
   const accessLog = createAccessLog(log, metrics, clock);
   const toBoth = { questions, limit, accessLog, onProblem, clock };
   const isAnswered = fastPath({
@@ -103,12 +105,12 @@ export function createApp(settings: AppSettings): App {
       deferred: (request) => {
         const startedAtMs = clock.monotonic();
         return () => {
-          limit.take(limit.windowOf(clientOf(addressOf(request))));
+          limit.take(windowOf(request));
           const { method = "" } = request;
           accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
         };
       },
-      isFlooding: (request) => limit.isFlooding(limit.windowOf(clientOf(addressOf(request)))),
+      isFlooding: (request) => limit.isFlooding(windowOf(request)),
       refuse: refuseUnreadable,
       unreadable: unreadableRequests({ accessLog, onProblem, clock }),
     }),

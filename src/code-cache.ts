@@ -23,12 +23,11 @@ export function loadCached(path: string, directory: string): Loaded {
   const file = join(directory, `${hashOf(text).toString("hex")}-${hashOf(runtime).toString("hex")}`);
   const cachedData = read(file);
   const script = new Script(text.toString("latin1"), { filename: path, ...(cachedData && { cachedData }) });
-  const isCached = cachedData !== undefined && script.cachedDataRejected !== true;
   const run: unknown = script.runInThisContext();
   if (typeof run !== "function") throw new Error(`${path} isn't a bundle`);
   const module: { exports: unknown } = { exports: {} };
   Reflect.apply(run, undefined, [module.exports, createRequire(path), module, path, dirname(path)]);
-  let isSaved = isCached;
+  let isSaved = cachedData !== undefined && script.cachedDataRejected !== true;
   return {
     get exports() {
       return module.exports;

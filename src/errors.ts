@@ -21,6 +21,8 @@ export const PROBLEMS = {
 
 export type ErrorCode = keyof typeof PROBLEMS;
 
+export const ERROR_CODES = Object.keys(PROBLEMS).filter((code): code is ErrorCode => code in PROBLEMS);
+
 export interface FieldError {
   readonly field: string;
   readonly message: string;

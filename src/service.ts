@@ -38,7 +38,8 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
 }
 
 async function run(config: Config, log: ProcessLog): Promise<void> {
-  const version = versionOf(readFileSync(new URL("package.json", ROOT), "utf8"));
+  const packageJson: unknown = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8"));
+  const { version } = z.object({ version: z.string() }).parse(packageJson);
   const { upstream, sandbox } =
     config.upstream === null
       ? await startEmbeddedSandbox(config)
@@ -123,8 +124,4 @@ function randomStaffToken(log: ProcessLog): Secret {
     token,
   });
   return fixedSecret(`sandbox:${createHash("sha256").update(token).digest("hex")}:read+operate+metrics`);
-}
-
-function versionOf(packageJson: string): string {
-  return z.object({ version: z.string() }).parse(JSON.parse(packageJson)).version;
 }

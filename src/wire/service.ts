@@ -1,12 +1,6 @@
 /** The shapes of errors (RFC 9457), health and keys. */
 import { z } from "zod";
-import { type ErrorCode, PROBLEMS } from "../errors.js";
-
-function isErrorCode(name: string): name is ErrorCode {
-  return Object.hasOwn(PROBLEMS, name);
-}
-
-export const ERROR_CODES: readonly ErrorCode[] = Object.keys(PROBLEMS).filter(isErrorCode);
+import { ERROR_CODES } from "../errors.js";
 
 const named = { title: z.string(), status: z.int().min(400).max(599), code: z.enum(ERROR_CODES) };
 

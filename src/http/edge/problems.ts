@@ -1,7 +1,7 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
+import { ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
 import type { Log } from "../../logger.js";
 import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
@@ -122,7 +122,7 @@ function whole(error: unknown): { reason: string; stack?: string } {
 
 /** `GET /problems/{code}`: explains an error code. */
 export function explainProblem(request: Request, response: Response): void {
-  const code = Object.keys(PROBLEMS).find((known): known is ErrorCode => known === request.params.code);
+  const code = ERROR_CODES.find((known) => known === request.params.code);
   if (code === undefined) throw new ServiceError("not_found", "There is no such error code.");
   sendJson(response, problemKind(code));
 }

@@ -1,7 +1,7 @@
 /** Paths for operators and tools: metrics, health, keys, error codes, this document. */
 import { answer, inPath, operation, repeatable } from "./operation.js";
 import { type JsonObject, schemaRef } from "./schemas.js";
-import { ERROR_CODES } from "../../wire/service.js";
+import { ERROR_CODES } from "../../errors.js";
 import { problemKind } from "../edge/problem-kinds.js";
 
 const LOCAL = ["InvalidRequest", "Internal"] as const;
