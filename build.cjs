@@ -25,9 +25,9 @@ const UNUSED = [
   [/[\\/]form-data[\\/]lib[\\/]form_data\.js$/, "module.exports = class {};"],
   // Messages in other languages: visitors never see those of zod.
   [/[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/, "export {};"],
-  // Encodings other than Unicode: a body in one of them, JSON or a form, is refused with 415.
+  // Encodings other than Unicode, and UTF-7, which needs ASCII from them: a body in one of them, JSON or a form, is refused with 415.
   [
-    /[\\/]iconv-lite[\\/]encodings[\\/](dbcs-data|sbcs-data|sbcs-data-generated)\.js$/,
+    /[\\/]iconv-lite[\\/]encodings[\\/](dbcs-data|sbcs-data|sbcs-data-generated|utf7)\.js$/,
     "module.exports = {};",
   ],
   // Figures are published without exemplars.

@@ -73,6 +73,18 @@ async function rejectedSettings(env: Readonly<Record<string, string>>): Promise<
   });
 }
 
+test.each(["utf-7", "utf-7-imap", "utf-16", "utf-32", "iso-8859-1", "gbk"])(
+  "a body in %s, whose decoder the bundle may lack, is refused and doesn't end the process",
+  async (charset) => {
+    const service = start();
+    const headers = { "Content-Type": `application/json; charset=${charset}` };
+    await service.listening;
+    const { status } = await service.ask("/v1/quotes", { method: "POST", headers, body: "{}" });
+    expect([400, 415]).toContain(status);
+    expect((await service.ask("/livez")).status).toBe(200);
+  },
+);
+
 test("the service keeps running after the reader of its log has gone", async () => {
   const service = start();
   await service.listening;
