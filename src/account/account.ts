@@ -31,7 +31,7 @@ export interface Account {
   tier(ask: Ask): Promise<Known<Tier>>;
   /** Makes the call even if it has just failed, and learns from the answer. */
   tryTier(ask: Ask): Promise<void>;
-  /** When the upstream last listed the name as managed by the reseller, or null. Makes no call. */
+  /** When the upstream listed the name as managed by the reseller; null if it didn't, or if the list is past its freshness. Makes no call. */
   ownedSinceMs(ascii: string): number | null;
   /** Starts refreshing the domain list and the tier in the background; returns a function that stops it. */
   keepWarm(): () => void;
@@ -192,7 +192,7 @@ export function createAccount(settings: AccountSettings): Account {
       await consultTier();
     },
     ownedSinceMs(ascii) {
-      const known = facts.peek("domains");
+      const known = facts.fresh("domains");
       if (known?.value.kind !== "domains") return null;
       const { records } = known.value;
       if (owned.list !== records)

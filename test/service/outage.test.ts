@@ -6,6 +6,7 @@ import { FakeClock } from "../support/fake-clock.js";
 import {
   bearer,
   callsOf,
+  CHECK,
   problemOf,
   type Service,
   type ServiceOptions,
@@ -14,6 +15,7 @@ import {
 } from "../support/service.js";
 import { upstreamAt } from "../support/upstream.js";
 
+const LIST = "GET /api/v1/domains";
 const MINUTE_MS = 60_000;
 /** The longest time that a circuit stays open before a trial request. */
 const TRIAL_MS = 30_000;
@@ -47,6 +49,24 @@ async function withService(
 function sent({ log }: Service): number {
   return log.filter((line) => line.includes('"event":"upstream.call"')).length;
 }
+
+test("one of the reseller's own names is checked once their list is past its freshness, and unknown if it can't be", () =>
+  withService({}, async (service, clock) => {
+    const { control } = service.sandbox;
+    const look = async (name: string): Promise<unknown> =>
+      (await service.ask(`/v1/availability?domain=${name}`)).body;
+    await until(() => service.calls(LIST) === 1, "the list of the reseller's own names");
+    const taken = { status: "taken", price: null, stale: false };
+    expect([await look("khyber.af"), service.calls(CHECK)]).toEqual([expect.objectContaining(taken), 0]);
+    control.setFault("domains", { fault: "status-500" });
+    control.setTaken("khyber.af", false);
+    await clock.advance(6 * MINUTE_MS);
+    expect(await look("khyber.af")).toMatchObject({ status: "available", stale: false });
+    expect(await look("bamyan.af")).toMatchObject(taken);
+    expect(service.calls(CHECK)).toBe(2);
+    control.setFault("check", { fault: "status-500" });
+    expect(await look("saffron.af")).toMatchObject({ code: "upstream_failed" });
+  }));
 
 /** Sends what visitors and staff request in a few seconds. Together it needs every operation of the upstream. */
 async function sendTraffic(service: Service, second: number): Promise<void> {
