@@ -6,6 +6,7 @@ import type { RedisLink } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { startLinkProxy } from "../support/link-proxy.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { recordingLog, until } from "../support/service.js";
 
@@ -33,8 +34,8 @@ describeWithRedis("a published mark", () => {
     await server.close();
   });
 
-  async function connect(): Promise<RedisLink> {
-    const one = connectRedis({ url: fixedSecret(server.url), clock: systemClock, log: recordingLog([]) });
+  async function connect(url = server.url): Promise<RedisLink> {
+    const one = connectRedis({ url: fixedSecret(url), clock: systemClock, log: recordingLog([]) });
     links.push(one);
     await until(() => one.reachable(), "the connection");
     return one;
@@ -162,19 +163,32 @@ describeWithRedis("a published mark", () => {
 
   test("reaches a replica that missed it, even if that one is the first to find an emptied Redis", async () => {
     const here = await publisher();
-    const late = open(await connect());
-    const other = late.channel("words");
-    await late.known(1_000);
-    other.subscribe(() => received.push(other.mark()));
-    await server.command("CLIENT", "KILL", "TYPE", "pubsub");
-    here.publish("newer");
-    await opened[0]?.published();
-    await server.command("SET", "af-storefront:mark:words", `0 ${other.mark()}`);
-    await until(async () => {
-      await clock.advance(5_000);
-      return other.mark() === "newer";
-    }, "the mark");
-    expect(here.mark()).toBe("newer");
+    const proxy = await startLinkProxy(server);
+    try {
+      const link = await connect(proxy.url);
+      const late = open(link);
+      const other = late.channel("words");
+      await late.known(1_000);
+      other.subscribe(() => received.push(other.mark()));
+      const missing = other.mark();
+      proxy.cut();
+      await until(() => !link.reachable(), "the loss");
+      here.publish("newer");
+      await opened[0]?.published();
+      await server.command("FLUSHALL");
+      proxy.heal();
+      const stored = () => server.command("GET", "af-storefront:mark:words");
+      await until(async () => (await stored()).includes(` ${missing}`), "the mark of the late replica");
+      expect([other.mark(), received]).toEqual([missing, []]);
+      await until(async () => {
+        await clock.advance(5_000);
+        return other.mark() === "newer";
+      }, "the mark");
+      expect([here.mark(), received]).toEqual(["newer", ["newer"]]);
+      expect(await stored()).toContain(" newer");
+    } finally {
+      await proxy.close();
+    }
   });
 
   test("doesn't affect another channel", async () => {

@@ -9,7 +9,12 @@ import {
   type Handover,
   type HandoverSettings,
 } from "../../src/quota/ledger/handover.js";
+import { systemClock } from "../../src/clock.js";
+import { openRedisLedger } from "../../src/quota/ledger/redis.js";
+import { connectRedis } from "../../src/redis-link.js";
+import { fixedSecret } from "../../src/secret.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { recordingLog } from "../support/service.js";
 
 const KNOWN: Known = {
   monotonicMs: 0,
@@ -107,12 +112,40 @@ describe("the handover of the last replica in a place", () => {
   });
 });
 
-test("a replica whose handover was taken can't write any more, so it can't call without Redis, and reports this once", () => {
-  const a = written("a");
-  expect(handover("b").take("a", 0)).toEqual(KNOWN);
-  expect([a.write(KNOWN), a.write(KNOWN)]).toEqual([false, false]);
-  expect(handover("c").take("a", 0)).toBeNull();
-  expect(faults).toHaveLength(1);
+test("a replica whose handover was taken can't write any more, so it can't call without Redis, and reports this once", async () => {
+  const redis = connectRedis({
+    url: fixedSecret(`unix://${directory}/nobody-listens`),
+    clock: systemClock,
+    log: recordingLog([]),
+  });
+  const opening = openRedisLedger({
+    redis,
+    fingerprint: "abc",
+    limit: 3,
+    headroom: 0,
+    windowMs: 1000,
+    coldStart: "assume-free",
+    replicasMax: 1,
+    longestCallMs: 100,
+    place: "here",
+    directory,
+    clock,
+    onFault: (_what, error) => faults.push(error),
+  });
+  await clock.advance(60_000);
+  const ledger = await opening;
+  try {
+    expect(await ledger.take()).toHaveProperty("slot");
+    expect(handover("b").takeOfPlace("abc here", 60_000)).not.toBeNull();
+    for (let times = 0; times < 2; times += 1) expect(await ledger.take()).toHaveProperty("retryInMs");
+    // The two other slots have rested.
+    expect(ledger.forecast().usableInMs(1)).toBe(0);
+    expect(await readdir(directory)).toEqual(["quota-b.handover"]);
+    expect(faults).toHaveLength(1);
+  } finally {
+    await ledger.close();
+    redis.close();
+  }
 });
 
 test("no file remains of a replica that left properly, or of one whose handover was taken", async () => {
