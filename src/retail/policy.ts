@@ -77,6 +77,12 @@ interface PriceRule {
   readonly factor: Decimal;
   readonly addFixed: Decimal;
   readonly minMargin: Decimal;
+  /** Null: a price may end in anything. */
+  readonly ending: Ending | null;
+}
+
+/** Prices are `remainder` plus a multiple of `modulus`. */
+interface Ending {
   readonly modulus: Decimal;
   readonly remainder: Decimal;
 }
@@ -93,17 +99,21 @@ function endingModulus(ending: Decimal): Decimal {
   return modulus;
 }
 
-function compile(pricing: Pricing, name: string, digits: number): PriceRule {
-  const remainder = pricing.ending === undefined ? ZERO : decimal(pricing.ending);
-  const cent = decimal(digits === 0 ? "1" : `0.${"1".padStart(digits, "0")}`);
-  const step = pricing.step === undefined ? cent : decimal(pricing.step);
+function endingOf({ ending, step }: Pricing): Ending | null {
+  if (ending !== undefined) {
+    const remainder = decimal(ending);
+    return { modulus: endingModulus(remainder), remainder };
+  }
+  return step === undefined ? null : { modulus: decimal(step), remainder: ZERO };
+}
+
+function compile(pricing: Pricing, name: string): PriceRule {
   return {
     name,
     factor: decimal(pricing.markupPercent).times(PERCENT).plus(ONE),
     addFixed: decimal(pricing.addFixed),
     minMargin: decimal(pricing.minMargin),
-    modulus: pricing.ending === undefined ? step : endingModulus(remainder),
-    remainder,
+    ending: endingOf(pricing),
   };
 }
 
@@ -120,9 +130,9 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   if (!rates.has(currency)) rates.set(currency, ONE);
   const rules: { match: Match; rule: PriceRule }[] = config.rules.map((rule, index) => ({
     match: rule.match,
-    rule: compile(rule, `rule ${index + 1}`, digits),
+    rule: compile(rule, `rule ${index + 1}`),
   }));
-  const premiumRule = config.premium === null ? null : compile(config.premium, "premium", digits);
+  const premiumRule = config.premium === null ? null : compile(config.premium, "premium");
   const promotions = config.promotions.map(({ id, match, percentOff, fromMs, toMs }) => ({
     id,
     match,
@@ -173,7 +183,9 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
       const cost = decimal(wholesale.amount).times(rate);
       const lowest = cost.plus(rule.minMargin);
       const wanted = larger(cost.times(rule.factor).plus(rule.addFixed), lowest);
-      const regular = retailOf(ceilToResidue(wanted, rule.modulus, rule.remainder), currency);
+      const { ending } = rule;
+      const ended = ending === null ? wanted : ceilToResidue(wanted, ending.modulus, ending.remainder);
+      const regular = retailOf(ended, currency);
       const floor = floorOf(lowest, currency);
       return { ok: true, price: regular, rule: rule.name, floor, ...promoted(what, atMs, regular, floor) };
     },

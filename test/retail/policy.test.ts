@@ -236,6 +236,15 @@ describe("a promotion", () => {
     expect(amounts(priceUnder([promotion("33.33")]))).toMatchObject({ price: "10.01" });
   });
 
+  test("is rounded up to a whole amount in a currency without decimals", () => {
+    const inYen = { currency: "JPY", rates: { USD: "150.05" }, promotions: [promotion("10")] };
+    expect(amounts(priceOf(configOf({ markupPercent: "50" }, inYen), "10.00"))).toMatchObject({
+      price: "2026",
+      regular: "2251",
+      floor: "1501",
+    });
+  });
+
   test("applies from its first instant until just before its end", () => {
     const shown = [NOW - 1, NOW, NOW + 999, NOW + 1000].map((atMs) => priceUnder([promotion("10")], atMs));
     expect(shown.map((result) => "promotion" in result)).toEqual([false, true, true, false]);

@@ -1,5 +1,6 @@
 /** When an operation keeps failing or a credential is refused, few calls are made, and withdrawn calls spend nothing. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { ServiceError } from "../../src/errors.js";
 import { createQuota } from "../../src/quota/scheduler/scheduler.js";
 import { memoryLedger } from "../../src/quota/ledger/memory.js";
 import type { Lane } from "../../src/quota/lane.js";
@@ -28,6 +29,7 @@ const BROKEN = answer(500, "");
 
 let stub: Stub;
 let clock: FakeClock;
+/** Of the active credential. */
 let quota: Quota;
 
 beforeAll(async () => {
@@ -37,14 +39,18 @@ beforeAll(async () => {
 beforeEach(() => {
   stub.forget();
   clock = new FakeClock();
-  const ledger = memoryLedger({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
-  quota = createQuota({ ledger, clock, onFault: () => {} });
+  quota = openQuota();
 });
 
 afterAll(() => stub.close());
 
+function openQuota(): Quota {
+  const ledger = memoryLedger({ limit: LIMIT, headroom: 0, windowMs: 60_000, clock });
+  return createQuota({ ledger, clock, onFault: () => {} });
+}
+
 function bench(settings: Partial<BenchSettings> = {}): Bench {
-  return createBench({ baseUrl: stub.url, clock, quota, failuresToOpen: 5, ...settings });
+  return createBench({ baseUrl: stub.url, clock, quotaOf: () => quota, failuresToOpen: 5, ...settings });
 }
 
 function check(upstream: Values, lane: Lane = "exact", client = "a"): Promise<unknown> {
@@ -170,16 +176,23 @@ describe("an operation that fails", () => {
     expect(stub.seen).toHaveLength(counts ? 5 : 10);
   });
 
-  test("doesn't count rate limits, refused credentials or domains that aren't managed as failures", async () => {
-    const { upstream } = bench({ standby: true });
-    const { upstream: other } = bench();
-    stub.next(BROKEN, BROKEN, BROKEN, BROKEN, REFUSED, BROKEN);
-    for (let n = 0; n < 5; n += 1) await refusalOf(check(upstream));
-    expect(upstream.health().openCircuits).toEqual([]);
-    stub.forget();
-    stub.next(...Array.from({ length: 10 }, () => answer(404, "")));
-    for (let n = 0; n < 10; n += 1) await other.domain(ask(), KABUL);
-    expect(other.health().openCircuits).toEqual([]);
+  test.each<[string, Play, string]>([
+    ["a rate limit", answer(429, "", { "Retry-After": "1" }), "quota_exhausted"],
+    ["a refused credential", REFUSED, "upstream_failed"],
+    ["a domain that isn't managed", answer(404, ""), "not managed"],
+  ])("doesn't count %s as a failure", async (_what, play, outcome) => {
+    const { upstream } = bench();
+    stub.next(BROKEN, BROKEN, BROKEN, BROKEN, play);
+    const outcomes: string[] = [];
+    for (let n = 0; n < 5; n += 1)
+      outcomes.push(
+        await upstream.domain(ask(), KABUL).then(
+          (domain) => (domain === null ? "not managed" : domain.domain),
+          (error: unknown) => (error instanceof ServiceError ? error.code : "internal"),
+        ),
+      );
+    expect(outcomes).toEqual([...Array<string>(4).fill("upstream_failed"), outcome]);
+    expect([stub.seen.length, upstream.health().openCircuits]).toEqual([5, []]);
   });
 });
 
@@ -220,10 +233,15 @@ describe("an unverified credential", () => {
   });
 
   test("that is refused hands all waiting calls over to the standby, whose quota pays for each", async () => {
-    const { upstream } = bench({ standby: true });
+    const quotaOfStandby = openQuota();
+    const { upstream } = bench({
+      standby: true,
+      quotaOf: ({ role }) => (role === "active" ? quota : quotaOfStandby),
+    });
     stub.next(REFUSED);
     await Promise.all(Array.from({ length: 10 }, () => check(upstream)));
     expect(keys()).toEqual([ACTIVE.key, ...Array.from({ length: 10 }, () => STANDBY.key)]);
+    expect([used(), quotaOfStandby.snapshot().used]).toEqual([1, 10]);
   });
 });
 
@@ -292,7 +310,7 @@ describe("a revoked credential", () => {
     const maxWaitsMs: number[] = [];
     const { upstream } = bench({
       standby: true,
-      quota: {
+      quotaOf: () => ({
         refusal: () => null,
         isContested: () => false,
         roomInMs: () => 0,
@@ -304,7 +322,7 @@ describe("a revoked credential", () => {
           maxWaitsMs.push(asked.maxWaitMs);
           return call({ isValid: () => true, answered: () => {} });
         },
-      },
+      }),
     });
     const refusal = held(REFUSED);
     stub.next(refusal.play);

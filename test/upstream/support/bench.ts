@@ -10,6 +10,7 @@ import { fixedSecret } from "../../../src/secret.js";
 import type { Answered } from "../../../src/upstream/call.js";
 import {
   createCredentials,
+  type Credential,
   type Credentials,
   type CredentialSource,
 } from "../../../src/upstream/credentials.js";
@@ -63,7 +64,7 @@ export interface BenchSettings {
   /** Default: never, so that bad answers can follow one another. */
   readonly failuresToOpen?: number;
   /** Default: one that allows every call. */
-  readonly quota?: Quota;
+  readonly quotaOf?: (credential: Pick<Credential, "role">) => Quota;
   /** Default: `credential`, which never changes. */
   readonly active?: CredentialSource;
 }
@@ -76,7 +77,7 @@ export function createBench({
   credential = ACTIVE,
   inTurn = false,
   failuresToOpen = Infinity,
-  quota: realQuota,
+  quotaOf,
   active = source(credential),
 }: BenchSettings): Bench {
   const lines: string[] = [];
@@ -110,8 +111,8 @@ export function createBench({
     timeoutMs,
     credentials,
     failuresToOpen,
-    quotaOf: async () =>
-      realQuota ?? {
+    quotaOf: async (credential) =>
+      quotaOf?.(credential) ?? {
         ...quota,
         refusal: () => null,
         isContested: () => false,
