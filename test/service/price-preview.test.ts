@@ -51,15 +51,24 @@ test("other rules show the current and new price and margin of each term, withou
   const before = await service.ask("/v1/prices");
   const { prices, sections } = await preview(RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
   expect(sections).toEqual(["rules"]);
-  expect(prices[0]).toEqual({
-    tld: ".af",
-    action: "registration",
-    years: 1,
-    change: "changed",
-    wholesale: usd("17.31"),
-    now: { retail: usd("26.97"), margin: usd("9.66"), rule: "rule 1" },
-    then: { retail: usd("27.97"), margin: usd("10.66"), rule: "rule 1" },
-  });
+  const terms = [
+    ["registration", 1, "17.31", "26.97", "9.66", "27.97", "10.66"],
+    ["registration", 2, "33.00", "50.50", "17.50", "51.50", "18.50"],
+    ["renewal", 1, "20.00", "31.00", "11.00", "32.00", "12.00"],
+    ["transfer", 1, "19.00", "29.50", "10.50", "30.50", "11.50"],
+    ["restore", 1, "80.00", "121.00", "41.00", "122.00", "42.00"],
+  ] as const;
+  expect(prices).toEqual(
+    terms.map(([action, years, wholesale, retailNow, marginNow, retailThen, marginThen]) => ({
+      tld: ".af",
+      action,
+      years,
+      change: "changed",
+      wholesale: usd(wholesale),
+      now: { retail: usd(retailNow), margin: usd(marginNow), rule: "rule 1" },
+      then: { retail: usd(retailThen), margin: usd(marginThen), rule: "rule 1" },
+    })),
+  );
   expect((await service.ask("/v1/prices")).text).toBe(before.text);
   expect(service.calls()).toBe(calls);
 });

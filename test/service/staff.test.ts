@@ -22,6 +22,38 @@ const DOMAIN = "GET /api/v1/domains/{domain}";
 /** The sandbox preset with which the whole suite runs, if it isn't the default. */
 const PRESET = process.env["SANDBOX_PRESET"];
 
+/** Wholesale, retail and margin of everything in the shipped price list, for the sandbox's reseller in the Silver tier. */
+const PRICES = [
+  [".af", "registration", 1, "20.21", "26.99", "6.78", "rule 1"],
+  [".af", "registration", 2, "39.39", "48.99", "9.60", "rule 3"],
+  [".af", "registration", 3, "57.67", "70.99", "13.32", "rule 3"],
+  [".af", "renewal", 1, "22.09", "27.99", "5.90", "rule 3"],
+  [".af", "renewal", 2, "43.33", "53.99", "10.66", "rule 3"],
+  [".af", "renewal", 3, "64.30", "78.99", "14.69", "rule 3"],
+  [".af", "transfer", 1, "18.57", "23.99", "5.42", "rule 3"],
+  [".af", "restore", 1, "78.96", "96.00", "17.04", "rule 2"],
+  [".com.af", "registration", 1, "9.21", "11.99", "2.78", "rule 3"],
+  [".com.af", "registration", 2, "17.81", "22.99", "5.18", "rule 3"],
+  [".com.af", "registration", 3, "26.23", "32.99", "6.76", "rule 3"],
+  [".com.af", "renewal", 1, "10.25", "13.99", "3.74", "rule 3"],
+  [".com.af", "renewal", 2, "20.07", "24.99", "4.92", "rule 3"],
+  [".com.af", "renewal", 3, "29.70", "36.99", "7.29", "rule 3"],
+  [".com.af", "transfer", 1, "8.60", "11.99", "3.39", "rule 3"],
+  [".com.af", "restore", 1, "43.71", "56.00", "12.29", "rule 2"],
+  [".net.af", "registration", 1, "8.08", "10.99", "2.91", "rule 3"],
+  [".net.af", "registration", 2, "15.75", "19.99", "4.24", "rule 3"],
+  [".net.af", "renewal", 1, "9.02", "11.99", "2.97", "rule 3"],
+  [".net.af", "renewal", 2, "17.72", "22.99", "5.27", "rule 3"],
+  [".net.af", "transfer", 1, "7.76", "9.99", "2.23", "rule 3"],
+  [".net.af", "restore", 1, "43.71", "56.00", "12.29", "rule 2"],
+  [".org.af", "registration", 1, "7.85", "10.99", "3.14", "rule 3"],
+  [".org.af", "registration", 2, "15.23", "19.99", "4.76", "rule 3"],
+  [".org.af", "renewal", 1, "8.79", "11.99", "3.20", "rule 3"],
+  [".org.af", "renewal", 2, "17.20", "21.99", "4.79", "rule 3"],
+  [".org.af", "transfer", 1, "7.47", "9.99", "2.52", "rule 3"],
+  [".org.af", "restore", 1, "41.36", "53.00", "11.64", "rule 2"],
+] as const;
+
 describe("the staff API", () => {
   const clock = new FakeClock();
   let service: Service;
@@ -166,17 +198,18 @@ describe("the staff API", () => {
       .strictObject({ asOf: z.string(), prices: z.array(z.unknown()), warnings: z.array(z.string()) })
       .parse(body);
     expect(rest).toEqual({ asOf: NOW, warnings: [] });
-    expect(prices).toHaveLength(28);
-    expect(prices[0]).toEqual({
-      tld: ".af",
-      action: "registration",
-      years: 1,
-      wholesale: { amount: "20.21", currency: "USD" },
-      retail: { amount: "26.99", currency: "USD" },
-      margin: { amount: "6.78", currency: "USD" },
-      rule: "rule 1",
-      asOf: NOW,
-    });
+    expect(prices).toEqual(
+      PRICES.map(([tld, action, years, wholesale, retail, margin, rule]) => ({
+        tld,
+        action,
+        years,
+        wholesale: { amount: wholesale, currency: "USD" },
+        retail: { amount: retail, currency: "USD" },
+        margin: { amount: margin, currency: "USD" },
+        rule,
+        asOf: NOW,
+      })),
+    );
   });
 
   test("returns an overview of the service", async () => {
