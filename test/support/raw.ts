@@ -8,18 +8,32 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Writes `sent`, one piece per turn of the event loop, and reads until the server closes the connection, but nothing before `pauseUntil` resolves. */
+export interface Exchange {
+  /** Whether to end this side after the last piece. */
+  readonly end?: boolean;
+  /** Reads nothing before this resolves. */
+  readonly pauseUntil?: () => Promise<void>;
+  /** Waits for a 100 Continue before each piece but the first, as clients do that send `Expect`. */
+  readonly invited?: boolean;
+}
+
+/** Writes `sent`, one piece per turn of the event loop, and reads until the server closes the connection. */
 export function exchange(
   port: number,
   sent: string | readonly string[],
-  { end = false, pauseUntil }: { readonly end?: boolean; readonly pauseUntil?: () => Promise<void> } = {},
+  { end = false, pauseUntil, invited = false }: Exchange = {},
 ): Promise<string> {
   return new Promise((done, failed) => {
     const socket: Socket = connect(port, "127.0.0.1");
     let text = "";
+    let invitations = 0;
+    let onInvitation = (): void => {};
     socket.setEncoding("latin1");
     socket.on("data", (chunk: string) => {
       text += chunk;
+      if (!invited || text.split("HTTP/1.1 100 ").length - 1 === invitations) return;
+      invitations += 1;
+      onInvitation();
     });
     socket.once("error", failed);
     socket.once("close", () => {
@@ -32,7 +46,11 @@ export function exchange(
         return;
       }
       socket.write(first, "latin1");
-      setImmediate(write, others);
+      if (!invited || others.length === 0) setImmediate(write, others);
+      else
+        onInvitation = () => {
+          write(others);
+        };
     };
     socket.once("connect", () => {
       write([sent].flat());
