@@ -128,6 +128,8 @@ const overview = z.object({
   credentials: z.array(z.object({ role: z.string(), fingerprint: z.string(), refused: z.boolean() })),
 });
 
+const usedIn = z.object({ used: z.array(z.number()) });
+
 async function overviewOf(service: Service) {
   return overview.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body);
 }
@@ -205,16 +207,29 @@ test("the standby takes over under load and is rotated itself, and each credenti
     expect((await service.ask("/health")).status).toBe(200);
   }));
 
-test("a key replaced while idle doesn't affect the overview and the history until it is used", () =>
+test("a key replaced while idle doesn't affect the quota in the overview and the history until it is used", () =>
   withFiles(byContent, false, async ({ service, clock, active }) => {
     const old = service.sandbox.credential();
     await clock.advance(6_000);
     await until(() => service.calls("GET /api/v1/account/tier") === 1, "the first tier request");
-    await clock.advance(53_500);
+    await clock.advance(51_000);
+    const before = await overviewOf(service);
     const calls = service.calls();
-    active.write(service.sandbox.control.rotate(old.key));
+    expect(before.quota.used).toBe(calls);
+    const fresh = service.sandbox.control.rotate(old.key);
+    active.write(fresh);
+    await clock.advance(2_000);
+    const after = await overviewOf(service);
+    expect(after.quota).toEqual(before.quota);
+    // The service has noticed the new key.
+    expect(after.credentials).toHaveLength(2);
     // The history samples the overview once a minute.
     await clock.advance(1_000);
-    expect((await overviewOf(service)).quota.used).toBeGreaterThan(0);
+    const history = await service.ask("/v1/staff/history", { headers: bearer("read") });
+    expect(usedIn.parse(history.body).used).toEqual([0, calls]);
     expect(service.calls()).toBe(calls);
+
+    expect((await service.ask("/v1/availability?domain=asked-after-rotation.af")).status).toBe(200);
+    expect(statsOf(service, fresh.key).accepted).toBe(1);
+    expect((await overviewOf(service)).quota.used).toBe(1);
   }));
