@@ -3,9 +3,7 @@
  * validation, presets, the probe and the documentation are derived from this table.
  */
 
-type Settings = readonly [string | number, ...(string | number)[]];
-
-interface OpenPoint<S extends Settings = Settings> {
+interface OpenPoint {
   /** The document's section. */
   readonly section: string;
   /** The document's words that leave it open, verbatim. */
@@ -13,208 +11,142 @@ interface OpenPoint<S extends Settings = Settings> {
   /** What is open, as a noun phrase. */
   readonly about: string;
   /** The first one is what the sandbox plays by default. */
-  readonly settings: S;
+  readonly settings: readonly [string | number, ...(string | number)[]];
 }
 
-function point<const S extends Settings>(
-  section: string,
-  words: string,
-  about: string,
-  ...settings: S
-): OpenPoint<S> {
-  return { section, words, about, settings };
-}
-
-const STATUSES = "HTTP status codes per error case (including missing or invalid credentials";
-const RECORD = "Domain record field names and types: not shown.";
-const LIST = "Query parameters, pagination beyond the cap, ordering and item shape: not shown.";
-const QUOTE = "Pricing quote response fields: not shown.";
-const TIER = "Tier record fields: not shown.";
-const LIMITED = "Response and headers when the rate limit is exceeded: not shown.";
+const SUCCESS = { section: "2", words: "Successful responses are JSON objects" };
+const STATUS = { section: "2", words: "Values of `status` other than `available`: not shown." };
+const PRICING = { section: "2", words: "| pricing | object | reseller-effective price |" };
+const CHECK = { section: "2", words: "### Availability result (data of the domain check)" };
+const RECORD = { section: "2", words: "Domain record field names and types: not shown." };
+const TIER = { section: "2", words: "Tier record fields: not shown." };
+const QUOTE = { section: "2", words: "Pricing quote response fields: not shown." };
+const STATES = { section: "3", words: "Domain states: not shown." };
+const YEARS = { section: "4", words: "Whether years is required, its bounds and default: not shown." };
+const REQUIRED = { section: "4", words: "Which of the request fields are required: not shown." };
+const LIST = {
+  section: "4",
+  words: "Query parameters, pagination beyond the cap, ordering and item shape: not shown.",
+};
+const NOT_MANAGED = {
+  section: "4",
+  words: "Response when the domain is not managed by the reseller or does not exist: not shown.",
+};
+const ERROR = { section: "7", words: "Field names of the error object: not shown." };
+const CODES = { section: "7", words: "The list of error codes: not shown." };
+const CREDENTIAL = {
+  section: "7",
+  words: "HTTP status codes per error case (including missing or invalid credentials",
+};
+const ADDRESS = { section: "7", words: "a request from a non-allowlisted address" };
+const INPUT = { section: "7", words: "invalid input): not shown." };
+const LIMIT = { section: "8", words: "Response and headers when the rate limit is exceeded: not shown." };
 
 export const OPEN_POINTS = {
-  envelope: point(
-    "2",
-    "Successful responses are JSON objects",
-    "fields beside success and data",
-    "bare",
-    "meta",
-  ),
-  takenStatus: point(
-    "2",
-    "Values of `status` other than `available`: not shown.",
-    "the status of a name that cannot be registered",
-    "taken",
-    "registered",
-    "unavailable",
-    "not-available",
-    "UNAVAILABLE",
-  ),
-  takenPricing: point(
-    "2",
-    "| pricing | object | reseller-effective price |",
-    "pricing of a name that cannot be registered",
-    "null",
-    "absent",
-    "empty",
-    "zero",
-    "price",
-  ),
-  checkEcho: point(
-    "2",
-    "### Availability result (data of the domain check)",
-    "years in a check's answer",
-    "none",
-    "years",
-  ),
-  recordFields: point(
-    "2",
-    RECORD,
-    "field names of a domain record",
-    "at",
-    "date",
-    "camel",
-    "whois",
-    "pascal",
-    "short",
-  ),
-  recordWrapper: point("2", RECORD, "what wraps one record", "none", "domain"),
-  dates: point(
-    "2",
-    RECORD,
-    "date format",
-    "rfc3339",
-    "fraction",
-    "offset",
-    "day",
-    "space",
-    "seconds",
-    "milliseconds",
-    "month-name",
-  ),
-  autoRenew: point("2", RECORD, "format of auto-renew", "boolean", "number", "word", "text"),
-  nameservers: point("2", RECORD, "format of nameservers", "list", "objects", "numbered", "text"),
-  tierFields: point("2", TIER, "field names of a tier", "flat", "camel", "nested", "wrapped", "counted"),
-  topTier: point("2", TIER, "the next tier when there is none", "null", "absent", "empty"),
-  quoteFields: point(
-    "2",
-    QUOTE,
-    "where a quote carries its price, and whether it is for the term or for a year",
-    "nested",
-    "flat",
-    "wrapped",
-    "unit-and-total",
-    "unit",
-    "per-year",
-  ),
-  quoteAmount: point(
-    "2",
-    QUOTE,
-    "format of a quote's amount",
-    "text",
-    "number",
-    "padded-number",
-    "minor-units",
-  ),
-  quoteEcho: point("2", QUOTE, "whether a quote repeats the request", "all", "none"),
-  statusWords: point(
-    "3",
-    "Domain states: not shown.",
-    "spelling of states",
-    "lower",
-    "upper",
-    "title",
-    "epp",
-  ),
-  checkYears: point(
-    "4",
-    "Whether years is required, its bounds and default: not shown.",
-    "years of a check: required, at most 5, or ignored (always one)",
-    "optional",
-    "required",
-    "bounded",
-    "ignored",
-  ),
-  quoteYears: point(
-    "4",
-    "Which of the request fields are required: not shown.",
-    "years of a quote: required, or at most 5",
-    "optional",
-    "required",
-    "bounded",
-  ),
-  listWrapper: point("4", LIST, "what wraps the list", "domains", "items", "data", "nested"),
-  listItems: point("4", LIST, "shape of the list's items", "records", "wrapped", "brief", "names"),
-  listOrder: point("4", LIST, "order of the list", "given", "name", "newest"),
-  listPaging: point("4", LIST, "fields about further pages", "none", "counts", "links", "cursor"),
-  notManaged: point(
-    "4",
-    "Response when the domain is not managed by the reseller or does not exist: not shown.",
-    "the answer for a domain that is not managed",
-    404,
-    403,
-    "refusal-in-200",
-    "empty",
-    "nothing",
-  ),
-  errorFields: point(
-    "7",
-    "Field names of the error object: not shown.",
-    "shape of the error object (text is what a proxy in front answers)",
-    "nested",
-    "flat",
-    "word",
-    "list",
-    "problem",
-    "text",
-  ),
-  errorFlag: point(
-    "7",
-    "Field names of the error object: not shown.",
-    "success: false in an error",
-    "present",
-    "absent",
-  ),
-  errorCodes: point(
-    "7",
-    "The list of error codes: not shown.",
-    "spelling of error codes",
-    "snake",
-    "upper",
-    "pascal",
-    "kebab",
-    "number",
-  ),
-  credentialStatus: point("7", STATUSES, "status for missing or invalid credentials", 401, 403, 400, 200),
-  accessStatus: point(
-    "7",
-    "a request from a non-allowlisted address",
-    "status for a blocked address or account",
-    403,
-    401,
-    200,
-  ),
-  inputStatus: point("7", "invalid input): not shown.", "status for invalid input", 422, 400, 200),
-  limitStatus: point("8", LIMITED, "status when the limit is exceeded", 429, 403, 503, 200),
-  retryAfter: point(
-    "8",
-    LIMITED,
-    "Retry-After when the limit is exceeded",
-    "seconds",
-    "date",
-    "milliseconds",
-    "absurd",
-    "absent",
-  ),
-  limitFields: point(
-    "8",
-    LIMITED,
-    "further fields when the limit is exceeded",
-    "none",
-    "x-ratelimit",
-    "ratelimit",
-  ),
-} as const;
+  envelope: { ...SUCCESS, about: "fields beside success and data", settings: ["bare", "meta"] },
+  takenStatus: {
+    ...STATUS,
+    about: "the status of a name that cannot be registered",
+    settings: ["taken", "registered", "unavailable", "not-available", "UNAVAILABLE"],
+  },
+  takenPricing: {
+    ...PRICING,
+    about: "pricing of a name that cannot be registered",
+    settings: ["null", "absent", "empty", "zero", "price"],
+  },
+  checkEcho: { ...CHECK, about: "years in a check's answer", settings: ["none", "years"] },
+  recordFields: {
+    ...RECORD,
+    about: "field names of a domain record",
+    settings: ["at", "date", "camel", "whois", "pascal", "short"],
+  },
+  recordWrapper: { ...RECORD, about: "what wraps one record", settings: ["none", "domain"] },
+  dates: {
+    ...RECORD,
+    about: "date format",
+    settings: ["rfc3339", "fraction", "offset", "day", "space", "seconds", "milliseconds", "month-name"],
+  },
+  autoRenew: { ...RECORD, about: "format of auto-renew", settings: ["boolean", "number", "word", "text"] },
+  nameservers: {
+    ...RECORD,
+    about: "format of nameservers",
+    settings: ["list", "objects", "numbered", "text"],
+  },
+  tierFields: {
+    ...TIER,
+    about: "field names of a tier",
+    settings: ["flat", "camel", "nested", "wrapped", "counted"],
+  },
+  topTier: { ...TIER, about: "the next tier when there is none", settings: ["null", "absent", "empty"] },
+  quoteFields: {
+    ...QUOTE,
+    about: "where a quote carries its price, and whether it is for the term or for a year",
+    settings: ["nested", "flat", "wrapped", "unit-and-total", "unit", "per-year"],
+  },
+  quoteAmount: {
+    ...QUOTE,
+    about: "format of a quote's amount",
+    settings: ["text", "number", "padded-number", "minor-units"],
+  },
+  quoteEcho: { ...QUOTE, about: "whether a quote repeats the request", settings: ["all", "none"] },
+  statusWords: { ...STATES, about: "spelling of states", settings: ["lower", "upper", "title", "epp"] },
+  checkYears: {
+    ...YEARS,
+    about: "years of a check: required, at most 5, or ignored (always one)",
+    settings: ["optional", "required", "bounded", "ignored"],
+  },
+  quoteYears: {
+    ...REQUIRED,
+    about: "years of a quote: required, or at most 5",
+    settings: ["optional", "required", "bounded"],
+  },
+  listWrapper: { ...LIST, about: "what wraps the list", settings: ["domains", "items", "data", "nested"] },
+  listItems: {
+    ...LIST,
+    about: "shape of the list's items",
+    settings: ["records", "wrapped", "brief", "names"],
+  },
+  listOrder: { ...LIST, about: "order of the list", settings: ["given", "name", "newest"] },
+  listPaging: {
+    ...LIST,
+    about: "fields about further pages",
+    settings: ["none", "counts", "links", "cursor"],
+  },
+  notManaged: {
+    ...NOT_MANAGED,
+    about: "the answer for a domain that is not managed",
+    settings: [404, 403, "refusal-in-200", "empty", "nothing"],
+  },
+  errorFields: {
+    ...ERROR,
+    about: "shape of the error object (text is what a proxy in front answers)",
+    settings: ["nested", "flat", "word", "list", "problem", "text"],
+  },
+  errorFlag: { ...ERROR, about: "success: false in an error", settings: ["present", "absent"] },
+  errorCodes: {
+    ...CODES,
+    about: "spelling of error codes",
+    settings: ["snake", "upper", "pascal", "kebab", "number"],
+  },
+  credentialStatus: {
+    ...CREDENTIAL,
+    about: "status for missing or invalid credentials",
+    settings: [401, 403, 400, 200],
+  },
+  accessStatus: { ...ADDRESS, about: "status for a blocked address or account", settings: [403, 401, 200] },
+  inputStatus: { ...INPUT, about: "status for invalid input", settings: [422, 400, 200] },
+  limitStatus: { ...LIMIT, about: "status when the limit is exceeded", settings: [429, 403, 503, 200] },
+  retryAfter: {
+    ...LIMIT,
+    about: "Retry-After when the limit is exceeded",
+    settings: ["seconds", "date", "milliseconds", "absurd", "absent"],
+  },
+  limitFields: {
+    ...LIMIT,
+    about: "further fields when the limit is exceeded",
+    settings: ["none", "x-ratelimit", "ratelimit"],
+  },
+} as const satisfies Readonly<Record<string, OpenPoint>>;
 
 export type Switch = keyof typeof OPEN_POINTS;
 
