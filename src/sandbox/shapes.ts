@@ -90,86 +90,51 @@ function successAnswer(data: unknown, { envelope, quoteAmount }: ShapeSettings):
   };
 }
 
-function takenPricing(price: Money | null, { takenPricing: form }: ShapeSettings): object {
-  switch (form) {
-    case "null":
-      return { pricing: null };
-    case "absent":
-      return {};
-    case "empty":
-      return { pricing: {} };
-    case "zero":
-      return { pricing: { amount: "0.00", currency: null } };
-    case "price":
-      return { pricing: price && pricing(price) };
-    default:
-      return form satisfies never;
-  }
+function takenPricing(price: Money | null, settings: ShapeSettings): object {
+  return {
+    null: { pricing: null },
+    absent: {},
+    empty: { pricing: {} },
+    zero: { pricing: { amount: "0.00", currency: null } },
+    price: { pricing: price && pricing(price) },
+  }[settings.takenPricing];
 }
 
-function amount(cents: number, { quoteAmount }: ShapeSettings): string | number {
-  switch (quoteAmount) {
-    case "text":
-      return decimal(cents);
-    case "number":
-      return Number(decimal(cents));
-    case "padded-number":
-      return `#${decimal(cents)}#`;
-    case "minor-units":
-      return cents;
-    default:
-      return quoteAmount satisfies never;
-  }
+function amountOf(cents: number, { quoteAmount }: ShapeSettings): string | number {
+  const text = decimal(cents);
+  return { text, number: Number(text), "padded-number": `#${text}#`, "minor-units": cents }[quoteAmount];
 }
 
 function quoteFields({ tld, action, years, price }: Quote, settings: ShapeSettings): object {
   const echo = settings.quoteEcho === "all" ? { tld, action, years } : {};
   const { currency } = price;
-  const total = amount(price.cents, settings);
-  const unit = amount(Math.round(price.cents / years), settings);
-  switch (settings.quoteFields) {
-    case "nested":
-      return { ...echo, pricing: { amount: total, currency } };
-    case "flat":
-      return { ...echo, amount: total, currency };
-    case "wrapped":
-      return { quote: { ...echo, price: { amount: total, currency } } };
-    case "unit-and-total":
-      return { ...echo, unit_price: unit, total_price: total, currency };
-    case "unit":
-      return { ...echo, unit_price: unit, currency };
-    case "per-year":
-      return { ...echo, amount: unit, per: "year", currency };
-    default:
-      return settings.quoteFields satisfies never;
-  }
+  const amount = amountOf(price.cents, settings);
+  const unit = amountOf(Math.round(price.cents / years), settings);
+  return {
+    nested: { ...echo, pricing: { amount, currency } },
+    flat: { ...echo, amount, currency },
+    wrapped: { quote: { ...echo, price: { amount, currency } } },
+    "unit-and-total": { ...echo, unit_price: unit, total_price: amount, currency },
+    unit: { ...echo, unit_price: unit, currency },
+    "per-year": { ...echo, amount: unit, per: "year", currency },
+  }[settings.quoteFields];
 }
 
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] as const;
 const KABUL_OFFSET_MS = 4.5 * 3_600_000;
 
 function moment(date: Date, { dates }: ShapeSettings): string | number {
   const iso = date.toISOString();
-  switch (dates) {
-    case "rfc3339":
-      return iso.replace(/\.\d{3}Z$/, "Z");
-    case "fraction":
-      return iso;
-    case "offset":
-      return new Date(date.getTime() + KABUL_OFFSET_MS).toISOString().replace(/\.\d{3}Z$/, "+04:30");
-    case "day":
-      return iso.slice(0, 10);
-    case "space":
-      return iso.slice(0, 19).replace("T", " ");
-    case "seconds":
-      return date.getTime() / 1000;
-    case "milliseconds":
-      return date.getTime();
-    case "month-name":
-      return `${iso.slice(8, 10)}-${MONTHS[date.getUTCMonth()]}-${iso.slice(0, 4)}`;
-    default:
-      return dates satisfies never;
-  }
+  const inKabul = new Date(date.getTime() + KABUL_OFFSET_MS).toISOString();
+  return {
+    rfc3339: `${iso.slice(0, 19)}Z`,
+    fraction: iso,
+    offset: `${inKabul.slice(0, 19)}+04:30`,
+    day: iso.slice(0, 10),
+    space: iso.slice(0, 19).replace("T", " "),
+    seconds: date.getTime() / 1000,
+    milliseconds: date.getTime(),
+    "month-name": date.toUTCString().slice(5, 16).replaceAll(" ", "-"),
+  }[dates];
 }
 
 const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
@@ -181,48 +146,25 @@ const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
 };
 
 function statusWord(status: DomainStatus, { statusWords }: ShapeSettings): string | string[] {
-  switch (statusWords) {
-    case "lower":
-      return status;
-    case "upper":
-      return status.toUpperCase();
-    case "title":
-      return status.charAt(0).toUpperCase() + status.slice(1).replaceAll("_", " ");
-    case "epp":
-      return [EPP_STATUSES[status]];
-    default:
-      return statusWords satisfies never;
-  }
+  return {
+    lower: status,
+    upper: status.toUpperCase(),
+    title: status.charAt(0).toUpperCase() + status.slice(1).replaceAll("_", " "),
+    epp: [EPP_STATUSES[status]],
+  }[statusWords];
 }
 
 function autoRenewFlag(on: boolean, { autoRenew }: ShapeSettings): boolean | number | string {
-  switch (autoRenew) {
-    case "boolean":
-      return on;
-    case "number":
-      return on ? 1 : 0;
-    case "word":
-      return on ? "on" : "off";
-    case "text":
-      return String(on);
-    default:
-      return autoRenew satisfies never;
-  }
+  return { boolean: on, number: on ? 1 : 0, word: on ? "on" : "off", text: String(on) }[autoRenew];
 }
 
 function nameserverList(hosts: readonly string[], { nameservers }: ShapeSettings): unknown {
-  switch (nameservers) {
-    case "list":
-      return [...hosts];
-    case "objects":
-      return hosts.map((hostname) => ({ hostname }));
-    case "numbered":
-      return Object.fromEntries(hosts.map((host, index) => [`ns${index + 1}`, host]));
-    case "text":
-      return hosts.join(", ");
-    default:
-      return nameservers satisfies never;
-  }
+  return {
+    list: hosts,
+    objects: hosts.map((hostname) => ({ hostname })),
+    numbered: Object.fromEntries(hosts.map((host, index) => [`ns${index + 1}`, host])),
+    text: hosts.join(", "),
+  }[nameservers];
 }
 
 function recordFields(domain: DomainRecord, settings: ShapeSettings): object {
@@ -238,82 +180,47 @@ function recordFields(domain: DomainRecord, settings: ShapeSettings): object {
 }
 
 function listItem(domain: DomainRecord, settings: ShapeSettings): unknown {
-  const [name, status, expiry] = RECORD_NAMES[settings.recordFields];
-  switch (settings.listItems) {
-    case "records":
-      return recordFields(domain, settings);
-    case "wrapped":
-      return { domain: recordFields(domain, settings) };
-    case "brief":
-      return {
-        [name]: domain.domain,
-        [status]: statusWord(domain.status, settings),
-        [expiry]: moment(domain.expiresAt, settings),
-      };
-    case "names":
-      return domain.domain;
-    default:
-      return settings.listItems satisfies never;
-  }
+  const record = recordFields(domain, settings);
+  // Name, status and expiry.
+  const brief = Object.fromEntries(Object.entries(record).slice(0, 3));
+  return { records: record, wrapped: { domain: record }, brief, names: domain.domain }[settings.listItems];
 }
 
 function ordered(records: readonly DomainRecord[], { listOrder }: ShapeSettings): readonly DomainRecord[] {
-  switch (listOrder) {
-    case "given":
-      return records;
-    case "name":
-      return records.toSorted((a, b) => (a.domain < b.domain ? -1 : 1));
-    case "newest":
-      return records.toSorted((a, b) => b.registeredAt.getTime() - a.registeredAt.getTime());
-    default:
-      return listOrder satisfies never;
-  }
-}
-
-function paging(count: number, { listPaging }: ShapeSettings): object {
-  switch (listPaging) {
-    case "none":
-      return {};
-    case "counts":
-      return { page: 1, per_page: 100, count };
-    case "links":
-      return { links: { first: "/api/v1/domains", prev: null, next: null } };
-    case "cursor":
-      return { next_cursor: null, has_more: false };
-    default:
-      return listPaging satisfies never;
-  }
+  if (listOrder === "given") return records;
+  return records.toSorted(
+    listOrder === "name"
+      ? (a, b) => (a.domain < b.domain ? -1 : 1)
+      : (a, b) => b.registeredAt.getTime() - a.registeredAt.getTime(),
+  );
 }
 
 function domainList(records: readonly DomainRecord[], settings: ShapeSettings): object {
   const list = ordered(records, settings).map((one) => listItem(one, settings));
-  const pages = paging(list.length, settings);
+  const paging = {
+    none: {},
+    counts: { page: 1, per_page: 100, count: list.length },
+    links: { links: { first: "/api/v1/domains", prev: null, next: null } },
+    cursor: { next_cursor: null, has_more: false },
+  }[settings.listPaging];
   return settings.listWrapper === "nested"
-    ? { result: { ...pages, records: list } }
-    : { ...pages, [settings.listWrapper]: list };
+    ? { result: { ...paging, records: list } }
+    : { ...paging, [settings.listWrapper]: list };
 }
 
 function tierFields({ current, next, domainsNeeded }: TierStanding, settings: ShapeSettings): object {
-  const upcoming = (name: string, some: unknown): object => {
+  const upcoming = (name: string, some: unknown = next): object => {
     if (next !== null) return { [name]: some };
-    if (settings.topTier === "absent") return {};
-    return { [name]: settings.topTier === "empty" ? "" : null };
+    return { null: { [name]: null }, absent: {}, empty: { [name]: "" } }[settings.topTier];
   };
-  switch (settings.tierFields) {
-    case "flat":
-      return { current_tier: current, ...upcoming("next_tier", next), domains_needed: domainsNeeded };
-    case "camel":
-      return { currentTier: current, ...upcoming("nextTier", next), domainsToNextTier: domainsNeeded };
-    case "nested":
-      return {
-        current: { name: current },
-        ...upcoming("next", { name: next, domains_needed: domainsNeeded }),
-      };
-    case "wrapped":
-      return { tier: { current, ...upcoming("next", next), remaining: domainsNeeded } };
-    case "counted":
-      return { tier: current, ...upcoming("next", next), domains_to_advance: domainsNeeded };
-    default:
-      return settings.tierFields satisfies never;
-  }
+  return {
+    flat: { current_tier: current, ...upcoming("next_tier"), domains_needed: domainsNeeded },
+    camel: { currentTier: current, ...upcoming("nextTier"), domainsToNextTier: domainsNeeded },
+    nested: {
+      current: { name: current },
+      ...upcoming("next", { name: next, domains_needed: domainsNeeded }),
+    },
+    wrapped: { tier: { current, ...upcoming("next"), remaining: domainsNeeded } },
+    counted: { tier: current, ...upcoming("next"), domains_to_advance: domainsNeeded },
+  }[settings.tierFields];
 }
