@@ -8,11 +8,12 @@ import express, {
 import { z } from "zod";
 import type { Delivery } from "./delivery.js";
 import { ACTIONS, type AnsweredFact, Failure } from "./facts.js";
-import { deliver, type Operation } from "./faults.js";
+import { deliver } from "./faults.js";
 import { type Gate, PREFIX } from "./gate.js";
 import type { Asked } from "./holds.js";
 import { parseName } from "./names.js";
-import type { Answer, Shapes } from "./shapes.js";
+import { type Operation, ROUTES } from "./operations.js";
+import type { Answer, Shapes, Successes } from "./shapes.js";
 import type { Reseller, World } from "./world.js";
 
 const term = z.int().min(1).max(10);
@@ -25,12 +26,9 @@ const YEARS: Readonly<Record<Shapes["years"]["check" | "quote"], z.ZodType<numbe
     .optional()
     .transform(() => 1),
 };
-const checkRequest = ({ check }: Shapes["years"]) =>
-  z.object({ domain: z.string().max(300), years: YEARS[check] });
-const pricingRequest = ({ quote }: Shapes["years"]) =>
-  z.object({ tld: z.string().max(300).startsWith("."), action: z.enum(ACTIONS), years: YEARS[quote] });
-const parserFault = z.object({ type: z.string() });
-const statusFault = z.object({ status: z.literal(400) });
+const text = z.string().max(300);
+/** What Express and, with a type, its body parser throw. */
+const httpError = z.object({ status: z.number(), type: z.string().optional() });
 
 function parse<Schema extends z.ZodType>(schema: Schema, req: ExpressRequest): z.output<Schema> {
   const body: unknown = req.body;
@@ -46,18 +44,26 @@ function parse<Schema extends z.ZodType>(schema: Schema, req: ExpressRequest): z
 /** Turns anything thrown into a failure. Only the sandbox's own failures keep their text. */
 function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  const fault = parserFault.safeParse(error);
-  if (fault.success) {
-    if (fault.data.type === "entity.too.large")
+  const { status, type } = httpError.safeParse(error).data ?? {};
+  switch (type) {
+    case undefined:
+      if (status === 400) return new Failure("malformed_request", "The request is malformed");
+      return new Failure("internal", "Something went wrong");
+    case "entity.too.large":
       return new Failure("payload_too_large", "The body is too large");
-    if (/^(?:charset|encoding)\.unsupported$/.test(fault.data.type)) {
+    case "charset.unsupported":
+    case "encoding.unsupported":
       return new Failure("unsupported_media_type", "The body's encoding is not supported");
-    }
-    return new Failure("malformed_json", "The body is not valid JSON");
+    default:
+      return new Failure("malformed_json", "The body is not valid JSON");
   }
-  if (statusFault.safeParse(error).success)
-    return new Failure("malformed_request", "The request is malformed");
-  return new Failure("internal", "Something went wrong");
+}
+
+function successOf<Name extends Operation>(
+  successes: Successes,
+  { operation, fact }: AnsweredFact<Name>,
+): Answer {
+  return successes[operation](fact);
 }
 
 /** `sent` is called when the answer is sent unchanged to a caller that is still connected. */
@@ -71,12 +77,6 @@ function send(res: Response, answer: Answer, sent = (): void => {}): void {
   });
 }
 
-/** What one operation reads from a request, and how it answers. */
-interface Endpoint<Request extends Asked> {
-  read(req: ExpressRequest): Request;
-  decide(reseller: Reseller, asked: Request): readonly [AnsweredFact, Answer];
-}
-
 export function createApi(world: World, gate: Gate, shapes: () => Shapes, delivery: Delivery): Express {
   const app = express();
   app.disable("x-powered-by");
@@ -87,13 +87,12 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
 
   const route = <Request extends Asked>(
     operation: Operation,
-    method: "GET" | "POST",
-    path: string,
-    { read, decide }: Endpoint<Request>,
+    read: (req: ExpressRequest) => Request,
+    decide: (reseller: Reseller, asked: Request) => AnsweredFact,
   ): void => {
-    const readBody = express.json({ limit: "10kb" });
+    const { method, path } = ROUTES[operation];
     app.all(
-      PREFIX + path,
+      path.replace("{domain}", ":domain"),
       (req, _res, next) => {
         // HEAD is rejected, too: the document only names GET and POST.
         if (req.method !== method) {
@@ -101,13 +100,14 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
         }
         next();
       },
-      ...(method === "POST" ? [readBody] : []),
+      ...(method === "POST" ? [express.json({ limit: "10kb" })] : []),
       (req, res) => {
         const reseller = gate.reseller(res);
         const asked = read(req);
         delivery.pass(operation, asked, () => {
           try {
-            const [answered, answer] = decide(reseller, asked);
+            const answered = decide(reseller, asked);
+            const answer = successOf(shapes(), answered);
             return { answered, send: (sent) => send(res, answer, sent) };
           } catch (error) {
             return { answered: null, send: () => send(res, shapes().failure(asFailure(error))) };
@@ -118,54 +118,36 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
   };
 
   app.use(PREFIX, gate.admit);
-  route("check", "POST", "/domains/check", {
-    read(req) {
-      const { domain, years } = parse(checkRequest(shapes().years), req);
+  route(
+    "check",
+    (req) => {
+      const fields = z.object({ domain: text, years: YEARS[shapes().years.check] });
+      const { domain, years } = parse(fields, req);
       return { domain: parseName(domain), years };
     },
-    decide(reseller, { domain, years }) {
-      const fact = world.check(reseller, domain, years);
-      return [{ operation: "check", fact }, shapes().availability(fact)];
+    (reseller, { domain, years }) => ({ operation: "check", fact: world.check(reseller, domain, years) }),
+  );
+  route(
+    "quote",
+    (req) => {
+      const years = YEARS[shapes().years.quote];
+      const fields = parse(z.object({ tld: text.startsWith("."), action: z.enum(ACTIONS), years }), req);
+      return { ...fields, tld: fields.tld.toLowerCase() };
     },
-  });
-  route("quote", "POST", "/pricing", {
-    read(req) {
-      const { tld, action, years } = parse(pricingRequest(shapes().years), req);
-      return { tld: tld.toLowerCase(), action, years };
-    },
-    decide(reseller, { tld, action, years }) {
-      const fact = world.quote(reseller, tld, action, years);
-      return [{ operation: "quote", fact }, shapes().quote(fact)];
-    },
-  });
-  route("domains", "GET", "/domains", {
-    read: () => ({}),
-    decide(reseller) {
-      const fact = world.list(reseller);
-      return [{ operation: "domains", fact }, shapes().domains(fact)];
-    },
-  });
-  route("domain", "GET", "/domains/:domain", {
-    read: (req) => ({ domain: parseName(z.string().parse(req.params["domain"])) }),
-    decide(reseller, { domain }) {
-      const fact = world.domain(reseller, domain);
-      return [{ operation: "domain", fact }, shapes().domain(fact)];
-    },
-  });
-  route("balance", "GET", "/account/balance", {
-    read: () => ({}),
-    decide(reseller) {
-      const fact = world.balance(reseller);
-      return [{ operation: "balance", fact }, shapes().balance(fact)];
-    },
-  });
-  route("tier", "GET", "/account/tier", {
-    read: () => ({}),
-    decide(reseller) {
-      const fact = world.tier(reseller);
-      return [{ operation: "tier", fact }, shapes().tier(fact)];
-    },
-  });
+    (reseller, { tld, action, years }) => ({
+      operation: "quote",
+      fact: world.quote(reseller, tld, action, years),
+    }),
+  );
+  route(
+    "domain",
+    (req) => ({ domain: parseName(z.string().parse(req.params["domain"])) }),
+    (reseller, { domain }) => ({ operation: "domain", fact: world.domain(reseller, domain) }),
+  );
+  const nothing = () => ({});
+  route("domains", nothing, (reseller) => ({ operation: "domains", fact: world.list(reseller) }));
+  route("balance", nothing, (reseller) => ({ operation: "balance", fact: world.balance(reseller) }));
+  route("tier", nothing, (reseller) => ({ operation: "tier", fact: world.tier(reseller) }));
 
   app.use(() => {
     throw new Failure("route_not_found", "There is nothing at this address");

@@ -2,9 +2,10 @@
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
 import { ACTIONS } from "./facts.js";
-import { OPERATIONS } from "./faults.js";
+import { TARGETS } from "./faults.js";
 import { asName } from "./names.js";
 import { openPoints } from "./open-points.js";
+import { OPERATIONS } from "./operations.js";
 import type { Control } from "./portal.js";
 import { PortalError } from "./portal-error.js";
 import { PRESET_NAMES } from "./presets.js";
@@ -83,7 +84,7 @@ const fault = z.strictObject({
   ms: delay.optional(),
   elsewhere: z.url({ protocol: /^https?$/ }).optional(),
 });
-const target = z.enum([...OPERATIONS, "all"]);
+const target = z.enum(TARGETS);
 const parserFault = z.object({ status: z.int().min(400).max(499) });
 
 function pathPart(req: Request, name: string): string {

@@ -3,6 +3,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import { RollingWindow } from "./rolling-window.js";
 import { Usage } from "./usage.js";
+import type { Reseller } from "./world.js";
 
 export interface Credential {
   readonly key: string;
@@ -11,7 +12,7 @@ export interface Credential {
 
 export interface StoredCredential {
   readonly key: string;
-  readonly resellerId: string;
+  readonly reseller: Reseller;
   readonly window: RollingWindow;
   readonly usage: Usage;
   /** Empty: no restriction. */
@@ -19,9 +20,13 @@ export interface StoredCredential {
   revoked: boolean;
 }
 
+/** The credential with the key that was given, and why it is refused. */
 type Verification =
-  | { readonly outcome: "missing" | "unknown" }
-  | { readonly outcome: "valid" | "wrong_secret" | "revoked"; readonly credential: StoredCredential };
+  | { readonly credential: null; readonly refusal: "missing_credentials" | "invalid_credentials" }
+  | {
+      readonly credential: StoredCredential;
+      readonly refusal: "invalid_credentials" | "revoked_credentials" | null;
+    };
 
 function digest(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();
@@ -45,7 +50,7 @@ export class Credentials {
   readonly #byKey = new Map<string, { readonly stored: StoredCredential; readonly secretDigest: Buffer }>();
   readonly #decoy = randomBytes(32);
 
-  create(resellerId: string, given?: Credential, allowlist: readonly string[] = []): Credential {
+  create(reseller: Reseller, given?: Credential, allowlist: readonly string[] = []): Credential {
     const credential = given ?? {
       key: `rk_${randomBytes(12).toString("hex")}`,
       secret: `rs_${randomBytes(32).toString("base64url")}`,
@@ -53,7 +58,7 @@ export class Credentials {
     this.#byKey.set(credential.key, {
       stored: {
         key: credential.key,
-        resellerId,
+        reseller,
         window: new RollingWindow(),
         usage: new Usage(),
         allowlist,
@@ -73,13 +78,13 @@ export class Credentials {
   }
 
   verify(key: string | undefined, secret: string | undefined): Verification {
-    if (key === undefined || secret === undefined || key === "" || secret === "")
-      return { outcome: "missing" };
+    if (!key || !secret) return { credential: null, refusal: "missing_credentials" };
     const entry = this.#byKey.get(key);
     // Digests have one length, and an unknown key costs the same comparison as a known one.
     const matches = timingSafeEqual(digest(secret), entry?.secretDigest ?? this.#decoy);
-    if (entry === undefined) return { outcome: "unknown" };
-    if (!matches) return { outcome: "wrong_secret", credential: entry.stored };
-    return { outcome: entry.stored.revoked ? "revoked" : "valid", credential: entry.stored };
+    if (entry === undefined) return { credential: null, refusal: "invalid_credentials" };
+    const { stored: credential } = entry;
+    if (!matches) return { credential, refusal: "invalid_credentials" };
+    return { credential, refusal: credential.revoked ? "revoked_credentials" : null };
   }
 }

@@ -4,8 +4,8 @@
  */
 import type { Timeline } from "./changes.js";
 import type { AnsweredFact } from "./facts.js";
-import type { Operation } from "./faults.js";
 import type { Asked, Holds } from "./holds.js";
+import type { Operation } from "./operations.js";
 
 /** One answer that was sent, with its times on the sandbox's clock, ms. */
 export type Delivered = AnsweredFact & {

@@ -1,5 +1,6 @@
 /** The sandbox's own types. The operations produce them, and only `shapes.ts` decides how they are written in an answer. */
 import type { FailureReason } from "./failure-table.js";
+import type { Operation } from "./operations.js";
 
 export const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 export type Action = (typeof ACTIONS)[number];
@@ -52,14 +53,20 @@ export interface TierStanding {
   readonly domainsNeeded: number;
 }
 
+/** What each operation answers. */
+export interface Facts {
+  readonly check: Availability;
+  readonly quote: Quote;
+  readonly domains: readonly DomainRecord[];
+  readonly domain: DomainRecord;
+  readonly balance: Balance;
+  readonly tier: TierStanding;
+}
+
 /** One answer, including the name or term that it is about. */
-export type AnsweredFact =
-  | { readonly operation: "check"; readonly fact: Availability }
-  | { readonly operation: "quote"; readonly fact: Quote }
-  | { readonly operation: "domains"; readonly fact: readonly DomainRecord[] }
-  | { readonly operation: "domain"; readonly fact: DomainRecord }
-  | { readonly operation: "balance"; readonly fact: Balance }
-  | { readonly operation: "tier"; readonly fact: TierStanding };
+export type AnsweredFact<Name extends Operation = Operation> = {
+  readonly [One in Name]: { readonly operation: One; readonly fact: Facts[One] };
+}[Name];
 
 interface FailureExtras {
   readonly retryAfterSeconds?: number;

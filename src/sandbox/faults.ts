@@ -7,14 +7,13 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Request, Response } from "express";
 import { type OnConnect, type Fault, FAULTS } from "./fault-table.js";
 import type { Struck } from "./fault-wire.js";
+import { type Operation, OPERATIONS } from "./operations.js";
 import { PortalError } from "./portal-error.js";
 import type { Answer } from "./shapes.js";
 
-export const OPERATIONS = ["check", "quote", "domains", "domain", "balance", "tier"] as const;
-export type Operation = (typeof OPERATIONS)[number];
-
 /** An operation, or all requests, including undocumented ones. */
-export type Target = Operation | "all";
+export const TARGETS = [...OPERATIONS, "all"] as const;
+export type Target = (typeof TARGETS)[number];
 
 export interface FaultRequest {
   /** A name in the list of faults. */
@@ -39,16 +38,6 @@ export interface FaultReport {
   readonly active: readonly ActiveFault[];
   readonly known: readonly { readonly name: string; readonly what: string }[];
 }
-
-/** By documented route. */
-export const OPERATION_OF: ReadonlyMap<string, Operation> = new Map([
-  ["POST /api/v1/domains/check", "check"],
-  ["POST /api/v1/pricing", "quote"],
-  ["GET /api/v1/domains", "domains"],
-  ["GET /api/v1/domains/{domain}", "domain"],
-  ["GET /api/v1/account/balance", "balance"],
-  ["GET /api/v1/account/tier", "tier"],
-]);
 
 /** Reserved for documentation (RFC 5737), so nothing listens there. */
 const NOWHERE = "http://192.0.2.1";
@@ -151,11 +140,9 @@ export class Faults {
     this.#openOrCloseListener();
   }
 
-  /** Decides whether a fault applies to a call that has been admitted and counted as `route`. */
-  admitted(res: Response, route: string): void {
-    const operation = OPERATION_OF.get(route);
-    const setting =
-      (operation === undefined ? undefined : this.#settings.get(operation)) ?? this.#settings.get("all");
+  /** Decides whether a fault applies to a call that has been admitted and counted; `operation` is undefined for undocumented requests. */
+  admitted(res: Response, operation: Operation | undefined): void {
+    const setting = this.#settings.get(operation ?? "all") ?? this.#settings.get("all");
     if (setting === undefined || typeof setting.fault.play === "string" || !setting.strikes()) return;
     strikes.set(res, { setting, nth: setting.struck, operation });
   }

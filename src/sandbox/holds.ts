@@ -1,6 +1,6 @@
 /** Holds answers until a script releases them, one by one and in any order. */
 import type { After } from "./behaviour.js";
-import type { Operation } from "./faults.js";
+import type { Operation } from "./operations.js";
 
 export interface HoldRequest {
   /** Default: every operation. */

@@ -91,10 +91,10 @@ export interface Control {
 }
 
 function report(stored: StoredCredential): CredentialStats {
-  const { key, resellerId, revoked, allowlist, usage, window } = stored;
+  const { key, reseller, revoked, allowlist, usage, window } = stored;
   return {
     key,
-    reseller: resellerId,
+    reseller: reseller.id,
     revoked,
     allowlist,
     accepted: usage.accepted,
@@ -138,14 +138,15 @@ export function createPortal(parts: PortalParts): Control {
 
   return {
     createCredential: (id) => {
-      requireAccess(resellerNamed(id));
-      return credentials.create(id);
+      const reseller = resellerNamed(id);
+      requireAccess(reseller);
+      return credentials.create(reseller);
     },
     rotate: (key, options = {}) => {
       const old = credentialWith(key);
       if (old.revoked) throw new PortalError(409, "a revoked credential can't be rotated");
-      requireAccess(resellerNamed(old.resellerId));
-      const fresh = credentials.create(old.resellerId, undefined, old.allowlist);
+      requireAccess(old.reseller);
+      const fresh = credentials.create(old.reseller, undefined, old.allowlist);
       old.revoked = options.revokeOld === true;
       return fresh;
     },

@@ -7,9 +7,6 @@ export interface RateLimit {
   readonly windowMs: number;
 }
 
-export type Admission =
-  { readonly admitted: true } | { readonly admitted: false; readonly retryAfterSeconds: number };
-
 export class RollingWindow {
   #admitted: number[] = [];
   #largest = 0;
@@ -19,17 +16,18 @@ export class RollingWindow {
     return this.#largest;
   }
 
-  admit(at: number, { limit, windowMs }: RateLimit): Admission {
+  /** Null if the call is admitted, otherwise the seconds until a retry is. */
+  admit(at: number, { limit, windowMs }: RateLimit): number | null {
     const firstInside = this.#admitted.findIndex((earlier) => earlier >= at - windowMs);
     if (firstInside === -1) this.#admitted = [];
     else if (firstInside > 0) this.#admitted = this.#admitted.slice(firstInside);
     const blocker = this.#admitted.at(-limit);
     if (this.#admitted.length >= limit && blocker !== undefined) {
       // One second more for an exact multiple, because at that instant the oldest admission still counts.
-      return { admitted: false, retryAfterSeconds: Math.floor((blocker + windowMs - at) / 1000) + 1 };
+      return Math.floor((blocker + windowMs - at) / 1000) + 1;
     }
     this.#admitted.push(at);
     this.#largest = Math.max(this.#largest, this.#admitted.length);
-    return { admitted: true };
+    return null;
   }
 }

@@ -4,13 +4,13 @@ import { fileURLToPath } from "node:url";
 import { ROOT } from "../root.js";
 import { createApi } from "./api.js";
 import { type After, Behaviour, type LatencyChange, realTime } from "./behaviour.js";
-import { Timeline } from "./changes.js";
+import { resellerOf, Timeline } from "./changes.js";
 import { readConfig } from "./config.js";
 import { createControlApp } from "./control.js";
 import { type Credential, Credentials } from "./credentials.js";
 import { Delivery } from "./delivery.js";
 import { Failure } from "./facts.js";
-import { type FaultRequest, OPERATIONS, type Target } from "./faults.js";
+import { type FaultRequest, type Target, TARGETS } from "./faults.js";
 import { createGate } from "./gate.js";
 import { Holds } from "./holds.js";
 import { listen } from "./listener.js";
@@ -25,7 +25,7 @@ export type { After } from "./behaviour.js";
 export type { Change } from "./changes.js";
 export type { Credential } from "./credentials.js";
 export type { Delivered } from "./delivery.js";
-export { type Operation, OPERATIONS } from "./faults.js";
+export { type Operation, OPERATIONS } from "./operations.js";
 export type { Control } from "./portal.js";
 
 export interface SandboxOptions {
@@ -74,17 +74,17 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const credentials = new Credentials();
   const first = new Map<string, Credential>();
   for (const { id, credentials: given = [undefined] } of config.resellers) {
-    const [issued] = given.map((one) => credentials.create(id, one));
+    const [issued] = given.map((one) => credentials.create(resellerOf(world, id), one));
     if (issued !== undefined) first.set(id, issued);
   }
-  for (const target of [...OPERATIONS, "all"] as const) {
+  for (const target of TARGETS) {
     const request = options.faults?.[target];
     if (request !== undefined) behaviour.faults.set(target, request);
   }
   const timeline = new Timeline(world, now);
   const holds = new Holds(after);
   const delivery = new Delivery(now, timeline, holds);
-  const gate = createGate(world, credentials, behaviour, now);
+  const gate = createGate(credentials, behaviour, now);
   const personality = new Personality(options.shapes ?? config.shapes);
   const { unknownKeys } = gate;
   const control = createPortal({

@@ -2,29 +2,18 @@
  * The only place that decides how an answer is written: field names, statuses, codes, date formats. Everything that the document leaves open
  * ("not shown") follows the settings of `open-points.ts`, so another choice doesn't change behaviour.
  */
-import type {
-  Availability,
-  Balance,
-  DomainRecord,
-  DomainStatus,
-  Failure,
-  Money,
-  Quote,
-  TierStanding,
-} from "./facts.js";
+import type { DomainRecord, DomainStatus, Facts, Failure, Money, Quote, TierStanding } from "./facts.js";
 import { type Answer, failureAnswer } from "./failures.js";
 import { RECORD_NAMES, type ShapeSettings } from "./open-points.js";
+import type { Operation } from "./operations.js";
 import { shapeSettings } from "./presets.js";
 
 export type { Answer } from "./failures.js";
 
-export interface Shapes {
-  availability(result: Availability): Answer;
-  quote(quote: Quote): Answer;
-  domains(records: readonly DomainRecord[]): Answer;
-  domain(record: DomainRecord): Answer;
-  balance(balance: Balance): Answer;
-  tier(standing: TierStanding): Answer;
+/** How the successes of each operation are written. */
+export type Successes = { readonly [Name in Operation]: (fact: Facts[Name]) => Answer };
+
+export interface Shapes extends Successes {
   failure(failure: Failure): Answer;
   /** The requirements for `years` in a request. */
   readonly years: {
@@ -36,7 +25,7 @@ export interface Shapes {
 export function createShapes(settings: ShapeSettings): Shapes {
   const success = (data: unknown): Answer => successAnswer(data, settings);
   return {
-    availability: ({ domain, available, years, price }) =>
+    check: ({ domain, available, years, price }) =>
       success({
         domain,
         status: available ? "available" : settings.takenStatus,

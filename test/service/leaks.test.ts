@@ -214,8 +214,8 @@ test.each(RESELLERS)(
       data: { domain: UPSTREAM_TEXT, balance: balance[reseller], tier: tier(reseller) },
     };
     const headers = { "X-Internal": UPSTREAM_TEXT, "Set-Cookie": `s=${secret(reseller)}` };
-    const availability: typeof plainShapes.availability = (result) => {
-      if (failure === "none") return plainShapes.availability(result);
+    const check: typeof plainShapes.check = (result) => {
+      if (failure === "none") return plainShapes.check(result);
       const status = { error: 500, garbage: 200, limited: 429, forbidden: 403 }[failure];
       return { status, headers: { ...headers, "Retry-After": "30" }, body: poisoned };
     };
@@ -225,7 +225,7 @@ test.each(RESELLERS)(
       retail,
       reseller,
       warm: reseller !== "closed",
-      sandbox: { shapes: { ...plainShapes, availability } },
+      sandbox: { shapes: { ...plainShapes, check } },
     });
     try {
       const healthy = await crawl(service, "zanzibar-fair");

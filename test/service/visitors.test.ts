@@ -792,10 +792,10 @@ describe("when quota is short", () => {
       sandbox: {
         shapes: {
           ...plainShapes,
-          availability: (result) =>
+          check: (result) =>
             limited
               ? { status: 429, headers: { "Retry-After": "17" }, body: { success: false } }
-              : plainShapes.availability(result),
+              : plainShapes.check(result),
         },
       },
     });
@@ -941,8 +941,8 @@ account: { entries: 100, freshMs: 300000, usableMs: 3600000, failureMs: 10000 }
       sandbox: {
         shapes: {
           ...plainShapes,
-          availability: (result) =>
-            upstream.answer === null ? plainShapes.availability(result) : { headers: {}, ...upstream.answer },
+          check: (result) =>
+            upstream.answer === null ? plainShapes.check(result) : { headers: {}, ...upstream.answer },
         },
       },
     });
