@@ -75,11 +75,13 @@ export function answer(call: Struck, status: number, body: Bytes, headers: Heade
   call.socket.end(bytes);
 }
 
-/** Valid HTTP with the correct status and another body. */
-export function says(body: (text: string, call: Struck) => Bytes, headers: HeaderLines = {}): Play {
-  return (call) => {
-    answer(call, call.honest.status, body(call.honest.text, call), headers);
-  };
+/** Valid HTTP with another body. Default: the correct status. */
+export function says(
+  body: (text: string, call: Struck) => Bytes,
+  headers: HeaderLines = {},
+  status?: number,
+): Play {
+  return (call) => answer(call, status ?? call.honest.status, body(call.honest.text, call), headers);
 }
 
 /** The correct answer with other headers, which may be wrong. */
@@ -103,9 +105,7 @@ export function thenReset(bytes: (call: Struck) => Bytes): Play {
     const { socket } = call;
     socket.write(bytes(call), () => {
       const timer = setTimeout(() => socket.resetAndDestroy(), 10);
-      socket.once("close", () => {
-        clearTimeout(timer);
-      });
+      socket.once("close", () => clearTimeout(timer));
     });
   };
 }
@@ -132,9 +132,7 @@ export function dripping(first: (call: Struck) => string, rest: (call: Struck) =
         socket.end();
       }
     }, call.ms);
-    socket.once("close", () => {
-      clearInterval(timer);
-    });
+    socket.once("close", () => clearInterval(timer));
   };
 }
 

@@ -4,9 +4,9 @@
  */
 import type { Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { Request, Response } from "express";
-import { type OnConnect, type Fault, FAULTS } from "./fault-table.js";
-import type { Struck } from "./fault-wire.js";
+import type { Response } from "express";
+import { type Fault, FAULTS } from "./fault-table.js";
+import type { Play } from "./fault-wire.js";
 import { type Operation, OPERATIONS } from "./operations.js";
 import { PortalError } from "./portal-error.js";
 import type { Answer } from "./shapes.js";
@@ -84,6 +84,7 @@ class Setting {
 
 interface Strike {
   readonly setting: Setting;
+  readonly play: Play;
   readonly nth: number;
   readonly operation: Operation | undefined;
 }
@@ -143,8 +144,9 @@ export class Faults {
   /** Decides whether a fault applies to a call that has been admitted and counted; `operation` is undefined for undocumented requests. */
   admitted(res: Response, operation: Operation | undefined): void {
     const setting = this.#settings.get(operation ?? "all") ?? this.#settings.get("all");
-    if (setting === undefined || typeof setting.fault.play === "string" || !setting.strikes()) return;
-    strikes.set(res, { setting, nth: setting.struck, operation });
+    const play = setting?.fault.play;
+    if (setting === undefined || typeof play !== "function" || !setting.strikes()) return;
+    strikes.set(res, { setting, play, nth: setting.struck, operation });
   }
 
   stop(): void {
@@ -157,8 +159,7 @@ export class Faults {
     const server = this.#server;
     if (server === undefined || this.#stopped || this.#opening) return;
     clearTimeout(this.#again);
-    const play: Fault["play"] | undefined = this.#settings.get("all")?.fault.play;
-    const shut = play === ("refuse" satisfies OnConnect);
+    const shut = this.#settings.get("all")?.fault.play === "refuse";
     if (shut && server.listening) {
       server.close();
       server.closeIdleConnections();
@@ -171,38 +172,29 @@ export class Faults {
     const settle = (inMs: number): void => {
       server.off("error", failed).off("listening", done);
       this.#opening = false;
-      this.#again = setTimeout(() => {
-        this.#openOrCloseListener();
-      }, inMs);
+      this.#again = setTimeout(() => this.#openOrCloseListener(), inMs);
     };
-    const failed = (): void => {
-      settle(LISTEN_AGAIN_MS);
-    };
-    const done = (): void => {
-      settle(0);
-    };
+    const failed = (): void => settle(LISTEN_AGAIN_MS);
+    const done = (): void => settle(0);
     this.#opening = true;
     server.once("error", failed).once("listening", done).listen(this.#address?.port, this.#address?.address);
   }
 }
 
 /** Sends an answer `ordinarily`, unless a fault applies to its call. */
-export function deliver(res: Response, answer: Answer, ordinarily: () => void): void {
-  const { socket } = res.req;
+export function deliver(res: Response, { status, headers, body }: Answer, ordinarily: () => void): void {
+  const { req } = res;
+  const { socket } = req;
   // No answer can be sent on a connection whose bytes a fault has changed.
   if (spoilt.has(socket)) socket.destroy();
   const strike = strikes.get(res);
-  if (strike === undefined) ordinarily();
-  else play(strike, res.req, answer, ordinarily);
-}
-
-function play(strike: Strike, req: Request, { status, headers, body }: Answer, ordinarily: () => void): void {
-  const { setting, nth, operation } = strike;
-  const { play } = setting.fault;
-  if (typeof play === "string") return;
-  const { socket } = req;
-  const byte = setting.fault.name === "slow" ? 1000 : 200;
-  const call: Struck = {
+  if (strike === undefined) {
+    ordinarily();
+    return;
+  }
+  const { setting, play, nth, operation } = strike;
+  spoilt.add(socket);
+  play({
     socket,
     honest: { status, headers, text: typeof body === "string" ? body : JSON.stringify(body) },
     request: {
@@ -213,13 +205,11 @@ function play(strike: Strike, req: Request, { status, headers, body }: Answer, o
     },
     ofOneName: operation === "check" || operation === "domain",
     nth,
-    ms: setting.request.ms ?? byte,
+    ms: setting.request.ms ?? (setting.fault.name === "slow" ? 1000 : 200),
     elsewhere: setting.request.elsewhere ?? NOWHERE,
     honestly: () => {
       spoilt.delete(socket);
       ordinarily();
     },
-  };
-  spoilt.add(socket);
-  play(call);
+  });
 }
