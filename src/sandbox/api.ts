@@ -134,10 +134,7 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
       const fields = parse(z.object({ tld: text.startsWith("."), action: z.enum(ACTIONS), years }), req);
       return { ...fields, tld: fields.tld.toLowerCase() };
     },
-    (reseller, { tld, action, years }) => ({
-      operation: "quote",
-      fact: world.quote(reseller, tld, action, years),
-    }),
+    (reseller, term) => ({ operation: "quote", fact: world.quote(reseller, term) }),
   );
   route(
     "domain",

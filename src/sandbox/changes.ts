@@ -3,32 +3,20 @@ import { PortalError } from "./portal-error.js";
 import type { PriceKey } from "./prices.js";
 import type { Reseller, World } from "./world.js";
 
-interface SetTier {
-  readonly reseller: string;
-  readonly tier: string;
-}
-
 export interface SetPrice extends PriceKey {
   readonly reseller: string;
+  /** What this reseller pays from now on, in any tier; null restores the tier's price. */
   readonly amountCents: number | null;
 }
 
-interface SetTaken {
-  readonly domain: string;
-  readonly taken: boolean;
-}
-
-interface SetPremium {
-  readonly domain: string;
-  /** In cents by currency; null for an ordinary name. */
-  readonly firstYear: Readonly<Record<string, number>> | null;
-}
+/** The price of the first year in cents, by currency; null makes the name ordinary. */
+export type FirstYear = Readonly<Record<string, number>> | null;
 
 export type Change =
-  | { readonly tier: SetTier }
+  | { readonly tier: { readonly reseller: string; readonly tier: string } }
   | { readonly price: SetPrice }
-  | { readonly taken: SetTaken }
-  | { readonly premium: SetPremium };
+  | { readonly taken: { readonly domain: string; readonly taken: boolean } }
+  | { readonly premium: { readonly domain: string; readonly firstYear: FirstYear } };
 
 export function resellerOf(world: World, id: string): Reseller {
   const reseller = world.reseller(id);
@@ -45,7 +33,7 @@ function prepared(world: World, change: Change): () => void {
   if ("premium" in change) {
     const { domain, firstYear } = change.premium;
     const prices = firstYear && new Map(Object.entries(firstYear));
-    return () => world.setPremium(domain, prices);
+    return () => world.prices.setPremium(domain, prices);
   }
   if ("tier" in change) {
     const { tier } = change.tier;
@@ -57,8 +45,9 @@ function prepared(world: World, change: Change): () => void {
   }
   const { reseller: id, amountCents, ...key } = change.price;
   const reseller = resellerOf(world, id);
-  if (!world.sells(reseller, key.tld)) throw new PortalError(422, `${key.tld} is not sold to ${id}`);
-  return () => world.setPrice(reseller, key, amountCents);
+  if (!world.prices.tlds(reseller).includes(key.tld))
+    throw new PortalError(422, `${key.tld} is not sold to ${id}`);
+  return () => world.prices.override(reseller, key, amountCents);
 }
 
 /** After this many ms on the sandbox's clock, or after this many more answered calls. */
@@ -71,9 +60,7 @@ export interface Scheduled {
   readonly due: Due;
 }
 
-interface Entry {
-  readonly id: number;
-  readonly change: readonly Change[];
+interface Entry extends Omit<Scheduled, "due"> {
   /** On the sandbox's clock, ms; Infinity for changes that wait for calls. */
   readonly dueMs: number;
   callsLeft: number;
@@ -111,10 +98,9 @@ export class Timeline {
   catchUp(): void {
     const now = this.#now();
     const isDue = ({ dueMs, callsLeft }: Entry): boolean => dueMs <= now || callsLeft <= 0;
-    if (!this.#entries.some(isDue)) return;
     // Changes that waited for calls are due with this call, so after all that were due before it.
     const due = this.#entries.filter(isDue).sort((a, b) => (a.dueMs === b.dueMs ? 0 : a.dueMs - b.dueMs));
-    this.#entries = this.#entries.filter((entry) => !due.includes(entry));
+    this.#entries = this.#entries.filter((entry) => !isDue(entry));
     for (const { change } of due) this.#make(change);
   }
 

@@ -6,14 +6,16 @@ import { DOMAIN_STATUSES } from "./facts.js";
 import { asName, isTld } from "./names.js";
 import { ShapeFault, shapeSettings } from "./presets.js";
 
-const cents = z
-  .string()
-  .regex(/^\d{1,9}\.\d{2}$/, "must be a quoted decimal with two fraction digits")
-  .transform((text) => Number(text.replace(".", "")));
-const signedCents = z
-  .string()
-  .regex(/^-?\d{1,9}\.\d{2}$/, "must be a quoted decimal with two fraction digits")
-  .transform((text) => Number(text.replace(".", "")));
+/** An amount in cents, written as a decimal with two fraction digits. */
+export function amountInCents(message: string, pattern = /^\d{1,9}\.\d{2}$/) {
+  return z
+    .string()
+    .regex(pattern, message)
+    .transform((text) => Number(text.replace(".", "")));
+}
+
+const cents = amountInCents("must be a quoted decimal with two fraction digits");
+const signedCents = amountInCents("must be a quoted decimal with two fraction digits", /^-?\d{1,9}\.\d{2}$/);
 const name = z.string().refine((text) => asName(text) === text, "must be a lower-case domain name");
 const tld = z.string().refine(isTld, "must be a lower-case TLD with a leading dot");
 const currency = z.string().regex(/^[A-Z]{3}$/, "must be a three-letter currency code");
@@ -28,10 +30,6 @@ const priceTable = mapping(
   tld,
   z.strictObject({ registration: terms.min(1), renewal: terms, transfer: terms, restore: terms }),
 );
-export type PriceTable = ReadonlyMap<
-  string,
-  Readonly<Record<"registration" | "renewal" | "transfer" | "restore", readonly number[]>>
->;
 
 const domain = z.strictObject({
   name,
@@ -86,7 +84,7 @@ const reseller = z.strictObject({
 });
 export type ResellerConfig = z.infer<typeof reseller>;
 
-const schema = z.strictObject({
+const world = z.strictObject({
   rateLimit: z
     .strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) })
     .default({ limit: 60, windowMs: 60_000 }),
@@ -112,19 +110,12 @@ const schema = z.strictObject({
   }),
   resellers: z.array(reseller).min(1),
 });
-export type Config = z.infer<typeof schema>;
+export type Config = z.infer<typeof world>;
 
-interface Fault {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
-
-/** Faults across values: duplicate names, and references to names that don't exist. */
-function crossFaults(world: Config): Fault[] {
-  const faults: Fault[] = [];
-  const say = (path: PropertyKey[], message: string): void => {
-    faults.push({ path, message });
-  };
+/** Reports faults across values: duplicate names, and references to names that don't exist. */
+function checkReferences(world: Config, context: z.RefinementCtx): Config {
+  const say = (path: PropertyKey[], message: string): void =>
+    context.addIssue({ code: "custom", path, message });
   const ids = new Set<string>();
   const keys = new Set<string>();
   const owned = new Set<string>();
@@ -152,7 +143,7 @@ function crossFaults(world: Config): Fault[] {
       owned.add(own.name);
     });
   });
-  return faults;
+  return world;
 }
 
 export function parseConfig(text: string, origin: string): Config {
@@ -164,10 +155,11 @@ export function parseConfig(text: string, origin: string): Config {
       cause: error,
     });
   }
-  const result = schema.safeParse(raw);
-  const faults: readonly Fault[] = result.success ? crossFaults(result.data) : result.error.issues;
-  if (result.success && faults.length === 0) return result.data;
-  const lines = faults.map(({ path, message }) => `  ${path.map(String).join(".") || "(top)"}: ${message}`);
+  const result = world.transform(checkReferences).safeParse(raw);
+  if (result.success) return result.data;
+  const lines = result.error.issues.map(
+    ({ path, message }) => `  ${path.map(String).join(".") || "(top)"}: ${message}`,
+  );
   throw new Error(`${origin} is not a valid sandbox configuration:\n${lines.join("\n")}`);
 }
 

@@ -1,6 +1,7 @@
 /** The portal over HTTP, for developers and tests: a separate server on the loopback address, not part of the API. */
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
+import { amountInCents } from "./config.js";
 import { ACTIONS } from "./facts.js";
 import { TARGETS } from "./faults.js";
 import { asName } from "./names.js";
@@ -18,15 +19,11 @@ const addressRule = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()],
   "must be an IP address or a CIDR block",
 );
-const allowlist = z.strictObject({
-  addresses: z.array(addressRule).max(1000),
-});
+const allowlist = z.strictObject({ addresses: z.array(addressRule).max(1000) });
+const security = z.strictObject({ emailVerified: z.boolean(), twoFactor: z.boolean() }).partial();
 const access = z.strictObject({ enabled: z.boolean() });
 const tier = z.strictObject({ tier: text });
-const amount = z
-  .string()
-  .regex(/^\d{1,9}\.\d{2}$/, "must be a decimal string with two fraction digits")
-  .transform((decimal) => Number(decimal.replace(".", "")));
+const amount = amountInCents("must be a decimal string with two fraction digits");
 const priceFields = {
   tld: text,
   action: z.enum(ACTIONS),
@@ -40,9 +37,8 @@ const domain = z.string().transform((typed, context) => {
   context.addIssue({ code: "custom", message: "this isn't a domain name" });
   return z.NEVER;
 });
-const premium = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
-const name = z.strictObject({ taken: z.boolean().optional(), premium: premium.optional() });
-const security = z.strictObject({ emailVerified: z.boolean().optional(), twoFactor: z.boolean().optional() });
+const firstYear = z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency code"), amount).nullable();
+const name = z.strictObject({ taken: z.boolean(), premium: firstYear }).partial();
 const change = z.union([
   z.strictObject({ tier: z.strictObject({ reseller: text, tier: text }) }),
   z.strictObject({ price: z.strictObject({ reseller: text, ...priceFields }) }).transform(({ price }) => {
@@ -50,7 +46,7 @@ const change = z.union([
     return { price: { ...key, amountCents } };
   }),
   z.strictObject({ taken: z.strictObject({ domain, taken: z.boolean() }) }),
-  z.strictObject({ premium: z.strictObject({ domain, firstYear: premium }) }),
+  z.strictObject({ premium: z.strictObject({ domain, firstYear }) }),
 ]);
 const changes = z.array(change).min(1).max(1000);
 const schedule = z.union([
@@ -130,6 +126,18 @@ export function createControlApp(control: Control): Express {
   app.enable("strict routing");
   app.use(express.json({ limit: "100kb" }));
 
+  /** Applies the body to what the path names, and answers with the body. */
+  const put = <Schema extends z.ZodType>(
+    path: string,
+    schema: Schema,
+    apply: (id: string, body: z.output<Schema>) => void,
+  ): void => {
+    app.put(path, (req, res) => {
+      apply(pathPart(req, "id"), parse(schema, req));
+      res.json(req.body);
+    });
+  };
+
   app.post("/credentials", (req, res) => {
     res.status(201).json(control.createCredential(parse(newCredential, req).reseller));
   });
@@ -140,38 +148,18 @@ export function createControlApp(control: Control): Express {
     control.revoke(pathPart(req, "key"));
     res.json({ revoked: true });
   });
-  app.put("/credentials/:key/allowlist", (req, res) => {
-    const body = parse(allowlist, req);
-    control.setAllowlist(pathPart(req, "key"), body.addresses);
-    res.json(body);
-  });
-  app.put("/resellers/:id/security", (req, res) => {
-    const body = parse(security, req);
-    control.setSecurity(pathPart(req, "id"), body);
-    res.json(body);
-  });
-  app.put("/resellers/:id/api-access", (req, res) => {
-    const body = parse(access, req);
-    control.setApiAccess(pathPart(req, "id"), body.enabled);
-    res.json(body);
-  });
-  app.put("/resellers/:id/tier", (req, res) => {
-    const body = parse(tier, req);
-    control.setTier(pathPart(req, "id"), body.tier);
-    res.json(body);
-  });
-  app.put("/resellers/:id/prices", (req, res) => {
-    const { amount: amountCents, ...key } = parse(price, req);
-    control.setPrice(pathPart(req, "id"), { ...key, amountCents });
-    res.json(req.body);
-  });
-  app.put("/names/:domain", (req, res) => {
-    const domain = asName(pathPart(req, "domain"));
+  put("/credentials/:id/allowlist", allowlist, (key, body) => control.setAllowlist(key, body.addresses));
+  put("/resellers/:id/security", security, control.setSecurity);
+  put("/resellers/:id/api-access", access, (id, { enabled }) => control.setApiAccess(id, enabled));
+  put("/resellers/:id/tier", tier, (id, body) => control.setTier(id, body.tier));
+  put("/resellers/:id/prices", price, (id, { amount: amountCents, ...key }) =>
+    control.setPrice(id, { ...key, amountCents }),
+  );
+  put("/names/:id", name, (id, { taken, premium }) => {
+    const domain = asName(id);
     if (domain === undefined) throw new PortalError(422, "this isn't a domain name");
-    const { taken, premium } = parse(name, req);
     if (taken !== undefined) control.setTaken(domain, taken);
     if (premium !== undefined) control.setPremium(domain, premium);
-    res.json(req.body);
   });
   app.post("/changes", (req, res) => {
     const { changes, ...due } = parse(schedule, req);
@@ -208,7 +196,7 @@ export function createControlApp(control: Control): Express {
     const { rateLimit, ...latency } = parse(behaviour, req);
     control.setBehaviour(latency);
     if (rateLimit !== undefined) control.setRateLimit(rateLimit);
-    res.json({ ...latency, ...(rateLimit === undefined ? {} : { rateLimit }) });
+    res.json(req.body);
   });
   app.get("/shapes", (_req, res) => {
     res.json({ shapes: control.shapes(), presets: PRESET_NAMES, switches: openPoints() });

@@ -40,7 +40,7 @@ import {
 } from "./fault-wire.js";
 
 /** What happens to a connection before anything is read from it. Such a call never arrives, so it isn't counted. */
-export type OnConnect = "refuse" | "reset" | "end";
+type OnConnect = "refuse" | "reset" | "end";
 
 export interface Fault {
   readonly name: string;

@@ -25,14 +25,14 @@ export function isTld(text: string): boolean {
 }
 
 /** The TLD of a name that can be registered under one of `priced`. TLDs that are only known are rejected. */
-export function tldOf(name: string, priced: ReadonlySet<string>, unpriced: ReadonlySet<string>): string {
-  if (priced.has(`.${name}`) || unpriced.has(`.${name}`)) {
+export function tldOf(name: string, priced: readonly string[], unpriced: readonly string[]): string {
+  if (priced.includes(`.${name}`) || unpriced.includes(`.${name}`)) {
     throw new Failure("invalid_domain", "domain: this is a TLD, not a name under one");
   }
   const longest = [...priced, ...unpriced]
     .filter((tld) => name.endsWith(tld))
     .reduce((best, tld) => (tld.length > best.length ? tld : best), "");
-  if (!priced.has(longest)) throw new Failure("tld_not_supported", "domain: this TLD is not sold");
+  if (!priced.includes(longest)) throw new Failure("tld_not_supported", "domain: this TLD is not sold");
   if (name.slice(0, -longest.length).includes(".")) {
     throw new Failure("invalid_domain", "domain: only names directly under a TLD can be registered");
   }

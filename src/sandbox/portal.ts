@@ -3,6 +3,7 @@ import type { Behaviour, LatencyChange } from "./behaviour.js";
 import {
   type Change,
   type Due,
+  type FirstYear,
   resellerOf,
   type Scheduled,
   type SetPrice,
@@ -44,50 +45,9 @@ export interface Stats {
   readonly credentials: readonly CredentialStats[];
 }
 
-/** A reseller needs both for API access and credentials. */
 interface AccountSecurity {
   readonly emailVerified?: boolean | undefined;
   readonly twoFactor?: boolean | undefined;
-}
-
-export interface Control {
-  /** Requires API access, a verified e-mail address and two-factor authentication. */
-  createCredential(reseller: string): Credential;
-  /** Has the same requirements. Creates a second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
-  rotate(key: string, options?: { readonly revokeOld?: boolean | undefined }): Credential;
-  revoke(key: string): void;
-  /** Addresses or CIDR blocks; an empty list removes the restriction. */
-  setAllowlist(key: string, addresses: readonly string[]): void;
-  setSecurity(reseller: string, security: AccountSecurity): void;
-  /** Enabling it requires a verified e-mail address and two-factor authentication. */
-  setApiAccess(reseller: string, enabled: boolean): void;
-  /** Determines all prices of the reseller that haven't been set individually. */
-  setTier(reseller: string, tier: string): void;
-  /** `amountCents` is what this reseller pays from now on, in any tier; null restores the tier's price. */
-  setPrice(reseller: string, price: Omit<SetPrice, "reseller">): void;
-  setTaken(domain: string, taken: boolean): void;
-  /** The price of the first year in cents, by currency; null makes the name ordinary. */
-  setPremium(domain: string, firstYear: Readonly<Record<string, number>> | null): void;
-  /** Makes these changes together later, before the first answer that is computed after they are due. Returns an id. */
-  schedule(due: Due, changes: readonly Change[]): number;
-  scheduled(): readonly Scheduled[];
-  clearSchedule(): void;
-  /** Holds the next answers until they are released, in any order. */
-  hold(request?: HoldRequest): Hold;
-  holds(): readonly Hold[];
-  /** Calls the watcher for every answer that is sent unchanged to a connected caller; returns a function that stops it. */
-  watch(watcher: Watcher): () => void;
-  setBehaviour(latency: LatencyChange): void;
-  setRateLimit(rateLimit: RateLimit): void;
-  /** From the next answer on, plays the preset (default: `documented`) with these settings. */
-  setShapes(choice: ShapeChoice): ShapeSettings;
-  shapes(): ShapeSettings;
-  /** From the next call on, until it has applied to its number of calls, is cleared, or is replaced by another of the same target. */
-  setFault(target: Target, request: FaultRequest): void;
-  /** Without a target: all faults. */
-  clearFaults(target?: Target): void;
-  faults(): FaultReport;
-  stats(): Stats;
 }
 
 function report(stored: StoredCredential): CredentialStats {
@@ -127,9 +87,10 @@ function requireAccess(reseller: Reseller): void {
   if (!reseller.apiAccess) throw new PortalError(409, `API access is not enabled for ${reseller.id}`);
 }
 
-export function createPortal(parts: PortalParts): Control {
+export type Control = ReturnType<typeof createPortal>;
+
+export function createPortal(parts: PortalParts) {
   const { world, timeline, holds, delivery, credentials, behaviour, personality } = parts;
-  const resellerNamed = (id: string): Reseller => resellerOf(world, id);
   const credentialWith = (key: string): StoredCredential => {
     const stored = credentials.find(key);
     if (stored === undefined) throw new PortalError(404, "there is no such credential");
@@ -137,62 +98,64 @@ export function createPortal(parts: PortalParts): Control {
   };
 
   return {
-    createCredential: (id) => {
-      const reseller = resellerNamed(id);
+    /** Requires API access, a verified e-mail address and two-factor authentication. */
+    createCredential: (id: string): Credential => {
+      const reseller = resellerOf(world, id);
       requireAccess(reseller);
       return credentials.create(reseller);
     },
-    rotate: (key, options = {}) => {
+    /** Has the same requirements. Creates a second credential with the same reseller and allowlist; the old one stays valid unless `revokeOld`. */
+    rotate: (
+      key: string,
+      { revokeOld = false }: { readonly revokeOld?: boolean | undefined } = {},
+    ): Credential => {
       const old = credentialWith(key);
       if (old.revoked) throw new PortalError(409, "a revoked credential can't be rotated");
       requireAccess(old.reseller);
       const fresh = credentials.create(old.reseller, undefined, old.allowlist);
-      old.revoked = options.revokeOld === true;
+      old.revoked = revokeOld;
       return fresh;
     },
-    revoke: (key) => {
+    revoke: (key: string): void => {
       credentialWith(key).revoked = true;
     },
-    setAllowlist: (key, addresses) => {
+    /** Addresses or CIDR blocks; an empty list removes the restriction. */
+    setAllowlist: (key: string, addresses: readonly string[]): void => {
       credentialWith(key).allowlist = [...addresses];
     },
-    setSecurity: (id, { emailVerified, twoFactor }) => {
-      const reseller = resellerNamed(id);
+    setSecurity: (id: string, { emailVerified, twoFactor }: AccountSecurity): void => {
+      const reseller = resellerOf(world, id);
       reseller.emailVerified = emailVerified ?? reseller.emailVerified;
       reseller.twoFactor = twoFactor ?? reseller.twoFactor;
     },
-    setApiAccess: (id, enabled) => {
-      const reseller = resellerNamed(id);
+    /** Enabling it requires a verified e-mail address and two-factor authentication. */
+    setApiAccess: (id: string, enabled: boolean): void => {
+      const reseller = resellerOf(world, id);
       if (enabled) requireSecurity(reseller);
       reseller.apiAccess = enabled;
     },
-    setTier: (reseller, tier) => {
-      timeline.apply([{ tier: { reseller, tier } }]);
-    },
-    setPrice: (reseller, price) => {
-      timeline.apply([{ price: { reseller, ...price } }]);
-    },
-    setTaken: (domain, taken) => {
-      timeline.apply([{ taken: { domain, taken } }]);
-    },
-    setPremium: (domain, firstYear) => {
-      timeline.apply([{ premium: { domain, firstYear } }]);
-    },
-    schedule: (due, changes) => timeline.schedule(due, changes),
-    scheduled: () => timeline.pending(),
-    clearSchedule: () => {
-      timeline.clear();
-    },
-    hold: (request = {}) => holds.add(request),
-    holds: () => holds.active(),
-    watch: (watcher) => delivery.watch(watcher),
-    setBehaviour: (latency) => {
-      behaviour.changeLatency(latency);
-    },
-    setRateLimit: (rateLimit) => {
+    /** Determines all prices of the reseller that haven't been set individually. */
+    setTier: (reseller: string, tier: string): void => timeline.apply([{ tier: { reseller, tier } }]),
+    setPrice: (reseller: string, price: Omit<SetPrice, "reseller">): void =>
+      timeline.apply([{ price: { reseller, ...price } }]),
+    setTaken: (domain: string, taken: boolean): void => timeline.apply([{ taken: { domain, taken } }]),
+    setPremium: (domain: string, firstYear: FirstYear): void =>
+      timeline.apply([{ premium: { domain, firstYear } }]),
+    /** Makes these changes together later, before the first answer that is computed after they are due. Returns an id. */
+    schedule: (due: Due, changes: readonly Change[]): number => timeline.schedule(due, changes),
+    scheduled: (): readonly Scheduled[] => timeline.pending(),
+    clearSchedule: (): void => timeline.clear(),
+    /** Holds the next answers until they are released, in any order. */
+    hold: (request: HoldRequest = {}): Hold => holds.add(request),
+    holds: (): readonly Hold[] => holds.active(),
+    /** Calls the watcher for every answer that is sent unchanged to a connected caller; returns a function that stops it. */
+    watch: (watcher: Watcher) => delivery.watch(watcher),
+    setBehaviour: (latency: LatencyChange): void => behaviour.changeLatency(latency),
+    setRateLimit: (rateLimit: RateLimit): void => {
       behaviour.rateLimit = rateLimit;
     },
-    setShapes: (choice) => {
+    /** From the next answer on, plays the preset (default: `documented`) with these settings. */
+    setShapes: (choice: ShapeChoice): ShapeSettings => {
       try {
         personality.choose(choice);
       } catch (error) {
@@ -201,15 +164,13 @@ export function createPortal(parts: PortalParts): Control {
       }
       return personality.settings;
     },
-    shapes: () => personality.settings,
-    setFault: (target, request) => {
-      behaviour.faults.set(target, request);
-    },
-    clearFaults: (target) => {
-      behaviour.faults.clear(target);
-    },
-    faults: () => behaviour.faults.report(),
-    stats: () => ({
+    shapes: (): ShapeSettings => personality.settings,
+    /** From the next call on, until it has applied to its number of calls, is cleared, or is replaced by another of the same target. */
+    setFault: (target: Target, request: FaultRequest): void => behaviour.faults.set(target, request),
+    /** Without a target: all faults. */
+    clearFaults: (target?: Target): void => behaviour.faults.clear(target),
+    faults: (): FaultReport => behaviour.faults.report(),
+    stats: (): Stats => ({
       rateLimit: behaviour.rateLimit,
       unknownKeys: parts.unknownKeys(),
       credentials: credentials.all().map(report),

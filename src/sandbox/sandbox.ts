@@ -72,11 +72,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const { now = () => performance.now(), after = realTime } = options;
   const behaviour = new Behaviour(options.rateLimit ?? config.rateLimit, options.latency ?? {}, after);
   const credentials = new Credentials();
-  const first = new Map<string, Credential>();
-  for (const { id, credentials: given = [undefined] } of config.resellers) {
-    const [issued] = given.map((one) => credentials.create(resellerOf(world, id), one));
-    if (issued !== undefined) first.set(id, issued);
-  }
+  const first = new Map(
+    config.resellers.map(({ id, credentials: given = [undefined] }) => {
+      const [issued] = given.map((one) => credentials.create(resellerOf(world, id), one));
+      return [id, issued];
+    }),
+  );
   for (const target of TARGETS) {
     const request = options.faults?.[target];
     if (request !== undefined) behaviour.faults.set(target, request);

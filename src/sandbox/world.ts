@@ -1,24 +1,21 @@
 /** The current state of resellers and names, which the API reads and the portal changes. */
 import type { Config, DomainConfig, ResellerConfig } from "./config.js";
-import type { Action, Availability, Balance, DomainRecord, Quote, TierStanding } from "./facts.js";
-import { Failure } from "./facts.js";
+import {
+  type Availability,
+  type Balance,
+  type DomainRecord,
+  Failure,
+  type Quote,
+  type TierStanding,
+} from "./facts.js";
 import { looksTaken, tldOf } from "./names.js";
-import { overrideKey, type PriceKey, Prices } from "./prices.js";
+import { type PriceKey, Prices } from "./prices.js";
 
 const LIST_CAP = 100;
 
-export interface Reseller {
-  readonly id: string;
-  readonly accountNumber: string;
-  readonly currency: string;
-  readonly balanceCents: number;
-  readonly creditLimitCents: number;
+export interface Reseller extends Omit<ResellerConfig, "credentials" | "domains" | "generate"> {
   readonly domains: ReadonlyMap<string, DomainRecord>;
   readonly overrides: Map<string, number>;
-  tier: string;
-  emailVerified: boolean;
-  twoFactor: boolean;
-  apiAccess: boolean;
 }
 
 function midnight(date: string): Date {
@@ -63,37 +60,21 @@ function generated({ generate }: ResellerConfig): DomainConfig[] {
 }
 
 export class World {
+  readonly prices: Prices;
   readonly #config: Config;
-  readonly #prices: Prices;
   readonly #resellers: ReadonlyMap<string, Reseller>;
-  readonly #unpriced: ReadonlySet<string>;
   readonly #taken: Map<string, boolean>;
 
   constructor(config: Config, today: Date) {
     this.#config = config;
-    this.#prices = new Prices(config);
-    this.#unpriced = new Set(config.unpricedTlds);
+    this.prices = new Prices(config);
     this.#resellers = new Map(
       config.resellers.map((one) => {
-        const domains = [...one.domains, ...generated(one)].map((own) =>
+        const records = [...one.domains, ...generated(one)].map((own) =>
           record(own, config.nameservers, today),
         );
-        return [
-          one.id,
-          {
-            id: one.id,
-            accountNumber: one.accountNumber,
-            currency: one.currency,
-            balanceCents: one.balance,
-            creditLimitCents: one.creditLimit,
-            domains: new Map(domains.map((own) => [own.domain, own])),
-            overrides: new Map(),
-            tier: one.tier,
-            emailVerified: one.emailVerified,
-            twoFactor: one.twoFactor,
-            apiAccess: one.apiAccess,
-          },
-        ];
+        const domains = new Map(records.map((own) => [own.domain, own]));
+        return [one.id, { ...one, domains, overrides: new Map() }];
       }),
     );
     const owned = [...this.#resellers.values()].flatMap(({ domains }) => Array.from(domains.keys()));
@@ -111,37 +92,20 @@ export class World {
     return this.#config.tiers.some((tier) => tier.name === name);
   }
 
-  sells(reseller: Reseller, tld: string): boolean {
-    return this.#config.priceLists.get(reseller.currency)?.has(tld) === true;
-  }
-
   setTaken(name: string, taken: boolean): void {
     this.#taken.set(name, taken);
   }
 
-  /** Null restores the tier's price. */
-  setPrice(reseller: Reseller, key: PriceKey, cents: number | null): void {
-    if (cents === null) reseller.overrides.delete(overrideKey(key));
-    else reseller.overrides.set(overrideKey(key), cents);
-  }
-
-  /** The price of the first year by currency; null makes the name ordinary. */
-  setPremium(name: string, firstYear: ReadonlyMap<string, number> | null): void {
-    this.#prices.setPremium(name, firstYear);
-  }
-
   check(reseller: Reseller, name: string, years: number): Availability {
-    const priced = new Set(this.#config.priceLists.get(reseller.currency)?.keys());
-    const tld = tldOf(name, priced, this.#unpriced);
+    const tld = tldOf(name, this.prices.tlds(reseller), this.#config.unpricedTlds);
     const taken = this.#taken.get(name) ?? looksTaken(name, this.#config.names.takenPercent);
-    const account = this.#account(reseller);
-    const isOffered = !taken || this.#prices.offers(account, { tld, action: "registration", years });
-    const price = isOffered ? this.#prices.registration(account, name, tld, years) : null;
+    const isPriced = !taken || this.prices.offers(reseller, { tld, action: "registration", years });
+    const price = isPriced ? this.prices.registration(reseller, name, tld, years) : null;
     return { domain: name, years, available: !taken, price };
   }
 
-  quote(reseller: Reseller, tld: string, action: Action, years: number): Quote {
-    return { tld, action, years, price: this.#prices.quote(this.#account(reseller), { tld, action, years }) };
+  quote(reseller: Reseller, key: PriceKey): Quote {
+    return { ...key, price: this.prices.quote(reseller, key) };
   }
 
   list(reseller: Reseller): DomainRecord[] {
@@ -159,8 +123,8 @@ export class World {
     const { currency } = reseller;
     return {
       accountNumber: reseller.accountNumber,
-      balance: { cents: reseller.balanceCents, currency },
-      creditLimit: { cents: reseller.creditLimitCents, currency },
+      balance: { cents: reseller.balance, currency },
+      creditLimit: { cents: reseller.creditLimit, currency },
       activeDomains: this.#activeDomains(reseller),
     };
   }
@@ -178,14 +142,5 @@ export class World {
 
   #activeDomains(reseller: Reseller): number {
     return [...reseller.domains.values()].filter(({ status }) => status === "active").length;
-  }
-
-  #account(reseller: Reseller) {
-    const tier = this.#config.tiers.find(({ name }) => name === reseller.tier);
-    return {
-      currency: reseller.currency,
-      discountPercent: tier?.discountPercent ?? 0,
-      overrides: reseller.overrides,
-    };
   }
 }
