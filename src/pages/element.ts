@@ -1,15 +1,29 @@
-/** Helpers to build and find DOM elements. Text is always inserted as text, never as markup. */
+/** Builds and finds DOM elements. Text is always inserted as text, never as markup. */
 
-/** Creates an element. A false attribute is omitted; a true one is set to the empty string. */
+type Attributes = Readonly<Record<string, string | boolean>>;
+type Child = Node | string | false | null;
+
+/** Creates an element. False attributes and children that are false or null are omitted; a true attribute is set to the empty string. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K,
-  attributes: Readonly<Record<string, string | boolean>> = {},
-  ...children: readonly (Node | string)[]
+  attributes: Attributes = {},
+  ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes))
     if (value !== false) made.setAttribute(name, value === true ? "" : value);
-  made.append(...children);
+  made.append(...children.filter((child) => child !== false && child !== null));
+  return made;
+}
+
+/** Creates a button that doesn't submit a form. */
+export function button(
+  attributes: Attributes,
+  press: () => void,
+  ...children: readonly Child[]
+): HTMLButtonElement {
+  const made = element("button", { type: "button", ...attributes }, ...children);
+  made.addEventListener("click", press);
   return made;
 }
 

@@ -58,7 +58,7 @@ function showOrder(lines: readonly Line[], untilMs: number): void {
   byId("order", HTMLElement).hidden = false;
   notice("good");
   const until = byId("until", HTMLElement);
-  new Countdown(new AbortController().signal).start(untilMs, (left) => {
+  new Countdown().start(untilMs, (left) => {
     until.textContent = words.heldUntil(timeOfDay(texts, untilMs), texts.left(clock(texts, left)));
     if (left > 0) return;
     byId("order", HTMLElement).hidden = true;

@@ -1,16 +1,13 @@
 /** The alarms from all parts of the page, each with what to do about it: in a list, as a count at the top of the page, and in the tab's title. */
 import { byId, element } from "../element.js";
 import type { Alarm } from "./alarm.js";
+import { counted } from "./figures.js";
 
-export interface Alarms {
-  /** Replaces the alarms of one part of the page. */
-  set(part: string, alarms: readonly Alarm[]): void;
-  clear(): void;
-}
+export type Alarms = ReturnType<typeof alarmList>;
 
 const TITLE = document.title;
 
-export function alarmList(): Alarms {
+export function alarmList() {
   const list = byId("alarms", HTMLUListElement);
   const top = byId("alarm-count", HTMLAnchorElement);
   const parts = new Map<string, readonly Alarm[]>();
@@ -19,7 +16,8 @@ export function alarmList(): Alarms {
   function show(): void {
     const all = [...parts.values()].flat();
     const bad = all.filter(({ level }) => level === "bad");
-    const sorted = [...bad, ...all.filter(({ level }) => level === "warn")];
+    const notes = all.filter(({ level }) => level === "warn");
+    const sorted = [...bad, ...notes];
     // Rewritten only when it changes, so that screen readers aren't interrupted by every poll.
     const next = JSON.stringify(sorted);
     if (next === shown) return;
@@ -36,26 +34,24 @@ export function alarmList(): Alarms {
         ),
       ),
     );
-    const words = [numbered(bad.length, "alarm"), numbered(all.length - bad.length, "note")];
-    top.textContent = words.filter((text) => text !== "").join(", ");
+    top.textContent = [
+      ...(bad.length > 0 ? [counted(bad.length, "alarm")] : []),
+      ...(notes.length > 0 ? [counted(notes.length, "note")] : []),
+    ].join(", ");
     top.className = `badge ${bad.length > 0 ? "bad" : "warn"}`;
     top.hidden = all.length === 0;
     document.title = all.length === 0 ? TITLE : `(${all.length}) ${TITLE}`;
   }
 
   return {
-    set(part, alarms) {
+    /** Replaces the alarms of one part of the page. */
+    set(part: string, alarms: readonly Alarm[]): void {
       parts.set(part, alarms);
       show();
     },
-    clear() {
+    clear(): void {
       parts.clear();
       show();
     },
   };
-}
-
-function numbered(count: number, noun: string): string {
-  if (count === 0) return "";
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -2,14 +2,14 @@
 import UPlot from "uplot";
 import { element } from "../element.js";
 
-export interface Line {
+interface Line {
   readonly label: string;
   /** A CSS custom property. */
   readonly colour: `--${string}`;
   readonly dashed?: boolean;
 }
 
-export interface ChartSettings {
+interface ChartSettings {
   readonly title: string;
   readonly lines: readonly Line[];
   /** Formats a value of the axis. */
@@ -18,7 +18,7 @@ export interface ChartSettings {
   readonly least: number;
 }
 
-export interface Chart {
+interface Chart {
   readonly card: HTMLElement;
   /** Adds a value for each line; null is a gap. `now` is shown in large type, with `rest` next to it. */
   add(atMs: number, values: readonly (number | null)[], now: string, rest: string): void;
@@ -52,7 +52,7 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
     element("h3", {}, title),
     element("div", { class: "figures" }, now, rest),
     host,
-    ...(lines.length > 1 ? [legend] : []),
+    lines.length > 1 && legend,
   );
   const times: number[] = [];
   const columns: (number | null)[][] = lines.map(() => []);
@@ -154,7 +154,6 @@ export function chart({ title, lines, format, least }: ChartSettings): Chart {
       scheme.removeEventListener("change", recolour);
       sized.disconnect();
       plot?.destroy();
-      card.remove();
     },
   };
 }

@@ -1,4 +1,6 @@
 /** When domains expire, in UTC days, and the calendar months that show it. */
+import { counted } from "./figures.js";
+
 export interface Expiring<T> {
   readonly record: T;
   /** YYYY-MM-DD */
@@ -52,6 +54,12 @@ function monthAt(year: number, month: number): Month {
     first: dayOf(firstMs),
     weeks: Array.from({ length: cells.length / 7 }, (_, week) => cells.slice(week * 7, week * 7 + 7)),
   };
+}
+
+/** `today`, `in 3 days`, `3 days ago` */
+export function whenOf({ inDays }: Pick<Expiring<unknown>, "inDays">): string {
+  if (inDays === 0) return "today";
+  return inDays < 0 ? `${counted(-inDays, "day")} ago` : `in ${counted(inDays, "day")}`;
 }
 
 export function dayOf(atMs: number): string {

@@ -2,13 +2,14 @@
  * The operator page: staff sign in with a token, which is kept only in memory, and watch quota, upstream, account, domains and prices.
  * Polling pauses while the page is hidden, and ends when the token is no longer accepted.
  */
-import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";
 import { type Account, showBalance, showTier } from "./account-view.js";
 import { alarmList } from "./alarms.js";
-import { auditView } from "./audit-view.js";
+import { showAudit } from "./audit-view.js";
+import { domainAlarms } from "./domain-alarms.js";
 import { domainsView } from "./domains-view.js";
 import { csvButton } from "./download.js";
+import { noticeBoard } from "./notices.js";
 import { overviewView } from "./overview-view.js";
 import { poll } from "./poll.js";
 import { previewView } from "./preview-view.js";
@@ -21,7 +22,7 @@ import {
   type Prices,
   staffApi,
   type StaffApi,
-  StaffProblem,
+  staffProblem,
 } from "./staff-api.js";
 
 const OVERVIEW_MS = 5_000;
@@ -35,41 +36,28 @@ const AFTER_PURGE_MS = 1_500;
 /** Limits retries while the registry is failing. */
 const ACCOUNT_RETRY_MS = 30_000;
 
+/** The parts of the page that are filled after signing in, and emptied after signing out. */
+const FILLED = [
+  "updated",
+  "domains",
+  "spans",
+  "charts",
+  "credentials",
+  "figures",
+  "tier",
+  "savings",
+  "balance",
+  "purged",
+  "prices",
+  "preview-result",
+  "audit",
+] as const;
+
 const form = byId("sign-in", HTMLFormElement);
 const field = byId("token", HTMLInputElement);
 const problem = byId("sign-in-problem", HTMLParagraphElement);
 const dashboard = byId("dashboard", HTMLDivElement);
 const signOut = byId("sign-out", HTMLButtonElement);
-
-/** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
-function noticeBoard(signal: AbortSignal) {
-  const notice = byId("notice", HTMLParagraphElement);
-  const words = byId("notice-words", HTMLSpanElement);
-  const left = byId("notice-left", HTMLSpanElement);
-  const reasons = new Map<string, string>();
-  const countdown = new Countdown(signal);
-
-  function show(): void {
-    const text = [...new Set(reasons.values())].join(" ");
-    notice.hidden = text === "";
-    if (words.textContent !== text) words.textContent = text;
-    if (text === "") countdown.stop();
-  }
-  return {
-    set(part: string, text: string, retryInMs: number): void {
-      reasons.set(part, text);
-      countdown.start(Date.now() + retryInMs, (seconds) => {
-        left.textContent = seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying…";
-      });
-      show();
-    },
-    clear(part?: string): void {
-      if (part === undefined) reasons.clear();
-      else reasons.delete(part);
-      show();
-    },
-  };
-}
 
 const alarms = alarmList();
 
@@ -91,13 +79,13 @@ function run(api: StaffApi): void {
   dashboard.focus({ preventScroll: true });
   scrollTo(0, 0);
   const end = new AbortController();
-  const notices = noticeBoard(end.signal);
+  const notices = noticeBoard();
   const overview = overviewView(alarms);
-  const domainList = domainsView(alarms, csvButton(api, "domains", end.signal));
-  const priceTable = pricesView(alarms, csvButton(api, "prices", end.signal));
-  const savings = savingsView();
-  const audit = auditView(csvButton(api, "audit", end.signal));
-  const preview = previewView(api, end.signal);
+  const showDomains = domainsView(csvButton(api, "domains", end.signal));
+  const showPrices = pricesView(alarms, csvButton(api, "prices", end.signal));
+  const showSavings = savingsView();
+  const auditCsv = csvButton(api, "audit", end.signal);
+  previewView(api, end.signal);
   let latest: Overview | null = null;
   let account: Account | null = null;
   let domains: Domains | null = null;
@@ -107,9 +95,11 @@ function run(api: StaffApi): void {
     if (account !== null) {
       showTier(account);
       showBalance(account, prices);
-      if (domains !== null && prices !== null) savings.show(account.tier, domains, prices);
+      if (domains !== null && prices !== null) showSavings(account.tier, domains, prices);
     }
-    if (domains !== null) domainList.show(domains, account?.balance.activeDomains ?? null);
+    if (domains === null) return;
+    showDomains(domains);
+    alarms.set("domains", domainAlarms(domains, account?.balance.activeDomains ?? null));
   }
 
   /** Keeps a part of the page current, and shows a notice while it isn't. */
@@ -128,13 +118,13 @@ function run(api: StaffApi): void {
         use(value);
       },
       fail: (error) => {
-        const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
-        if (known.status === 401 || known.status === 403) {
-          close(known.status === 401 ? `${known.message} Sign in again.` : known.message);
+        const { status, message, retryAfter } = staffProblem(error);
+        if (status === 401 || status === 403) {
+          close(status === 401 ? `${message} Sign in again.` : message);
           return null;
         }
-        const waitMs = Math.max(retryMs, (known.retryAfter ?? 0) * 1000);
-        notices.set(part, known.message, waitMs);
+        const waitMs = Math.max(retryMs, (retryAfter ?? 0) * 1000);
+        notices.set(part, message, waitMs);
         return waitMs;
       },
     });
@@ -149,10 +139,10 @@ function run(api: StaffApi): void {
       latest = value;
       overview.show(value);
     }),
-    watch("audit", AUDIT_MS, api.audit, audit.show),
+    watch("audit", AUDIT_MS, api.audit, (value) => showAudit(value, auditCsv)),
     watch("prices", PRICES_MS, api.prices, (value) => {
       prices = value;
-      priceTable.show(value);
+      showPrices(value);
       show();
     }),
     watch(
@@ -200,13 +190,8 @@ function run(api: StaffApi): void {
     notices.clear();
     alarms.clear();
     overview.remove();
-    domainList.remove();
-    priceTable.remove();
-    savings.remove();
-    audit.remove();
-    preview.remove();
-    for (const id of ["tier", "balance"]) byId(id, HTMLDivElement).replaceChildren();
-    byId("purged", HTMLParagraphElement).textContent = "";
+    for (const id of FILLED) byId(id, HTMLElement).replaceChildren();
+    byId("preview", HTMLFormElement).reset();
     askForToken(words);
   }
   signOut.addEventListener(
@@ -237,13 +222,10 @@ async function signIn(api: StaffApi): Promise<void> {
   try {
     await api.overview(AbortSignal.timeout(15_000));
   } catch (error) {
-    const known = error instanceof StaffProblem ? error : new StaffProblem("The service doesn't answer.", 0);
-    const again =
-      known.retryAfter === null || known.status === 0 ? "" : ` Try again in ${known.retryAfter} s.`;
+    const { status, message, retryAfter } = staffProblem(error, "The service doesn't answer.");
+    const again = retryAfter === null || status === 0 ? "" : ` Try again in ${retryAfter} s.`;
     askForToken(
-      known.status === 403
-        ? "This token can't read: it doesn't have the read scope."
-        : `${known.message}${again}`,
+      status === 403 ? "This token can't read: it doesn't have the read scope." : `${message}${again}`,
     );
     return;
   } finally {

@@ -1,11 +1,10 @@
 /** Derives alarms from the overview, each with what to do about it. */
 import type { Figures } from "../../http/figures.js";
 import type { Alarm } from "./alarm.js";
+import { count, counted, dateAndTimeOf } from "./figures.js";
 import type { Overview } from "./staff-api.js";
 
-const count = new Intl.NumberFormat("en");
-const seconds = (ms: number): string => `${count.format(Math.ceil(ms / 1000))} s`;
-const time = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const seconds = (ms: number): string => `${count(Math.ceil(ms / 1000))} s`;
 
 /** Refusals older than this are no longer an alarm. */
 const REFUSED_LATELY_MS = 60_000;
@@ -53,20 +52,20 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     prices.config.faults.length > 0,
     "bad",
-    `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${count.format(prices.config.faults.length - 3)} more faults` : ""}.`,
-    `The file of ${time.format(Date.parse(prices.config.since))} stays in effect. Fix the faults; check the file under “Try a price change”.`,
+    `The changed price file isn't used: ${prices.config.faults.slice(0, 3).join("; ")}${prices.config.faults.length > 3 ? `; and ${count(prices.config.faults.length - 3)} more faults` : ""}.`,
+    `The file of ${dateAndTimeOf(prices.config.since)} stays in effect. Fix the faults; check the file under “Try a price change”.`,
   );
   add(
     prices.doubtful > 0,
     "warn",
-    `${count.format(prices.doubtful)} of ${count.format(prices.known)} prices are doubtful.`,
+    `${count(prices.doubtful)} of ${count(prices.known)} prices are doubtful.`,
     "They are shown as stale and not signed until the registry has confirmed them, which happens automatically. Look at the margins below afterwards.",
   );
   const { belowFloor, marginLost } = overview.promises;
   add(
     belowFloor > 0,
     "bad",
-    `${count.format(belowFloor)} signed ${belowFloor === 1 ? "promise has" : "promises have"} fallen below the minimum price. Margin lost: ${marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
+    `${counted(belowFloor, "signed promise")} ${belowFloor === 1 ? "has" : "have"} fallen below the minimum price. Margin lost: ${marginLost.map(({ amount, currency }) => `${amount} ${currency}`).join(", ")}.`,
     "They must be honoured until they expire. Raise minMargin or shorten promise.validMs if this happens often.",
   );
   redisAlarms(overview, add);
@@ -74,7 +73,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     add(
       true,
       "warn",
-      `Unexpected data from the registry in ${operation}: ${what} (${count.format(times)}×).`,
+      `Unexpected data from the registry in ${operation}: ${what} (${count(times)}×).`,
       "It was ignored. Run the probe (docs/operations.md) and report what it prints.",
     );
   return alarms;

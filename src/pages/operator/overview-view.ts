@@ -1,38 +1,31 @@
 /** The current state: charts of up to a day, tables of lanes and operations, credentials, and alarms. */
-import { byId, element } from "../element.js";
+import { button, byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
-import { type Chart, chart } from "./chart.js";
+import { chart } from "./chart.js";
+import { count } from "./figures.js";
 import { countsOf, figuresOf } from "../../http/figures.js";
 import { LANES } from "../../quota/lane.js";
 import { overviewAlarms } from "./overview-alarms.js";
 import type { History, Overview } from "./staff-api.js";
-import { table } from "./table.js";
+import { numbers, table, words } from "./table.js";
 
-export interface OverviewView {
-  show(overview: Overview): void;
-  /** The figures from before the page was opened. */
-  past(history: History): void;
-  remove(): void;
-}
-
-const count = new Intl.NumberFormat("en");
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
 /** `840 ms`, `2.4 s` */
 function duration(ms: number): string {
-  return ms < 1000 ? `${count.format(Math.round(ms))} ms` : `${decimal.format(ms / 1000)} s`;
+  return ms < 1000 ? `${count(Math.round(ms))} ms` : `${decimal.format(ms / 1000)} s`;
 }
 
-export function overviewView(alarms: Alarms): OverviewView {
+export function overviewView(alarms: Alarms) {
   const quota = chart({
     title: "Quota in use",
     lines: [
       { label: "calls in the window", colour: "--line-1" },
       { label: "budget", colour: "--quiet", dashed: true },
     ],
-    format: (value) => count.format(value),
+    format: count,
     least: 10,
   });
   const waits = chart({
@@ -44,7 +37,7 @@ export function overviewView(alarms: Alarms): OverviewView {
   const hits = chart({
     title: "Answered without an upstream call",
     lines: [{ label: "share", colour: "--line-2" }],
-    format: (value) => percent.format(value),
+    format: percent.format,
     least: 1,
   });
   const latency = chart({
@@ -59,13 +52,13 @@ export function overviewView(alarms: Alarms): OverviewView {
   const failures = chart({
     title: "Upstream errors",
     lines: [{ label: "failed calls in the last ten minutes", colour: "--line-5" }],
-    format: (value) => count.format(value),
+    format: count,
     least: 5,
   });
   const lanes = element("div", { class: "card panel" });
   const operations = element("div", { class: "card panel" });
-  const charts: readonly Chart[] = [quota, waits, hits, latency, failures];
-  const span = spanChoice((seconds) => {
+  const charts = [quota, waits, hits, latency, failures];
+  offerSpans((seconds) => {
     for (const one of charts) one.show(seconds);
   });
   byId("charts", HTMLDivElement).replaceChildren(...charts.map(({ card }) => card));
@@ -78,38 +71,20 @@ export function overviewView(alarms: Alarms): OverviewView {
   }
 
   function showLanes(overview: Overview): void {
-    const columns = [
-      { title: "Lane" },
-      { title: "Waiting", number: true },
-      { title: "Served", number: true },
-      { title: "Refused", number: true },
-      { title: "Longest wait", number: true },
-    ];
+    const columns = [...words("Lane"), ...numbers("Waiting", "Served", "Refused", "Longest wait")];
     const rows = LANES.map((lane) => {
       const { queued, served, refused, longestWaitMs } = overview.quota.lanes[lane];
-      return [
-        lane,
-        count.format(queued),
-        count.format(served),
-        count.format(refused),
-        duration(longestWaitMs),
-      ];
+      return [lane, count(queued), count(served), count(refused), duration(longestWaitMs)];
     });
     fill(lanes, "Lanes since startup", table("Lanes since startup", columns, rows));
   }
 
   function showOperations({ upstream }: Overview): void {
-    const columns = [
-      { title: "Operation" },
-      { title: "Calls", number: true },
-      { title: "Failed", number: true },
-      { title: "Mean", number: true },
-      { title: "95th percentile", number: true },
-    ];
+    const columns = [...words("Operation"), ...numbers("Calls", "Failed", "Mean", "95th percentile")];
     const rows = upstream.recent.operations.map(({ operation, calls, failed, meanMs, p95Ms }) => [
       operation,
-      count.format(calls),
-      failed > 0 ? element("span", { class: "bad" }, count.format(failed)) : "0",
+      count(calls),
+      failed > 0 ? element("span", { class: "bad" }, count(failed)) : "0",
       duration(meanMs),
       duration(p95Ms),
     ]);
@@ -118,7 +93,7 @@ export function overviewView(alarms: Alarms): OverviewView {
   }
 
   return {
-    show(overview) {
+    show(overview: Overview): void {
       const atMs = Date.now();
       const figures = figuresOf(countsOf(overview, before ?? overview));
       const { used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed, calls } = figures;
@@ -128,14 +103,14 @@ export function overviewView(alarms: Alarms): OverviewView {
       quota.add(
         atMs,
         [used, budget],
-        `${count.format(used)} of ${count.format(budget)}`,
-        `calls in ${duration(windowMs)}; at most ${count.format(largestWindowToday)} today`,
+        `${count(used)} of ${count(budget)}`,
+        `calls in ${duration(windowMs)}; at most ${count(largestWindowToday)} today`,
       );
       waits.add(
         atMs,
         LANES.map((lane) => waitMs[lane]),
         duration(Math.max(...Object.values(waitMs))),
-        `longest mean wait of a lane; ${count.format(queued)} waiting`,
+        `longest mean wait of a lane; ${count(queued)} waiting`,
       );
       hits.add(
         atMs,
@@ -149,7 +124,7 @@ export function overviewView(alarms: Alarms): OverviewView {
         meanMs === null ? "–" : duration(meanMs),
         p95Ms === null ? "no calls in ten minutes" : `mean; 95% within ${duration(p95Ms)}`,
       );
-      failures.add(atMs, [failed], count.format(failed), `of ${count.format(calls)} calls in ten minutes`);
+      failures.add(atMs, [failed], count(failed), `of ${count(calls)} calls in ten minutes`);
       showLanes(overview);
       showOperations(overview);
       showCredentials(overview);
@@ -160,7 +135,8 @@ export function overviewView(alarms: Alarms): OverviewView {
       byId("updated", HTMLParagraphElement).textContent = `as of ${time.format(atMs)}`;
       before = overview;
     },
-    past({ at, used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed }) {
+    /** Adds the figures from before the page was opened. */
+    past({ at, used, budget, waitMs, hitRate: rate, meanMs, p95Ms, failed }: History): void {
       const times = at.map((instant) => Date.parse(instant));
       quota.past(times, [used, budget]);
       waits.past(
@@ -171,14 +147,9 @@ export function overviewView(alarms: Alarms): OverviewView {
       latency.past(times, [meanMs, p95Ms]);
       failures.past(times, [failed]);
     },
-    remove() {
-      span.remove();
+    remove(): void {
       for (const one of charts) one.remove();
-      lanes.remove();
-      operations.remove();
-      byId("credentials", HTMLDivElement).replaceChildren();
       byId("mode", HTMLParagraphElement).hidden = true;
-      byId("updated", HTMLParagraphElement).textContent = "";
     },
   };
 }
@@ -190,28 +161,19 @@ const SPANS = [
 ] as const;
 
 /** Buttons to choose the time span of the charts. */
-function spanChoice(choose: (seconds: number) => void): { remove(): void } {
-  const host = byId("spans", HTMLDivElement);
-  const buttons = SPANS.map(([words, seconds]) => {
-    const button = element("button", { type: "button", class: "button second small" }, words);
-    button.addEventListener("click", () => {
-      press(button, seconds);
-    });
-    return button;
-  });
-  function press(pressed: HTMLElement, seconds: number): void {
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button === pressed));
-    choose(seconds);
-  }
-  host.replaceChildren(...buttons);
-  const [first] = buttons;
-  first?.setAttribute("aria-pressed", "true");
-  for (const button of buttons.slice(1)) button.setAttribute("aria-pressed", "false");
-  return {
-    remove() {
-      host.replaceChildren();
-    },
-  };
+function offerSpans(choose: (seconds: number) => void): void {
+  const buttons = SPANS.map(([words, seconds], index) =>
+    button(
+      { class: "button second small", "aria-pressed": String(index === 0) },
+      () => {
+        for (const [other, one] of buttons.entries())
+          one.setAttribute("aria-pressed", String(other === index));
+        choose(seconds);
+      },
+      words,
+    ),
+  );
+  byId("spans", HTMLDivElement).replaceChildren(...buttons);
 }
 
 function showCredentials({ credentials, upstream }: Overview): void {

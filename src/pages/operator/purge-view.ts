@@ -1,12 +1,13 @@
 /** Purging the cache: shows the cost in calls, asks for confirmation, then shows how much was purged. */
 import { byId } from "../element.js";
-import { type Overview, type Purge, type StaffApi, StaffProblem } from "./staff-api.js";
+import { count, counted } from "./figures.js";
+import { type Overview, type Purge, type StaffApi, staffProblem } from "./staff-api.js";
 
 /** The nouns for what was purged, by kind. */
-const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
-  prices: ["price", "prices"],
-  availability: ["checked name", "checked names"],
-  account: ["account answer", "account answers"],
+const NOUNS: Readonly<Record<string, string>> = {
+  prices: "price",
+  availability: "checked name",
+  account: "account answer",
 };
 const TITLES: Readonly<Record<Purge, string>> = {
   prices: "Purge all prices?",
@@ -16,9 +17,7 @@ const TITLES: Readonly<Record<Purge, string>> = {
 };
 const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
 
-const count = new Intl.NumberFormat("en");
 const list = new Intl.ListFormat("en");
-const calls = (n: number): string => `${count.format(n)} ${n === 1 ? "call" : "calls"}`;
 
 /** The number of calls until all purged data is known again, and what that means for visitors. */
 export function purgeCost(what: Purge, { quota, prices, caches }: Overview): string {
@@ -32,7 +31,7 @@ export function purgeCost(what: Purge, { quota, prices, caches }: Overview): str
   const share =
     all === 0
       ? "Nothing is cached, so this costs no calls."
-      : `This costs up to ${calls(all)}; the budget is ${count.format(quota.budget)} in ${count.format(quota.windowMs / 1000)} s${windows > 1 ? `, so ${count.format(windows)} of these windows` : ""}.`;
+      : `This costs up to ${counted(all, "call")}; the budget is ${count(quota.budget)} in ${count(quota.windowMs / 1000)} s${windows > 1 ? `, so ${count(windows)} of these windows` : ""}.`;
   const when = {
     prices: "Prices are refreshed immediately. Until then they are shown as stale and not signed.",
     availability: "A name is checked again when somebody searches for it.",
@@ -87,21 +86,16 @@ async function purge(api: StaffApi, what: Purge, signal: AbortSignal): Promise<b
   result.textContent = "Purging…";
   try {
     const { purged } = await api.purge(what, signal);
-    const counts = Object.entries(purged).map(([kind, n]) => {
-      const [one, many] = NOUNS[kind] ?? [kind, kind];
-      return `${count.format(n)} ${n === 1 ? one : many}`;
-    });
+    const counts = Object.entries(purged).map(([kind, n]) => counted(n, NOUNS[kind] ?? kind));
     result.textContent = `${list.format(counts)} will be refreshed.`;
     return true;
   } catch (error) {
     if (signal.aborted) return false;
-    const known = error instanceof StaffProblem ? error : new StaffProblem("Something went wrong.", 0);
-    const again = known.retryAfter === null ? "" : ` Try again in ${known.retryAfter} s.`;
+    const { status, message, retryAfter } = staffProblem(error);
+    const again = retryAfter === null ? "" : ` Try again in ${retryAfter} s.`;
     result.className = "problem";
     result.textContent =
-      known.status === 403
-        ? "This token can't purge: it doesn't have the operate scope."
-        : `${known.message}${again}`;
+      status === 403 ? "This token can't purge: it doesn't have the operate scope." : `${message}${again}`;
     return false;
   }
 }

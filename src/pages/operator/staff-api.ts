@@ -13,7 +13,7 @@ export type Purge = Schemas["PurgeRequest"]["what"];
 export type History = Schemas["History"];
 export type Preview = Schemas["PricePreview"];
 export type Audit = Schemas["Audit"];
-export type Purged = Schemas["Purged"];
+type Purged = Schemas["Purged"];
 
 export class StaffProblem extends Error {
   override readonly name = "StaffProblem";
@@ -29,26 +29,19 @@ export class StaffProblem extends Error {
   }
 }
 
-export interface StaffApi {
-  overview(signal: AbortSignal): Promise<Overview>;
-  tier(signal: AbortSignal): Promise<Tier>;
-  balance(signal: AbortSignal): Promise<Balance>;
-  domains(signal: AbortSignal): Promise<Domains>;
-  prices(signal: AbortSignal): Promise<Prices>;
-  history(signal: AbortSignal): Promise<History>;
-  audit(signal: AbortSignal): Promise<Audit>;
-  purge(what: Purge, signal: AbortSignal): Promise<Purged>;
-  /** The changes that this text would make as `retail.yaml`. */
-  preview(yaml: string, signal: AbortSignal): Promise<Preview>;
-  csv(list: "domains" | "prices" | "audit", signal: AbortSignal): Promise<Blob>;
+/** Any error as a StaffProblem. */
+export function staffProblem(error: unknown, otherwise = "Something went wrong."): StaffProblem {
+  return error instanceof StaffProblem ? error : new StaffProblem(otherwise, 0);
 }
+
+export type StaffApi = ReturnType<typeof staffApi>;
 
 interface Sent {
   readonly type: string;
   readonly text: string;
 }
 
-export function staffApi(token: string): StaffApi {
+export function staffApi(token: string) {
   async function send(path: string, signal: AbortSignal, accept: string, sent?: Sent): Promise<Response> {
     let response: Response;
     try {
@@ -75,18 +68,26 @@ export function staffApi(token: string): StaffApi {
     return (await response.json()) as T;
   }
 
+  const get =
+    <T>(path: string) =>
+    (signal: AbortSignal): Promise<T> =>
+      ask(path, signal);
+
   return {
-    overview: (signal) => ask("/v1/staff/overview", signal),
-    tier: (signal) => ask("/v1/staff/tier", signal),
-    balance: (signal) => ask("/v1/staff/balance", signal),
-    domains: (signal) => ask("/v1/staff/domains", signal),
-    prices: (signal) => ask("/v1/staff/prices", signal),
-    history: (signal) => ask("/v1/staff/history", signal),
-    audit: (signal) => ask("/v1/staff/audit", signal),
-    purge: (what, signal) =>
+    overview: get<Overview>("/v1/staff/overview"),
+    tier: get<Tier>("/v1/staff/tier"),
+    balance: get<Balance>("/v1/staff/balance"),
+    domains: get<Domains>("/v1/staff/domains"),
+    prices: get<Prices>("/v1/staff/prices"),
+    history: get<History>("/v1/staff/history"),
+    audit: get<Audit>("/v1/staff/audit"),
+    purge: (what: Purge, signal: AbortSignal): Promise<Purged> =>
       ask("/v1/staff/cache/purge", signal, { type: "application/json", text: JSON.stringify({ what }) }),
-    preview: (text, signal) => ask("/v1/staff/prices/preview", signal, { type: "application/yaml", text }),
-    csv: async (list, signal) => (await send(`/v1/staff/${list}`, signal, "text/csv")).blob(),
+    /** The changes that this text would make as `retail.yaml`. */
+    preview: (text: string, signal: AbortSignal): Promise<Preview> =>
+      ask("/v1/staff/prices/preview", signal, { type: "application/yaml", text }),
+    csv: async (list: "domains" | "prices" | "audit", signal: AbortSignal): Promise<Blob> =>
+      (await send(`/v1/staff/${list}`, signal, "text/csv")).blob(),
   };
 }
 

@@ -1,7 +1,7 @@
 /** A table that can be scrolled by keyboard on a narrow page. */
-import { element } from "../element.js";
+import { button, element } from "../element.js";
 
-export type Cell = Node | string;
+type Cell = Node | string;
 
 export interface Column {
   readonly title: string;
@@ -11,13 +11,30 @@ export interface Column {
   readonly sort?: { readonly by: "ascending" | "descending" | "none"; readonly press: () => void };
 }
 
-function heading({ title, sort }: Column, attributes: Readonly<Record<string, string>>): HTMLElement {
+/** Columns of text. */
+export function words(...titles: readonly string[]): Column[] {
+  return titles.map((title) => ({ title }));
+}
+
+/** Columns of numbers. */
+export function numbers(...titles: readonly string[]): Column[] {
+  return titles.map((title) => ({ title, number: true }));
+}
+
+function heading({ title, number = false, sort }: Column): HTMLElement {
+  const attributes = { scope: "col", class: number && "number" };
   if (sort === undefined) return element("th", attributes, title);
   const arrow = { ascending: " ↑", descending: " ↓", none: "" }[sort.by];
-  const button = element("button", { type: "button", class: "sort", "data-choice": `sort ${title}` }, title);
-  button.append(element("span", { "aria-hidden": "true" }, arrow));
-  button.addEventListener("click", sort.press);
-  return element("th", { ...attributes, "aria-sort": sort.by }, button);
+  return element(
+    "th",
+    { ...attributes, "aria-sort": sort.by },
+    button(
+      { class: "sort", "data-choice": `sort ${title}` },
+      sort.press,
+      title,
+      element("span", { "aria-hidden": "true" }, arrow),
+    ),
+  );
 }
 
 /** The first cell of each row is its heading. */
@@ -26,8 +43,16 @@ export function table(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
 ): HTMLElement {
-  const kind = (index: number): { readonly class?: string } =>
-    columns[index]?.number === true ? { class: "number" } : {};
+  const body = rows.map((cells) =>
+    element(
+      "tr",
+      {},
+      ...cells.map((cell, index) => {
+        const kind = { class: columns[index]?.number === true && "number" };
+        return index === 0 ? element("th", { scope: "row", ...kind }, cell) : element("td", kind, cell);
+      }),
+    ),
+  );
   return element(
     "div",
     { class: "scroll", role: "region", tabindex: "0", "aria-label": caption },
@@ -35,30 +60,8 @@ export function table(
       "table",
       {},
       element("caption", { class: "visually-hidden" }, caption),
-      element(
-        "thead",
-        {},
-        element(
-          "tr",
-          {},
-          ...columns.map((column, index) => heading(column, { scope: "col", ...kind(index) })),
-        ),
-      ),
-      element(
-        "tbody",
-        {},
-        ...rows.map((cells) =>
-          element(
-            "tr",
-            {},
-            ...cells.map((cell, index) =>
-              index === 0
-                ? element("th", { scope: "row", ...kind(index) }, cell)
-                : element("td", kind(index), cell),
-            ),
-          ),
-        ),
-      ),
+      element("thead", {}, element("tr", {}, ...columns.map(heading))),
+      element("tbody", {}, ...body),
     ),
   );
 }

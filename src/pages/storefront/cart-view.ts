@@ -14,7 +14,7 @@ export class CartView {
   readonly #say: (text: string) => void;
   #texts: Texts;
   #left = 0;
-  readonly #countdown = new Countdown(new AbortController().signal);
+  readonly #countdown = new Countdown();
   readonly #section = byId("cart", HTMLElement);
   readonly #list = byId("cart-list", HTMLElement);
   readonly #order = byId("cart-order", HTMLElement);

@@ -43,7 +43,7 @@ export class SearchView {
   #texts: Texts;
   #view = NOTHING;
   #hidesTaken = false;
-  readonly #countdown = new Countdown(new AbortController().signal);
+  readonly #countdown = new Countdown();
   #secondsLeft = 0;
   readonly #query = byId("query", HTMLInputElement);
   readonly #offers = byId("offers", HTMLElement);
