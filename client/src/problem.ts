@@ -39,6 +39,13 @@ export class StorefrontProblem extends Error {
   }
 }
 
+/** Any error as a problem. */
+export function asProblem(error: unknown): StorefrontProblem {
+  return error instanceof StorefrontProblem
+    ? error
+    : new StorefrontProblem("unreadable", "", { cause: error });
+}
+
 /** Reads the problem from an unsuccessful answer. Never rejects. */
 export async function problemOf(response: Response): Promise<StorefrontProblem> {
   const { status, headers } = response;

@@ -4,7 +4,7 @@
  */
 import { wait } from "./call.js";
 import type { Availability, StorefrontClient } from "./client.js";
-import { StorefrontProblem } from "./problem.js";
+import { asProblem, type StorefrontProblem } from "./problem.js";
 
 export interface NameQuery {
   /** A label or a whole name, as typed. */
@@ -170,10 +170,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     } catch (error) {
       if (signal.aborted) return;
       current.abort();
-      const problem =
-        error instanceof StorefrontProblem
-          ? error
-          : new StorefrontProblem("unreadable", "", { cause: error });
+      const problem = asProblem(error);
       const untilMs = problem.retryAfter === undefined ? null : Date.now() + 1000 * problem.retryAfter;
       become({ phase: "failed", problem, untilMs });
     }

@@ -1,37 +1,27 @@
 /** The texts of the demo checkout in each language. */
 import type { Language } from "../storefront/texts/texts.js";
 
-export interface CheckoutTexts {
-  readonly heading: string;
-  readonly good: string;
-  readonly name: string;
-  readonly term: string;
-  readonly price: string;
-  readonly total: (amount: string) => string;
-  readonly heldUntil: (time: string, left: string) => string;
+const en = {
+  heading: "Checkout",
+  good: "These are your names and prices, as the shop has signed them.",
+  name: "Name",
+  term: "Term",
+  price: "Price",
+  total: (amount: string) => `Total: ${amount}`,
+  heldUntil: (time: string, left: string) => `These prices hold until ${time} (${left}).`,
   /** By the result of the check. */
-  readonly notices: Readonly<Record<"good" | "expired" | "altered" | "nothing", string>>;
-  readonly back: string;
-}
-
-export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
-  en: {
-    heading: "Checkout",
-    good: "These are your names and prices, as the shop has signed them.",
-    name: "Name",
-    term: "Term",
-    price: "Price",
-    total: (amount) => `Total: ${amount}`,
-    heldUntil: (time, left) => `These prices hold until ${time} (${left}).`,
-    notices: {
-      good: "This is a demonstration. Nothing is ordered and nothing is paid. A real checkout would ask for your details now.",
-      expired: "These prices are no longer held. Go back and confirm them again.",
-      altered:
-        "This cart was not signed by the shop, or was changed on the way. Go back and confirm the prices again.",
-      nothing: "No cart has arrived here. Go back to the shop and choose a name.",
-    },
-    back: "Back to the shop",
+  notices: {
+    good: "This is a demonstration. Nothing is ordered and nothing is paid. A real checkout would ask for your details now.",
+    expired: "These prices are no longer held. Go back and confirm them again.",
+    altered:
+      "This cart was not signed by the shop, or was changed on the way. Go back and confirm the prices again.",
+    nothing: "No cart has arrived here. Go back to the shop and choose a name.",
   },
+  back: "Back to the shop",
+};
+
+export const CHECKOUT_TEXTS: Readonly<Record<Language, typeof en>> = {
+  en,
   fa: {
     heading: "پرداخت",
     good: "این‌ها نام‌ها و قیمت‌های شما است، چنان که فروشگاه امضا کرده است.",

@@ -1,17 +1,19 @@
 /** Renders the cart: its lines with their terms and problems, the total, how long the price holds, and the next step. */
+import { MOST_ITEMS } from "../../../client/src/cart.js";
 import type { QuoteLine } from "../../../client/src/client.js";
 import { Countdown } from "../countdown.js";
-import { byId, element } from "../element.js";
-import { type Cart, type Change, MAX_NAMES } from "./cart.js";
+import { button, byId, element } from "../element.js";
+import type { Cart, Change } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
-import { isProblemCode, type Texts, wordsFor } from "./texts/texts.js";
+import { say } from "./say.js";
+import type { Texts } from "./texts/en.js";
+import { wordsFor } from "./texts/texts.js";
 
 export class CartView {
   readonly #cart: Cart;
   readonly #prices: Prices;
-  readonly #say: (text: string) => void;
   #texts: Texts;
   #left = 0;
   readonly #countdown = new Countdown();
@@ -30,17 +32,10 @@ export class CartView {
   readonly #bar = byId("cart-bar", HTMLElement);
   readonly #barTotal = byId("cart-bar-total", HTMLElement);
 
-  constructor(parts: {
-    readonly cart: Cart;
-    readonly prices: Prices;
-    /** Announces to screen readers. */
-    readonly say: (text: string) => void;
-    readonly texts: Texts;
-  }) {
-    this.#cart = parts.cart;
-    this.#prices = parts.prices;
-    this.#say = parts.say;
-    this.#texts = parts.texts;
+  constructor(cart: Cart, prices: Prices, texts: Texts) {
+    this.#cart = cart;
+    this.#prices = prices;
+    this.#texts = texts;
     this.#confirm.addEventListener("click", () => {
       if (this.#cart.confirmed.kind !== "asking") void this.#cart.confirm();
     });
@@ -61,14 +56,14 @@ export class CartView {
   changed(change: Change): void {
     this.#watch();
     this.#draw();
-    if (change.kind === "added") this.#say(this.#texts.added(change.item.unicodeName));
+    if (change.kind === "added") say(this.#texts.added(change.item.unicodeName));
     if (change.kind === "removed") {
-      this.#say(this.#texts.removed(change.item.unicodeName));
+      say(this.#texts.removed(change.item.unicodeName));
       this.#undo.focus();
     }
     if (change.kind === "prices") {
       const total = this.#cart.confirmed.kind === "confirmed" ? `${this.#total.textContent} ` : "";
-      this.#say(total + this.#statusText());
+      say(total + this.#statusText());
     }
   }
 
@@ -83,7 +78,7 @@ export class CartView {
     this.#countdown.start(untilMs, (left) => {
       this.#left = left;
       this.#drawOrder();
-      if (left === 0 && !isFirst && this.#cart.promise()) this.#say(this.#texts.runOut);
+      if (left === 0 && !isFirst && this.#cart.promise()) say(this.#texts.runOut);
       isFirst = false;
     });
   }
@@ -154,7 +149,7 @@ export class CartView {
     for (const at of document.querySelectorAll(".count")) at.textContent = count(this.#texts, items.length);
     const removal = removed === null ? "" : this.#texts.removed(removed.unicodeName);
     this.#note.textContent = this.#cart.isFull()
-      ? this.#texts.cartFullWhy(count(this.#texts, MAX_NAMES))
+      ? this.#texts.cartFullWhy(count(this.#texts, MOST_ITEMS))
       : removal;
     this.#undo.hidden = removed === null;
     this.#drawOrder();
@@ -165,22 +160,14 @@ export class CartView {
     const texts = this.#texts;
     const line = this.#cart.line(item.domain);
     const problem = line === undefined ? "" : this.#problem(line);
-    const remove = element(
-      "button",
-      {
-        type: "button",
-        class: "remove",
-        "data-remove": item.domain,
-        "aria-label": texts.removeNamed(item.unicodeName),
-      },
+    const remove = button(
+      { class: "remove", "data-remove": item.domain, "aria-label": texts.removeNamed(item.unicodeName) },
+      () => this.#cart.remove(item.domain),
       "×",
     );
-    remove.addEventListener("click", () => {
-      this.#cart.remove(item.domain);
-    });
     const price = line === undefined ? item.price : line.price;
     const renewal = item.premium ? texts.renewalUnknown : listedRenewal(texts, this.#prices, item.tld);
-    const isPremium = item.premium && element("span", { class: "badge premium" }, texts.premium);
+    const badge = item.premium && element("span", { class: "badge premium" }, texts.premium);
     return element(
       "li",
       { class: "item", "data-domain": item.domain, "data-state": problem === "" ? "wanted" : "problem" },
@@ -188,7 +175,8 @@ export class CartView {
         "p",
         { class: "domain" },
         element("bdi", { dir: "ltr" }, item.unicodeName),
-        ...(isPremium ? [" ", isPremium] : []),
+        badge && " ",
+        badge,
       ),
       remove,
       this.#termChoice(item),
@@ -203,22 +191,20 @@ export class CartView {
   #problem({ price, status, problem }: QuoteLine): string {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;
-    const { problems } = this.#texts;
-    const code = problem?.code ?? "";
-    return (isProblemCode(this.#texts, code) ? problems[code] : undefined) ?? this.#texts.noPrice;
+    const known = Object.entries(this.#texts.problems).find(([code]) => code === problem?.code);
+    return known?.[1] ?? this.#texts.noPrice;
   }
 
   #termChoice(item: Wanted): HTMLElement {
     const texts = this.#texts;
-    const choice = element("select", {
-      id: `term-${item.domain}`,
-      "aria-label": texts.termOf(item.unicodeName),
-    });
     const terms = this.#prices.terms(item.tld);
-    for (const term of terms.length === 0 ? [item.years] : terms)
-      choice.append(
+    const choice = element(
+      "select",
+      { id: `term-${item.domain}`, "aria-label": texts.termOf(item.unicodeName) },
+      ...(terms.length === 0 ? [item.years] : terms).map((term) =>
         element("option", { value: String(term), selected: term === item.years }, years(texts, term)),
-      );
+      ),
+    );
     choice.addEventListener("change", () => {
       this.#cart.setTerm(item.domain, Number(choice.value));
     });

@@ -2,22 +2,15 @@
  * The cart: up to twenty names, each with a term, stored in the browser. On request the service confirms the prices and holds them for a while. Any
  * change to the names discards the confirmation.
  */
-import {
-  type Money,
-  type QuoteLine,
-  type Quotes,
-  StorefrontProblem,
-  type StorefrontClient,
-} from "../../../client/src/client.js";
-import { heldUntilMs } from "../../../client/src/cart.js";
+import { heldUntilMs, MOST_ITEMS } from "../../../client/src/cart.js";
+import type { Money, QuoteLine, Quotes, StorefrontClient } from "../../../client/src/client.js";
+import { asProblem, type StorefrontProblem } from "../../../client/src/problem.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
 import { onStoredElsewhere, store, stored } from "./session.js";
 
-export const MAX_NAMES = 20;
-
-export type Confirmed =
+type Confirmed =
   | { readonly kind: "none" }
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
@@ -29,6 +22,7 @@ export type Confirmed =
 export type Change =
   { readonly kind: "added" | "removed"; readonly item: Wanted } | { readonly kind: "names" | "prices" };
 
+/** A name and its place in the list. */
 interface Removed {
   readonly item: Wanted;
   readonly at: number;
@@ -43,14 +37,10 @@ export class Cart implements CartControl {
   #removed: Removed | null = null;
   #asking = new AbortController();
 
-  constructor(parts: {
-    readonly client: StorefrontClient;
-    readonly prices: Prices;
-    readonly changed: (change: Change) => void;
-  }) {
-    this.#client = parts.client;
-    this.#prices = parts.prices;
-    this.#changed = parts.changed;
+  constructor(client: StorefrontClient, prices: Prices, changed: (change: Change) => void) {
+    this.#client = client;
+    this.#prices = prices;
+    this.#changed = changed;
     this.#restore();
     addEventListener("online", () => {
       if (this.#confirmed.kind === "refused" && this.#confirmed.problem.code === "unreachable")
@@ -81,7 +71,7 @@ export class Cart implements CartControl {
   }
 
   isFull(): boolean {
-    return this.#items.length >= MAX_NAMES;
+    return this.#items.length >= MOST_ITEMS;
   }
 
   add(wanted: Wanted): void {
@@ -159,9 +149,7 @@ export class Cart implements CartControl {
       });
       if (!signal.aborted) this.#learn({ kind: "confirmed", quotes, untilMs: heldUntilMs(quotes) });
     } catch (error) {
-      if (signal.aborted) return;
-      const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
-      this.#learn({ kind: "refused", problem });
+      if (!signal.aborted) this.#learn({ kind: "refused", problem: asProblem(error) });
     }
   }
 

@@ -1,6 +1,7 @@
 /** The shop's identity, which the service embeds in the page: name and logo at the top, contact and links at the bottom. */
 import { byId } from "../element.js";
-import type { Language, Texts } from "./texts/texts.js";
+import type { Texts } from "./texts/en.js";
+import type { Language } from "./texts/texts.js";
 
 interface Identity {
   readonly name: Readonly<Record<Language, string>> | null;

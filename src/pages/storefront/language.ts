@@ -4,7 +4,8 @@ import { en } from "./texts/en.js";
 import { fa } from "./texts/fa.js";
 import { ps } from "./texts/ps.js";
 import { stored } from "./session.js";
-import type { Language, Texts } from "./texts/texts.js";
+import type { Texts } from "./texts/en.js";
+import type { Language } from "./texts/texts.js";
 
 const TEXTS: Readonly<Record<Language, Texts>> = { en, fa, ps };
 

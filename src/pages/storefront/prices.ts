@@ -3,7 +3,7 @@ import type { Price, PriceList, StorefrontClient } from "../../../client/src/cli
 import { byId, element } from "../element.js";
 import { amount, day, years } from "./language.js";
 import { store, stored } from "./session.js";
-import type { Texts } from "./texts/texts.js";
+import type { Texts } from "./texts/en.js";
 
 const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 type Action = (typeof ACTIONS)[number];
@@ -75,13 +75,17 @@ export class Prices {
     if (this.#list === null) return;
     const terms = [...new Set(this.#of("registration").map((price) => price.years))].sort((a, b) => a - b);
     this.#choices.replaceChildren(...terms.map((term) => this.#choice(term)));
-    const head = element("tr", {}, heading("col", texts.page.ending));
-    for (const action of ACTIONS) head.append(heading("col", texts.page[action]));
-    const rows = this.tlds.map((tld) => {
-      const ending = heading("row", "");
-      ending.append(element("bdi", { dir: "ltr" }, tld));
-      return element("tr", {}, ending, ...ACTIONS.map((action) => this.#cell(tld, action)));
-    });
+    const column = (title: string): HTMLElement => element("th", { scope: "col" }, title);
+    const { page } = texts;
+    const head = element("tr", {}, column(page.ending), ...ACTIONS.map((action) => column(page[action])));
+    const rows = this.tlds.map((tld) =>
+      element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, tld)),
+        ...ACTIONS.map((action) => this.#cell(tld, action)),
+      ),
+    );
     this.#table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
     this.#coming.textContent = texts.pricesFor(years(texts, this.#term));
   }
@@ -107,31 +111,22 @@ export class Prices {
     const texts = this.#texts;
     const term = action === "transfer" || action === "restore" ? 1 : this.#term;
     const found = this.price(tld, action, term);
-    if (found === undefined) {
+    if (found === undefined)
       return element(
         "td",
-        { class: "absent" },
+        { class: "quiet" },
         element("span", { "aria-hidden": "true" }, "–"),
         element("span", { class: "visually-hidden" }, texts.notOffered),
       );
-    }
-    const cell = element("td", {}, amount(texts, found.price));
-    if (found.promotion) {
-      const { regular, until } = found.promotion;
+    const { price, promotion } = found;
+    const cell = element("td", {}, amount(texts, price));
+    if (promotion) {
+      const label = element("span", { class: "visually-hidden" }, texts.regular);
       cell.append(
-        element(
-          "s",
-          {},
-          element("span", { class: "visually-hidden" }, texts.regular("")),
-          amount(texts, regular),
-        ),
-        element("small", {}, texts.until(day(texts, until))),
+        element("s", {}, label, amount(texts, promotion.regular)),
+        element("small", {}, texts.until(day(texts, promotion.until))),
       );
     }
     return cell;
   }
-}
-
-function heading(scope: "col" | "row", text: string): HTMLTableCellElement {
-  return element("th", { scope }, text);
 }

@@ -1,14 +1,13 @@
 /** Interprets what people type: one name, a name with close alternatives, or a list. Pure; the service decides what is valid. */
+import { MOST_ITEMS } from "../../../client/src/cart.js";
 import { hostIn } from "../../../client/src/search-as-you-type.js";
 
+/** A list has at most as many names as fit into a cart. */
 export type Meaning =
   | { readonly kind: "none" }
   /** `q` is sent to the service; `offers` are other names that can be chosen instead. */
   | { readonly kind: "name"; readonly q: string; readonly offers: readonly string[] }
   | { readonly kind: "list"; readonly names: readonly string[]; readonly leftOut: number };
-
-/** As many names as fit into a cart. */
-export const MAX_LIST_LENGTH = 20;
 
 /** Line breaks, commas and semicolons of Latin and Arabic script, and tabs from a spreadsheet. */
 const BETWEEN_NAMES = /[\n\r\t,;،؛]+/;
@@ -49,8 +48,8 @@ function listOf(parts: readonly string[], sold: readonly string[]): Meaning {
   const each = [...new Set(names)];
   return {
     kind: "list",
-    names: each.slice(0, MAX_LIST_LENGTH),
-    leftOut: Math.max(0, each.length - MAX_LIST_LENGTH),
+    names: each.slice(0, MOST_ITEMS),
+    leftOut: Math.max(0, each.length - MOST_ITEMS),
   };
 }
 

@@ -1,10 +1,11 @@
 /** Renders the names of a search: the exact one large, the others below it, and similar names. Makes no decisions. */
 import type { Availability, Money } from "../../../client/src/client.js";
-import { byId, element } from "../element.js";
+import { button, byId, element } from "../element.js";
 import { amount, timeOfDay, years } from "./language.js";
 import { perYear } from "./money.js";
 import type { Prices } from "./prices.js";
-import type { Texts } from "./texts/texts.js";
+import { type Row, rowOf } from "./rows.js";
+import type { Texts } from "./texts/en.js";
 
 export interface Wanted {
   readonly domain: string;
@@ -23,16 +24,6 @@ export interface CartControl {
   isFull(): boolean;
   add(wanted: Wanted): void;
 }
-
-/** A row without an answer; `failed`: there will be none, and why. */
-export type Unanswered =
-  { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
-
-export type Row = {
-  readonly label: string;
-  readonly tld: string;
-  readonly isExact: boolean;
-} & (Unanswered | { readonly state: "known"; readonly result: Availability });
 
 /** A price and its term, as shown. */
 interface Offer {
@@ -78,34 +69,31 @@ export class Results {
   }
 
   #row(texts: Texts, row: Row, isWaiting: boolean): HTMLElement {
-    const kind = `name${row.isExact ? " exact" : ""}`;
-    if (row.state !== "known" || row.result.status === "unknown") {
-      const state = row.state === "known" ? "unknown" : row.state;
-      return element(
-        "li",
-        { class: kind, "data-state": state, "data-domain": row.label + row.tld },
-        nameOf(row.label, row.tld),
-        element("p", { class: "state" }, ...this.#stateWithout(texts, row, isWaiting)),
-        this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
-      );
-    }
-    const { result } = row;
-    const label = result.unicodeName.slice(0, -result.tld.length);
+    const result = row.state === "known" && row.result.status !== "unknown" ? row.result : null;
+    const state = row.state === "known" ? row.result.status : row.state;
     return element(
       "li",
-      { class: kind, "data-state": result.status, "data-domain": result.domain },
-      nameOf(label, result.tld),
-      this.#state(texts, result),
-      this.#price(texts, this.#offer(result), result),
-      ...this.#adder(texts, result),
+      {
+        class: row.isExact ? "name exact" : "name",
+        "data-state": state,
+        "data-domain": result?.domain ?? row.label + row.tld,
+      },
+      nameOf(row),
+      result
+        ? this.#state(texts, result)
+        : element("p", { class: "state" }, this.#stateWithout(texts, row, isWaiting)),
+      result
+        ? this.#price(texts, this.#offer(result), result)
+        : this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
+      result && this.#adder(texts, result),
     );
   }
 
-  #stateWithout(texts: Texts, row: Row, isWaiting: boolean): (Node | string)[] {
-    if (row.state === "known") return [element("span", { class: "badge" }, texts.unknown)];
-    if (row.state === "failed") return [row.why];
-    if (row.state === "looking") return [isWaiting ? texts.unknown : texts.looking];
-    return row.state === "idle" ? [listedRenewal(texts, this.#prices, row.tld)] : [];
+  #stateWithout(texts: Texts, row: Row, isWaiting: boolean): Node | string {
+    if (row.state === "known") return element("span", { class: "badge" }, texts.unknown);
+    if (row.state === "failed") return row.why;
+    if (row.state === "looking") return isWaiting ? texts.unknown : texts.looking;
+    return row.state === "idle" ? listedRenewal(texts, this.#prices, row.tld) : "";
   }
 
   #state(texts: Texts, result: Availability): HTMLElement {
@@ -122,18 +110,16 @@ export class Results {
   #price(texts: Texts, offer: Offer | null, result?: Availability): HTMLElement {
     if (offer === null) return element("p", { class: "price" });
     const { price, years: term } = offer;
-    const note =
-      term === 1
-        ? years(texts, term)
-        : `${years(texts, term)} · ${texts.aYear(amount(texts, perYear(price, term)))}`;
-    const regular = result?.premium === true ? undefined : this.#regular(result?.tld, term);
+    const note = term > 1 ? ` · ${texts.aYear(amount(texts, perYear(price, term)))}` : "";
+    const regular =
+      result && !result.premium && this.#prices.price(result.tld, "registration", term)?.promotion?.regular;
     return element(
       "p",
       { class: "price" },
       ...(regular ? [element("s", {}, amount(texts, regular)), " "] : []),
       // Isolated; otherwise its digits would run into those of the term in Arabic script.
       element("bdi", { dir: texts.direction }, amount(texts, price)),
-      element("small", {}, note),
+      element("small", {}, years(texts, term) + note),
     );
   }
 
@@ -152,11 +138,6 @@ export class Results {
     return found ? { price: found.price, years: found.years } : null;
   }
 
-  #regular(tld: string | undefined, term: number): Money | undefined {
-    if (tld === undefined) return undefined;
-    return this.#prices.price(tld, "registration", term)?.promotion?.regular;
-  }
-
   /** The renewal price as text; empty while that of an ordinary name isn't known. */
   #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
     if (premium) return texts.renewalUnknown;
@@ -168,36 +149,32 @@ export class Results {
     return element(
       "li",
       { class: "idea", "data-state": idea.status, "data-domain": idea.domain },
-      nameOf(idea.unicodeName.slice(0, -idea.tld.length), idea.tld),
+      nameOf(rowOf(idea)),
       this.#price(texts, this.#offer(idea), idea),
-      ...this.#adder(texts, idea),
+      this.#adder(texts, idea),
     );
   }
 
-  #adder(texts: Texts, result: Availability): HTMLElement[] {
+  #adder(texts: Texts, result: Availability): HTMLElement | null {
     const offer = this.#offer(result);
-    if (offer === null) return [];
+    if (offer === null) return null;
     const isIn = this.#cart.has(result.domain);
     const isFull = !isIn && this.#cart.isFull();
     const word = isIn ? texts.inCart : isFull ? texts.cartFull : texts.page.add;
-    const button = element(
-      "button",
+    return button(
       {
-        type: "button",
         class: "button second",
         id: `add-${result.domain}`,
         "aria-label": `${word}: ${result.unicodeName}`,
         "aria-disabled": String(isIn || isFull),
         "data-in": isIn,
       },
+      () => {
+        const { domain, unicodeName, tld, premium } = result;
+        this.#cart.add({ domain, unicodeName, tld, premium, ...offer });
+      },
       word,
     );
-    button.addEventListener("click", () => {
-      if (isIn || isFull) return;
-      const { domain, unicodeName, tld, premium } = result;
-      this.#cart.add({ domain, unicodeName, tld, premium, ...offer });
-    });
-    return [button];
   }
 }
 
@@ -212,14 +189,8 @@ function renewalText(texts: Texts, price: Money, term: number): string {
   return texts.renewsAt(term === 1 ? texts.aYear(whole) : `${whole} · ${years(texts, term)}`);
 }
 
-/** The row for an answer. */
-export function rowOf(result: Availability): Row {
-  const label = result.unicodeName.slice(0, -result.tld.length);
-  return { label, tld: result.tld, isExact: false, state: "known", result };
-}
-
 /** Names are written from left to right in every language and script. */
-export function nameOf(label: string, tld: string): HTMLElement {
+function nameOf({ label, tld }: Row): HTMLElement {
   const whole = element(
     "bdi",
     { dir: "ltr" },

@@ -1,18 +1,21 @@
 /** Renders a search: its rows, its state as text with a countdown, and faults of the name at the input field. */
 import type { Availability, StorefrontProblem } from "../../../client/src/client.js";
-import { canBeName } from "../../../client/src/search-as-you-type.js";
+import { canBeName, type SearchState } from "../../../client/src/search-as-you-type.js";
 import { Countdown } from "../countdown.js";
-import { byId, element } from "../element.js";
+import { button, byId, element } from "../element.js";
 import { count, seconds } from "./language.js";
 import type { Meaning } from "./query.js";
-import type { Results, Row } from "./results.js";
-import { type Texts, wordsFor } from "./texts/texts.js";
-
-export type Phase = "idle" | "typing" | "searching" | "waiting" | "done" | "failed";
+import type { Results } from "./results.js";
+import type { Row } from "./rows.js";
+import { say } from "./say.js";
+import { store, stored } from "./session.js";
+import type { Texts } from "./texts/en.js";
+import { isolated } from "./texts/isolates.js";
+import { wordsFor } from "./texts/texts.js";
 
 /** What is shown, for a search or a list. */
 export interface View {
-  readonly phase: Phase;
+  readonly phase: SearchState["phase"];
   readonly text: string;
   readonly meaning: Meaning;
   readonly rows: readonly Row[];
@@ -38,11 +41,9 @@ const LONG = 32;
 
 export class SearchView {
   readonly #results: Results;
-  readonly #say: (text: string) => void;
   readonly #choose: (name: string) => void;
   #texts: Texts;
   #view = NOTHING;
-  #hidesTaken = false;
   readonly #countdown = new Countdown();
   #secondsLeft = 0;
   readonly #query = byId("query", HTMLInputElement);
@@ -50,26 +51,20 @@ export class SearchView {
   readonly #examples = byId("examples", HTMLElement);
   readonly #main = byId("main", HTMLElement);
   readonly #statusLine = byId("search-status", HTMLElement);
+  readonly #hideTaken = byId("hide-taken", HTMLInputElement);
   readonly #heading = byId("results-heading", HTMLElement);
   readonly #again = byId("search-again", HTMLButtonElement);
 
-  constructor(parts: {
-    readonly results: Results;
-    /** Announces to screen readers. */
-    readonly say: (text: string) => void;
-    /** Searches for another name. */
-    readonly choose: (name: string) => void;
-    readonly texts: Texts;
-  }) {
-    this.#results = parts.results;
-    this.#say = parts.say;
-    this.#choose = parts.choose;
-    this.#texts = parts.texts;
-  }
-
-  hideTaken(hides: boolean): void {
-    this.#hidesTaken = hides;
-    this.#draw();
+  /** `choose` searches for another name. */
+  constructor(results: Results, texts: Texts, choose: (name: string) => void) {
+    this.#results = results;
+    this.#texts = texts;
+    this.#choose = choose;
+    this.#hideTaken.checked = stored("hideTaken") === true;
+    this.#hideTaken.addEventListener("change", () => {
+      store("hideTaken", this.#hideTaken.checked);
+      this.#draw();
+    });
   }
 
   /** Shows a new state, or the same state in another language. */
@@ -81,10 +76,9 @@ export class SearchView {
     if (isNews) this.#count(view.phase === "waiting" || view.phase === "searching" ? view.untilMs : null);
     this.#draw();
     const exact = knownExact(view);
-    if (view.phase === "done" && isNews) this.#say(this.#statusText());
-    else if (isNews && (view.phase === "waiting" || view.phase === "failed")) this.#say(this.#statusText());
+    if (isNews && ["done", "waiting", "failed"].includes(view.phase)) say(this.#statusText());
     else if (view.phase === "searching" && exact && !knownExact(before))
-      this.#say(this.#results.spoken(texts, exact));
+      say(this.#results.spoken(texts, exact));
   }
 
   #count(untilMs: number | null): void {
@@ -157,7 +151,7 @@ export class SearchView {
     this.#drawStatus();
     this.#drawOffers(meaning.kind === "name" ? meaning.offers : []);
     const isShown = (row: Row): boolean =>
-      !this.#hidesTaken || row.isExact || row.state !== "known" || row.result.status !== "taken";
+      !this.#hideTaken.checked || row.isExact || row.state !== "known" || row.result.status !== "taken";
     this.#results.draw(this.#texts, {
       rows: rows.filter(isShown),
       ideas,
@@ -168,13 +162,7 @@ export class SearchView {
 
   #drawOffers(offers: readonly string[]): void {
     this.#offers.hidden = offers.length === 0;
-    const buttons = offers.map((offer) => {
-      const button = element("button", { type: "button", dir: "ltr" }, offer);
-      button.addEventListener("click", () => {
-        this.#choose(offer);
-      });
-      return button;
-    });
+    const buttons = offers.map((offer) => button({ dir: "ltr" }, () => this.#choose(offer), offer));
     this.#offers.replaceChildren(element("span", {}, this.#texts.orElse), ...buttons);
   }
 }
@@ -186,11 +174,6 @@ function knownExact({ rows }: View): Availability | null {
 
 function hasUnknown(rows: readonly Row[]): boolean {
   return rows.some((row) => row.state === "known" && row.result.status === "unknown");
-}
-
-/** Isolates the visitor's text within a sentence of either direction. */
-function isolated(text: string): string {
-  return `\u2068${text}\u2069`;
 }
 
 /** Shortened so that a long name doesn't push the results down. */

@@ -1,19 +1,20 @@
 /** The search box. Typed text is searched as `searchAsYouType` describes; a list is checked name by name. The search survives a reload. */
+import type { StorefrontClient } from "../../../client/src/client.js";
+import { asProblem } from "../../../client/src/problem.js";
 import {
   searchAsYouType,
   type SearchState,
-  type StorefrontClient,
-  StorefrontProblem,
   type TypedSearch,
-} from "../../../client/src/index.js";
+} from "../../../client/src/search-as-you-type.js";
 import { byId } from "../element.js";
-import { checkNames } from "./name-list.js";
 import type { Prices } from "./prices.js";
-import { type Meaning, meaningOf, rowsFor } from "./query.js";
-import { type Results, type Row, rowOf, type Unanswered } from "./results.js";
+import { type Meaning, meaningOf } from "./query.js";
+import type { Results } from "./results.js";
+import { type Row, rowOf, rowsOf, rowWithout } from "./rows.js";
 import { SearchView, type View } from "./search-view.js";
 import { store, stored } from "./session.js";
-import { type Texts, wordsFor } from "./texts/texts.js";
+import type { Texts } from "./texts/en.js";
+import { wordsFor } from "./texts/texts.js";
 
 type Shown = Omit<View, "text" | "meaning">;
 
@@ -39,19 +40,12 @@ export class Search {
   #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
 
-  constructor(parts: {
-    readonly client: StorefrontClient;
-    readonly prices: Prices;
-    readonly results: Results;
-    /** Announces to screen readers. */
-    readonly say: (text: string) => void;
-    readonly texts: Texts;
-  }) {
-    this.#client = parts.client;
-    this.#prices = parts.prices;
-    this.#texts = parts.texts;
-    this.#view = new SearchView({ ...parts, choose: (name) => this.#choose(name) });
-    this.#typed = searchAsYouType(parts.client, { onChange: (state) => this.#follow(state) });
+  constructor(client: StorefrontClient, prices: Prices, results: Results, texts: Texts) {
+    this.#client = client;
+    this.#prices = prices;
+    this.#texts = texts;
+    this.#view = new SearchView(results, texts, (name) => this.#choose(name));
+    this.#typed = searchAsYouType(client, { onChange: (state) => this.#follow(state) });
     this.#listen();
   }
 
@@ -79,13 +73,6 @@ export class Search {
   }
 
   #listen(): void {
-    const hideTaken = byId("hide-taken", HTMLInputElement);
-    hideTaken.checked = stored("hideTaken") === true;
-    this.#view.hideTaken(hideTaken.checked);
-    hideTaken.addEventListener("change", () => {
-      store("hideTaken", hideTaken.checked);
-      this.#view.hideTaken(hideTaken.checked);
-    });
     this.#query.addEventListener("input", () => {
       this.#typing();
     });
@@ -121,9 +108,7 @@ export class Search {
     this.#store(0);
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
-      this.#rows = new Map(
-        this.#meaning.names.map((name) => [name, this.#rowFor(name, { state: "typing" })]),
-      );
+      this.#beginList(this.#meaning.names, "typing");
       this.#showList({ phase: "typing" });
     } else {
       this.#typed.type(this.#question());
@@ -137,7 +122,7 @@ export class Search {
     this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
     this.#store(Date.now());
     this.#isEarly = this.#meaning.kind === "list" && this.#prices.tlds.length === 0;
-    if (this.#meaning.kind === "list") this.#checkList(this.#meaning.names);
+    if (this.#meaning.kind === "list") void this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
   }
 
@@ -171,73 +156,50 @@ export class Search {
     store("search", text.trim() === "" ? null : { text, searchedAtMs });
   }
 
-  #follow({ phase, query, results, suggestions, problem, untilMs }: SearchState): void {
+  #follow(state: SearchState): void {
     if (this.#meaning.kind === "list") return;
+    const { phase, problem, untilMs, suggestions } = state;
     // The search may have started by itself after a pause in typing.
     if (phase === "searching") this.#store(Date.now());
-    const isName = query !== null && problem?.code !== "invalid_request";
-    const { label, tlds } = rowsFor(isName ? query.q : this.#texts.yourName, this.#prices.tlds);
-    const without = ((): Unanswered => {
-      if (!isName) return { state: "idle" };
-      if (phase === "typing") return { state: "typing" };
-      // No result: the label isn't sold under this TLD.
-      if (phase === "done") return { state: "failed", why: this.#texts.notOffered };
-      return phase === "failed" ? { state: "failed", why: this.#texts.unknown } : { state: "looking" };
-    })();
-    const rows = tlds.map((tld, at): Row => {
-      const place = { label, tld, isExact: isName && at === 0 };
-      const result = results.find((one) => one.tld === tld);
-      const isAnswer = result !== undefined && (result.status !== "unknown" || phase !== "typing");
-      return isAnswer ? { ...rowOf(result), isExact: place.isExact } : { ...place, ...without };
-    });
-    const others = isName ? results.filter(({ tld }) => !tlds.includes(tld)).map(rowOf) : [];
-    this.#show({
-      phase,
-      problem,
-      untilMs,
-      rows: [...rows, ...others],
-      ideas: suggestions.filter(({ available }) => available),
-    });
+    const rows = rowsOf(state, this.#prices.tlds, this.#texts);
+    this.#show({ phase, problem, untilMs, rows, ideas: suggestions.filter(({ available }) => available) });
   }
 
-  #checkList(names: readonly string[]): void {
+  /** Checks the names one after another, as the quota allows. A name that is rejected or can't be checked doesn't end the list; a lost connection does. */
+  async #checkList(names: readonly string[]): Promise<void> {
     this.#typed.stop();
     const { signal } = (this.#checking = new AbortController());
-    this.#rows = new Map(names.map((name) => [name, this.#rowFor(name, { state: "looking" })]));
-    const become = (name: string, row: Row): void => {
-      this.#rows.set(name, row);
-      this.#showList({ phase: "searching" });
-    };
-    this.#showList({ phase: "searching" });
+    const proceed = (): void => this.#showList({ phase: "searching" });
+    this.#beginList(names, "looking");
+    proceed();
     if (this.#isEarly) return;
-    checkNames(this.#client, names, signal, {
-      onResult: (name, result) => {
-        become(name, rowOf(result));
-      },
-      onProblem: (name, problem) => {
-        become(name, this.#rowFor(name, { state: "failed", why: wordsFor(this.#texts, problem) }));
-      },
-      onWait: (problem, waitMs) => {
-        this.#showList({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
-      },
-      onRetry: () => {
-        this.#showList({ phase: "searching" });
-      },
-    }).then(
-      () => {
-        this.#showList({ phase: "done" });
-      },
-      (error: unknown) => {
+    for (const name of names) {
+      try {
+        const result = await this.#client.availability(
+          { domain: name },
+          {
+            signal,
+            onWait: (problem, waitMs) => {
+              this.#showList({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+            },
+            onRetry: proceed,
+          },
+        );
+        this.#rows.set(name, rowOf(result));
+      } catch (error) {
         if (signal.aborted) return;
-        const problem = error instanceof StorefrontProblem ? error : new StorefrontProblem("unreadable", "");
-        this.#showList({ phase: "failed", problem });
-      },
-    );
+        const problem = asProblem(error);
+        if (problem.code === "unreachable") return this.#showList({ phase: "failed", problem });
+        const why = wordsFor(this.#texts, problem);
+        this.#rows.set(name, rowWithout(name, this.#prices.tlds, { state: "failed", why }));
+      }
+      proceed();
+    }
+    this.#showList({ phase: "done" });
   }
 
-  #rowFor(name: string, state: Unanswered): Row {
-    const { label, tlds } = rowsFor(name, this.#prices.tlds);
-    return { label, tld: tlds[0] ?? "", isExact: false, ...state };
+  #beginList(names: readonly string[], state: "typing" | "looking"): void {
+    this.#rows = new Map(names.map((name) => [name, rowWithout(name, this.#prices.tlds, { state })]));
   }
 
   #upToDate(row: Row): Row {

@@ -1,6 +1,5 @@
 /** The demo storefront: search, cart and price list in three languages, and an example of how a website uses the client package. */
 import { createClient } from "../../../client/src/client.js";
-import { byId } from "../element.js";
 import { Cart } from "./cart.js";
 import { CartView } from "./cart-view.js";
 import { showIdentity } from "./identity.js";
@@ -14,23 +13,15 @@ const [linkedName = null, linkedLanguage = null] = takeFromAddress("q", "lang");
 const client = createClient();
 let texts = textsIn(chosenLanguage(linkedLanguage));
 
-const live = byId("live", HTMLElement);
-const say = (text: string): void => {
-  live.textContent = text;
-};
 const prices = new Prices(texts, render);
-const cart: Cart = new Cart({
-  client,
-  prices,
-  changed: (change) => {
-    cartView.changed(change);
-    if (change.kind === "prices") search.learnTaken(cart.taken);
-    search.render(texts);
-  },
+const cart: Cart = new Cart(client, prices, (change) => {
+  cartView.changed(change);
+  if (change.kind === "prices") search.learnTaken(cart.taken);
+  search.render(texts);
 });
 const results = new Results(prices, cart);
-const cartView = new CartView({ cart, prices, say, texts });
-const search = new Search({ client, prices, results, say, texts });
+const cartView = new CartView(cart, prices, texts);
+const search = new Search(client, prices, results, texts);
 
 const switches = document.querySelectorAll<HTMLAnchorElement>("a[data-language]");
 for (const link of switches) {

@@ -1,67 +1,10 @@
-/** English. */
-import { enPage } from "./en-page.js";
-import type { Texts } from "./texts.js";
+/** English, which decides what texts there are: every language has the same keys. Numbers are passed in as digits of the language. */
+import type { Base } from "./texts.js";
 
-export const en: Texts = {
+const base: Base = {
   language: "en",
   direction: "ltr",
   locale: "en",
-  page: enPage,
-  runBy: (name) => `This shop is run by ${name}.`,
-  yourName: "your-name",
-
-  typing: "Press Enter to search.",
-  typingShort: "Type at least three letters, or press Enter.",
-  lookingFor: (query) => `Searching for ${query}…`,
-  list: (names) => `A list of ${names} names. Press Enter to check them.`,
-  listTooLong: (names) => `Only the first ${names} names will be checked. Press Enter to start.`,
-  checkedOf: (checked, all) => `${checked} of ${all} names checked…`,
-  availableOf: (available, all) => `${available} of ${all} are available.`,
-  notAll: "Many people are using the shop right now, so some names could not be checked.",
-  again: (duration) => `We will try again in ${duration}.`,
-  slow: (duration) =>
-    `This is taking longer than usual. We will keep asking the registry for up to ${duration}.`,
-  orElse: "Or search for",
-
-  looking: "Checking…",
-  available: "Available",
-  taken: "Taken",
-  unknown: "Not checked yet",
-  premium: "Premium",
-  asOf: (time) => `as of ${time}`,
-  noPrice: "No price right now. Try again later.",
-  aYear: (amount) => `${amount} a year`,
-  renewsAt: (price) => `Renews at ${price}`,
-  renewalUnknown: "Renewal price on request",
-  spoken: (name, status, price) => `${name}: ${status}${price && `, ${price}`}.`,
-  inCart: "In your cart",
-  cartFull: "Cart is full",
-
-  cartFullWhy: (most) => `Your cart holds ${most} names and is full. Remove one to add another.`,
-  added: (name) => `${name} is in your cart.`,
-  removed: (name) => `${name} was removed.`,
-  removeNamed: (name) => `Remove ${name}`,
-  termOf: (name) => `Term of ${name}`,
-  total: (amount) => `Total: ${amount}`,
-  notAsked: "Confirm the price to hold it for you.",
-  checking: "Checking with the registry…",
-  partly: (priced, all) => `${priced} of ${all} names can be ordered. See what to do about the others.`,
-  nonePriced: "None of these names can be ordered right now.",
-  notHeld: "The price was checked just now.",
-  heldUntil: (time) => `Price held for you until ${time}`,
-  left: (clock) => `${clock}\u00A0left`,
-  runOut: "This price has expired. Confirm it again.",
-  justTaken: "Someone else has just registered this name. Remove it.",
-  priceLater: "Price shown when you confirm",
-
-  pricesFor: (term) => `For ${term}, without extra fees. Transfer and restore are always for 1 year.`,
-  regular: (amount) => `Regular price: ${amount}`,
-  until: (date) => `until ${date}`,
-  notOffered: "not offered",
-
-  years: (digits, count) => `${digits} ${count === 1 ? "year" : "years"}`,
-  seconds: (digits, count) => `${digits} ${count === 1 ? "second" : "seconds"}`,
-  offline: "You are offline. We will continue as soon as the connection is back.",
   problems: {
     rate_limited: "You have searched a lot in a short time. Please wait a moment.",
     quota_exhausted: "Many people are using the shop right now.",
@@ -93,3 +36,115 @@ export const en: Texts = {
     other: (message) => `The name ${message}.`,
   },
 };
+
+export const en = {
+  ...base,
+  /** Texts of the page itself, by their `data-text` or `data-label`. */
+  page: {
+    title: "Find a name under .af",
+    brand: ".af names",
+    skip: "Skip to the search",
+    languages: "Language",
+    heading: "Find your name under .af",
+    lead: "Web addresses for Afghanistan: see at once whether a name is available, what it costs, and what it costs to renew.",
+    searchLabel: "The name you want",
+    search: "Search",
+    examples: "For example",
+    hint: "A word, a whole name, or a list of names.",
+    term: "Register for",
+    examplePrices: "What a name costs",
+    results: "Names",
+    hideTaken: "Hide taken names",
+    ideas: "Similar names that are available",
+    tryNow: "Try now",
+    tryAgain: "Try again",
+    add: "Add to cart",
+    cart: "Cart",
+    cartEmpty: "Your cart is empty. Add a name that is available.",
+    confirm: "Confirm the price",
+    confirmAgain: "Confirm again",
+    checkout: "Go to checkout",
+    undo: "Undo",
+    prices: "Prices",
+    ending: "Ending",
+    registration: "Register",
+    renewal: "Renew",
+    transfer: "Transfer",
+    restore: "Restore",
+    about: "How it works",
+    findHeading: "1. Find",
+    find: "Type a word. You see at once which names are available, for how much, and what they cost to renew.",
+    holdHeading: "2. Hold the price",
+    hold: "Put names in your cart and confirm. We check them with the registry and hold the price for you for a few minutes. A name is yours only once you have ordered it.",
+    orderHeading: "3. Order",
+    order:
+      "At the checkout you pay exactly that price. Then the name is registered for you, for the years that you chose.",
+    renewHeading: "4. Keep it",
+    renew: "The name stays yours for as long as you renew it. The renewal price is shown next to every name.",
+    terms: "Terms",
+    privacy: "Privacy",
+    demo: "This is a demonstration. You cannot order anything here.",
+    docs: "API documentation",
+  },
+  runBy: (name: string) => `This shop is run by ${name}.`,
+
+  // The search
+  typing: "Press Enter to search.",
+  typingShort: "Type at least three letters, or press Enter.",
+  lookingFor: (query: string) => `Searching for ${query}…`,
+  list: (names: string) => `A list of ${names} names. Press Enter to check them.`,
+  listTooLong: (names: string) => `Only the first ${names} names will be checked. Press Enter to start.`,
+  checkedOf: (checked: string, all: string) => `${checked} of ${all} names checked…`,
+  availableOf: (available: string, all: string) => `${available} of ${all} are available.`,
+  notAll: "Many people are using the shop right now, so some names could not be checked.",
+  again: (duration: string) => `We will try again in ${duration}.`,
+  slow: (duration: string) =>
+    `This is taking longer than usual. We will keep asking the registry for up to ${duration}.`,
+  orElse: "Or search for",
+
+  // A result
+  looking: "Checking…",
+  available: "Available",
+  taken: "Taken",
+  unknown: "Not checked yet",
+  premium: "Premium",
+  asOf: (time: string) => `as of ${time}`,
+  noPrice: "No price right now. Try again later.",
+  aYear: (amount: string) => `${amount} a year`,
+  renewsAt: (price: string) => `Renews at ${price}`,
+  renewalUnknown: "Renewal price on request",
+  spoken: (name: string, status: string, price: string) => `${name}: ${status}${price && `, ${price}`}.`,
+  inCart: "In your cart",
+  cartFull: "Cart is full",
+
+  // The cart
+  cartFullWhy: (most: string) => `Your cart holds ${most} names and is full. Remove one to add another.`,
+  added: (name: string) => `${name} is in your cart.`,
+  removed: (name: string) => `${name} was removed.`,
+  removeNamed: (name: string) => `Remove ${name}`,
+  termOf: (name: string) => `Term of ${name}`,
+  total: (amount: string) => `Total: ${amount}`,
+  notAsked: "Confirm the price to hold it for you.",
+  checking: "Checking with the registry…",
+  partly: (priced: string, all: string) =>
+    `${priced} of ${all} names can be ordered. See what to do about the others.`,
+  nonePriced: "None of these names can be ordered right now.",
+  notHeld: "The price was checked just now.",
+  heldUntil: (time: string) => `Price held for you until ${time}`,
+  left: (clock: string) => `${clock}\u00A0left`,
+  runOut: "This price has expired. Confirm it again.",
+  justTaken: "Someone else has just registered this name. Remove it.",
+  priceLater: "Price shown when you confirm",
+
+  // The price list
+  pricesFor: (term: string) => `For ${term}, without extra fees. Transfer and restore are always for 1 year.`,
+  regular: "Regular price: ",
+  until: (date: string) => `until ${date}`,
+  notOffered: "not offered",
+
+  years: (digits: string, count: number) => `${digits} ${count === 1 ? "year" : "years"}`,
+  seconds: (digits: string, count: number) => `${digits} ${count === 1 ? "second" : "seconds"}`,
+  offline: "You are offline. We will continue as soon as the connection is back.",
+};
+
+export type Texts = Readonly<typeof en>;

@@ -1,10 +1,8 @@
-/** Dari. What is written in Latin letters stands between isolates, so that its dot stays in place. */
-import type { Texts } from "./texts.js";
+/** Dari. What is written in Latin letters is isolated. */
+import type { Texts } from "./en.js";
+import { isolated, latin } from "./isolates.js";
 
-const AF = "\u2066.af\u2069";
-const latin = (text: string): string => `\u2066${text}\u2069`;
-/** In whichever direction it is written. */
-const isolated = (text: string): string => `\u2068${text}\u2069`;
+const AF = latin(".af");
 
 export const fa: Texts = {
   language: "fa",
@@ -57,7 +55,6 @@ export const fa: Texts = {
     docs: "اسناد رابط برنامه‌نویسی",
   },
   runBy: (name) => `این فروشگاه از ${isolated(name)} است.`,
-  yourName: "your-name",
 
   typing: "برای جستجو Enter را فشار دهید.",
   typingShort: "حداقل سه حرف بنویسید، یا Enter را فشار دهید.",
@@ -105,7 +102,7 @@ export const fa: Texts = {
   priceLater: "قیمت هنگام تأیید نشان داده می‌شود",
 
   pricesFor: (term) => `برای ${term}، بدون هزینهٔ اضافی. انتقال و بازیابی همیشه برای ۱ سال است.`,
-  regular: (amount) => `قیمت عادی: ${amount}`,
+  regular: "قیمت عادی: ",
   until: (date) => `تا ${date}`,
   notOffered: "عرضه نمی‌شود",
 

@@ -1,10 +1,8 @@
-/** Pashto. What is written in Latin letters stands between isolates, so that its dot stays in place. */
-import type { Texts } from "./texts.js";
+/** Pashto. What is written in Latin letters is isolated. */
+import type { Texts } from "./en.js";
+import { isolated, latin } from "./isolates.js";
 
-const AF = "\u2066.af\u2069";
-const latin = (text: string): string => `\u2066${text}\u2069`;
-/** In whichever direction it is written. */
-const isolated = (text: string): string => `\u2068${text}\u2069`;
+const AF = latin(".af");
 
 export const ps: Texts = {
   language: "ps",
@@ -57,7 +55,6 @@ export const ps: Texts = {
     docs: "د پروګرام لیکنې د رابط اسناد",
   },
   runBy: (name) => `دا پلورنځی «${isolated(name)}» چلوي.`,
-  yourName: "your-name",
 
   typing: "د لټون لپاره Enter کېکاږئ.",
   typingShort: "لږ تر لږه درې توري ولیکئ، یا Enter کېکاږئ.",
@@ -104,7 +101,7 @@ export const ps: Texts = {
   priceLater: "بیه د تایید پر مهال ښکاري",
 
   pricesFor: (term) => `موده: ${term}، پرته له اضافي لګښته. د لېږد او راګرځولو موده تل ۱ کال ده.`,
-  regular: (amount) => `عادي بیه: ${amount}`,
+  regular: "عادي بیه: ",
   until: (date) => `تر ${date} پورې`,
   notOffered: "نه وړاندې کېږي",
 

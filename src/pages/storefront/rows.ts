@@ -1,0 +1,55 @@
+/** The rows of the result list: one for each name, with its answer or the reason why there is none yet. */
+import type { Availability } from "../../../client/src/client.js";
+import type { SearchState } from "../../../client/src/search-as-you-type.js";
+import { rowsFor } from "./query.js";
+import type { Texts } from "./texts/en.js";
+
+/** A row without an answer; `failed`: there will be none, and why. */
+export type Unanswered =
+  { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
+
+export type Row = {
+  readonly label: string;
+  readonly tld: string;
+  readonly isExact: boolean;
+} & (Unanswered | { readonly state: "known"; readonly result: Availability });
+
+/** Shown while there is no name. */
+const ANY_NAME = "your-name";
+
+/** The row for an answer. */
+export function rowOf(result: Availability, isExact = false): Row {
+  const label = result.unicodeName.slice(0, -result.tld.length);
+  return { label, tld: result.tld, isExact, state: "known", result };
+}
+
+/** The row for a name of a list. */
+export function rowWithout(name: string, sold: readonly string[], why: Unanswered): Row {
+  const { label, tlds } = rowsFor(name, sold);
+  return { label, tld: tlds[0] ?? "", isExact: false, ...why };
+}
+
+/** The rows of a search: the TLDs sold, the exact name first, then the results under other TLDs. */
+export function rowsOf(
+  { phase, query, results, problem }: SearchState,
+  sold: readonly string[],
+  texts: Texts,
+) {
+  const isName = query !== null && problem?.code !== "invalid_request";
+  const { label, tlds } = rowsFor(isName ? query.q : ANY_NAME, sold);
+  const unanswered = ((): Unanswered => {
+    if (!isName) return { state: "idle" };
+    if (phase === "typing") return { state: "typing" };
+    // No result: the label isn't sold under this TLD.
+    if (phase === "done") return { state: "failed", why: texts.notOffered };
+    return phase === "failed" ? { state: "failed", why: texts.unknown } : { state: "looking" };
+  })();
+  const rows = tlds.map((tld, at): Row => {
+    const isExact = isName && at === 0;
+    const result = results.find((one) => one.tld === tld);
+    const isAnswer = result !== undefined && (result.status !== "unknown" || phase !== "typing");
+    return isAnswer ? rowOf(result, isExact) : { label, tld, isExact, ...unanswered };
+  });
+  const others = isName ? results.filter(({ tld }) => !tlds.includes(tld)) : [];
+  return [...rows, ...others.map((result) => rowOf(result))];
+}
