@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { IRouter, Request, Response } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
-import type { ShopIdentity } from "../retail/price-file/shop-identity.js";
+import type { RetailConfig } from "../retail/price-file/retail-config.js";
 import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
@@ -56,14 +56,14 @@ interface PageSettings {
   readonly checkoutUrl: string | null;
   /** Null: the demo checkout isn't served. */
   readonly demoCheckout: DemoCheckout | null;
-  /** The shop's identity; a new object whenever it changes. */
-  readonly shop: () => ShopIdentity;
+  /** The shop's identity and what it sells; a new object whenever either changes. */
+  readonly retail: () => Pick<RetailConfig, "shop" | "catalog">;
 }
 
 /** Adds the pages; returns the 404 page for browsers. */
 export function addPages(
   router: IRouter,
-  { storefront, checkoutUrl, demoCheckout, shop }: PageSettings,
+  { storefront, checkoutUrl, demoCheckout, retail }: PageSettings,
 ): StaticFile {
   const pages = [
     "operator",
@@ -98,23 +98,27 @@ export function addPages(
     return staticFile(html, { type: file.type, status, cacheControl: "no-store", headers });
   }
 
-  const storefrontOf = (identity: ShopIdentity): StaticFile =>
+  const storefrontOf = ({ shop, catalog }: ReturnType<PageSettings["retail"]>): StaticFile =>
     pageOf("storefront", {
       fill: {
         checkout: inAttribute(checkoutUrl ?? ""),
-        shop: asData({ ...identity, sells: checkoutUrl !== null && demoCheckout === null }),
+        shop: asData({
+          ...shop,
+          tlds: catalog.map(({ tld }) => tld),
+          sells: checkoutUrl !== null && demoCheckout === null,
+        }),
       },
       csp: pagePolicy({
-        ...(identity.logo !== null && { pictures: [sourceOf(identity.logo)] }),
+        ...(shop.logo !== null && { pictures: [sourceOf(shop.logo)] }),
         ...(checkoutUrl !== null && { forms: sourceOf(checkoutUrl) }),
       }),
     });
   if (storefront) {
-    let identity = shop();
-    let page = storefrontOf(identity);
+    let shown = retail();
+    let page = storefrontOf(shown);
     route(router, "/", {
       GET: (request, response) => {
-        if (identity !== shop()) page = storefrontOf((identity = shop()));
+        if (shown !== retail()) page = storefrontOf((shown = retail()));
         return page.send(request, response);
       },
     });

@@ -95,7 +95,7 @@ export function createRouter(parts: RouterParts): Express {
     storefront: config.demoStorefront,
     checkoutUrl: config.checkoutUrl,
     demoCheckout: config.checkoutUrl === CHECKOUT_PATH ? createDemoCheckout(promises, now) : null,
-    shop: () => policies.config().shop,
+    retail: policies.config,
   });
   addDocs(app, async () => (await import("./openapi.js")).openApiDocument({ version }));
   app.use(() => {

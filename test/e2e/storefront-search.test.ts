@@ -1,5 +1,6 @@
 /** What visitors see of a search in a real browser: each name in its place, and its price. */
 import { expect, test } from "@jest/globals";
+import { priceListShape } from "../../src/wire/visitors.js";
 import { CHECK } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
@@ -100,6 +101,39 @@ describeWithBrowser("a search at the storefront", () => {
     const linked = await shop.visitor({ path: `/?q=${list.join(",")}` });
     await done(linked.page);
     expect(await texts(linked.page, ".names .domain")).toEqual(list);
+  });
+
+  test("knows the TLDs sold and fills in the prices while a service that has just started learns them", async () => {
+    let isComplete = false;
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/prices", async (route) => {
+          if (isComplete) return route.continue();
+          const answer = await route.fetch();
+          const { prices } = priceListShape.parse(await answer.json());
+          const known = prices.filter(({ tld, years }) => tld === ".com.af" && years > 1);
+          return route.fulfill({
+            json: { asOf: new Date(shop.clock.now()).toISOString(), prices: known },
+            headers: { "cache-control": "no-store" },
+          });
+        }),
+    });
+    expect(await texts(page, "tbody th")).toEqual([".com.af"]);
+    await searchFor(page, "kabul, herat");
+    expect(await texts(page, ".names .domain")).toEqual(["kabul.af", "herat.af"]);
+    await searchFor(page, "kabul");
+    expect(await texts(page, ".names .domain")).toEqual([
+      "kabul.af",
+      "kabul.com.af",
+      "kabul.net.af",
+      "kabul.org.af",
+    ]);
+    isComplete = true;
+    await page.clock.runFor(5_000);
+    await page.locator("tbody th").nth(3).waitFor();
+    expect(await texts(page, "tbody tr:first-child td")).toEqual(["$26.99", "$27.99", "$23.99", "$96.00"]);
+    expect(await texts(page, "#terms label")).toEqual(["1 year", "2 years", "3 years"]);
   });
 
   test("shows streamed results in their places, and similar available names below them", async () => {

@@ -14,7 +14,8 @@ const log = createLog("error");
 const withPages = (storefront: boolean) => {
   const shop = { name: null, logo: null, email: null, phone: null, terms: null, privacy: null };
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
-  const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, shop: () => shop });
+  const retail = { shop, catalog: [] };
+  const missing = addPages(app, { storefront, checkoutUrl: null, demoCheckout: null, retail: () => retail });
   return app.use(problemHandler(log, () => undefined, missing));
 };
 

@@ -28,7 +28,12 @@ function shopIn({ text }: Answer): unknown {
 }
 
 test("the page shows who runs the shop as soon as the file says so, and may load the shop's logo", async () => {
-  expect(shopIn(await service.ask("/"))).toMatchObject({ name: null, logo: null, sells: false });
+  expect(shopIn(await service.ask("/"))).toMatchObject({
+    name: null,
+    logo: null,
+    tlds: [".af", ".com.af", ".net.af", ".org.af"],
+    sells: false,
+  });
   const shop = 'shop: { name: "</script>Names", logo: https://cdn.example.af/logo.svg }';
   writeFileSync(file, SHIPPED.replace(/^shop:.*$/m, shop));
   await clock.advance(1_500);

@@ -1,4 +1,4 @@
-/** The shop's identity, which the service embeds in the page: name and logo at the top, contact and links at the bottom. */
+/** The shop's identity, which the service embeds in the page: name and logo at the top, contact and links at the bottom; and what it sells. */
 import { byId } from "../element.js";
 import type { Texts } from "./texts/en.js";
 import type { Language } from "./texts/texts.js";
@@ -10,12 +10,16 @@ interface Identity {
   readonly phone: string | null;
   readonly terms: string | null;
   readonly privacy: string | null;
+  readonly tlds: readonly string[];
   /** Whether carts can be ordered here. */
   readonly sells: boolean;
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
 const identity = JSON.parse(byId("shop", HTMLScriptElement).textContent) as Identity;
+
+/** The TLDs sold, the main one first. */
+export const SOLD = identity.tlds;
 
 /** Shows what is known about the shop and hides the rest. */
 export function showIdentity(texts: Texts): void {

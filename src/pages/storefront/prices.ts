@@ -1,5 +1,5 @@
 /** The price list: a row per TLD, for the term chosen on the page. Also gives the other parts of the page the prices they need. */
-import type { Price, PriceList, StorefrontClient } from "../../../client/src/client.js";
+import type { Price, StorefrontClient } from "../../../client/src/client.js";
 import { byId, element } from "../element.js";
 import { amount, day, years } from "./language.js";
 import { store, stored } from "./session.js";
@@ -8,11 +8,11 @@ import type { Texts } from "./texts/en.js";
 const ACTIONS = ["registration", "renewal", "transfer", "restore"] as const;
 type Action = (typeof ACTIONS)[number];
 
-/** Retries are cheap, because the list is public and cached by the browser. Without the list, searches still work. */
+/** How often the client is asked for the list. It asks the service only when its copy is too old, or was incomplete. */
 const AGAIN_MS = 5_000;
 
 export class Prices {
-  #list: PriceList | null = null;
+  #list: readonly Price[] = [];
   #texts: Texts;
   #term: number;
   readonly #changed: () => void;
@@ -20,7 +20,7 @@ export class Prices {
   readonly #choices = byId("terms", HTMLElement);
   readonly #coming = byId("prices-coming", HTMLElement);
 
-  /** `changed` is called when the list has been loaded and when another term is chosen. */
+  /** `changed` is called when the list has changed and when another term is chosen. */
   constructor(texts: Texts, changed: () => void) {
     this.#texts = texts;
     this.#changed = changed;
@@ -28,22 +28,19 @@ export class Prices {
     this.#term = typeof before === "number" ? before : 1;
   }
 
-  /** Loads the list, and retries until it succeeds. */
-  async load(client: StorefrontClient): Promise<void> {
+  /** Loads the list and replaces it when it changes: a service that has just started doesn't know every price yet. */
+  async keepCurrent(client: StorefrontClient): Promise<never> {
     for (;;) {
       try {
-        this.#list = await client.prices();
-        this.#changed();
-        return;
+        const { prices } = await client.prices();
+        const isNew = JSON.stringify(prices) !== JSON.stringify(this.#list);
+        this.#list = prices;
+        if (isNew) this.#changed();
       } catch {
-        await new Promise((later) => setTimeout(later, AGAIN_MS));
+        // Without the list, searches still work.
       }
+      await new Promise((later) => setTimeout(later, AGAIN_MS));
     }
-  }
-
-  /** The TLDs sold, in the order of the list. */
-  get tlds(): readonly string[] {
-    return [...new Set((this.#list?.prices ?? []).map(({ tld }) => tld))];
   }
 
   /** The terms for which a name can be registered, shortest first. */
@@ -72,13 +69,16 @@ export class Prices {
 
   render(texts: Texts): void {
     this.#texts = texts;
-    if (this.#list === null) return;
+    if (this.#list.length === 0) return;
     const terms = [...new Set(this.#of("registration").map((price) => price.years))].sort((a, b) => a - b);
+    const isFocused = this.#choices.contains(document.activeElement);
     this.#choices.replaceChildren(...terms.map((term) => this.#choice(term)));
+    if (isFocused) this.#choices.querySelector<HTMLInputElement>("input:checked")?.focus();
     const column = (title: string): HTMLElement => element("th", { scope: "col" }, title);
     const { page } = texts;
     const head = element("tr", {}, column(page.ending), ...ACTIONS.map((action) => column(page[action])));
-    const rows = this.tlds.map((tld) =>
+    const tlds = [...new Set(this.#list.map(({ tld }) => tld))];
+    const rows = tlds.map((tld) =>
       element(
         "tr",
         {},
@@ -91,7 +91,7 @@ export class Prices {
   }
 
   #of(action: Action): Price[] {
-    return (this.#list?.prices ?? []).filter((price) => price.action === action);
+    return this.#list.filter((price) => price.action === action);
   }
 
   #choice(term: number): HTMLElement {
@@ -101,7 +101,6 @@ export class Prices {
       this.#term = term;
       store("term", term);
       this.#changed();
-      this.#choices.querySelector<HTMLInputElement>("input:checked")?.focus();
     });
     return element("label", {}, choice, element("span", {}, years(this.#texts, term)));
   }

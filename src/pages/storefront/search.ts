@@ -7,7 +7,7 @@ import {
   type TypedSearch,
 } from "../../../client/src/search-as-you-type.js";
 import { byId } from "../element.js";
-import type { Prices } from "./prices.js";
+import { SOLD } from "./identity.js";
 import { type Meaning, meaningOf } from "./query.js";
 import type { Results } from "./results.js";
 import { type Row, rowOf, rowsOf, rowWithout } from "./rows.js";
@@ -23,15 +23,12 @@ const SAME_VISIT_MS = 600_000;
 
 export class Search {
   readonly #client: StorefrontClient;
-  readonly #prices: Prices;
   readonly #typed: TypedSearch;
   readonly #view: SearchView;
   #texts: Texts;
   #meaning: Meaning = { kind: "none" };
   /** Aborts the check of a list. */
   #checking = new AbortController();
-  /** Whether a list waits for the prices, which are needed to recognize the TLDs sold. */
-  #isEarly = false;
   #rows = new Map<string, Row>();
   /** Names that were available in the search but taken when the cart was confirmed. */
   #taken: ReadonlySet<string> = new Set();
@@ -40,9 +37,8 @@ export class Search {
   #isLost = false;
   readonly #query = byId("query", HTMLInputElement);
 
-  constructor(client: StorefrontClient, prices: Prices, results: Results, texts: Texts) {
+  constructor(client: StorefrontClient, results: Results, texts: Texts) {
     this.#client = client;
-    this.#prices = prices;
     this.#texts = texts;
     this.#view = new SearchView(results, texts, (name) => this.#choose(name));
     this.#typed = searchAsYouType(client, { onChange: (state) => this.#follow(state) });
@@ -66,8 +62,7 @@ export class Search {
   /** Redraws everything after a change of the language, the term, the cart or the prices. */
   render(texts: Texts): void {
     this.#texts = texts;
-    if (this.#isEarly && this.#prices.tlds.length > 0) return this.#searchNow();
-    this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
+    this.#meaning = meaningOf(this.#query.value, SOLD);
     if (this.#meaning.kind === "list" && this.#shown !== null) this.#show(this.#shown);
     else this.#follow(this.#typed.state);
   }
@@ -102,9 +97,8 @@ export class Search {
 
   #typing(): void {
     this.#checking.abort();
-    this.#isEarly = false;
     this.#taken = new Set();
-    this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
+    this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(0);
     if (this.#meaning.kind === "list") {
       this.#typed.stop();
@@ -119,9 +113,8 @@ export class Search {
   #searchNow(): void {
     this.#checking.abort();
     this.#taken = new Set();
-    this.#meaning = meaningOf(this.#query.value, this.#prices.tlds);
+    this.#meaning = meaningOf(this.#query.value, SOLD);
     this.#store(Date.now());
-    this.#isEarly = this.#meaning.kind === "list" && this.#prices.tlds.length === 0;
     if (this.#meaning.kind === "list") void this.#checkList(this.#meaning.names);
     else this.#typed.search(this.#question());
   }
@@ -161,7 +154,7 @@ export class Search {
     const { phase, problem, untilMs, suggestions } = state;
     // The search may have started by itself after a pause in typing.
     if (phase === "searching") this.#store(Date.now());
-    const rows = rowsOf(state, this.#prices.tlds, this.#texts);
+    const rows = rowsOf(state, SOLD, this.#texts);
     this.#show({ phase, problem, untilMs, rows, ideas: suggestions.filter(({ available }) => available) });
   }
 
@@ -172,7 +165,6 @@ export class Search {
     const proceed = (): void => this.#showList({ phase: "searching" });
     this.#beginList(names, "looking");
     proceed();
-    if (this.#isEarly) return;
     for (const name of names) {
       try {
         const result = await this.#client.availability(
@@ -191,7 +183,7 @@ export class Search {
         const problem = asProblem(error);
         if (problem.code === "unreachable") return this.#showList({ phase: "failed", problem });
         const why = wordsFor(this.#texts, problem);
-        this.#rows.set(name, rowWithout(name, this.#prices.tlds, { state: "failed", why }));
+        this.#rows.set(name, rowWithout(name, SOLD, { state: "failed", why }));
       }
       proceed();
     }
@@ -199,7 +191,7 @@ export class Search {
   }
 
   #beginList(names: readonly string[], state: "typing" | "looking"): void {
-    this.#rows = new Map(names.map((name) => [name, rowWithout(name, this.#prices.tlds, { state })]));
+    this.#rows = new Map(names.map((name) => [name, rowWithout(name, SOLD, { state })]));
   }
 
   #upToDate(row: Row): Row {

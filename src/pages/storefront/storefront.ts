@@ -21,7 +21,7 @@ const cart: Cart = new Cart(client, prices, (change) => {
 });
 const results = new Results(prices, cart);
 const cartView = new CartView(cart, prices, texts);
-const search = new Search(client, prices, results, texts);
+const search = new Search(client, results, texts);
 
 const switches = document.querySelectorAll<HTMLAnchorElement>("a[data-language]");
 for (const link of switches) {
@@ -48,4 +48,4 @@ function render(): void {
 
 render();
 search.begin(linkedName);
-void prices.load(client);
+void prices.keepCurrent(client);
