@@ -330,6 +330,18 @@ describeWithBrowser("the operator page", () => {
     await waitForText(page, "This token can't purge: it doesn't have the operate scope.");
   });
 
+  test("shows the cost of a purge at once, even if the next overview is slow", async () => {
+    const { page } = await openPage();
+    let isSignedIn = false;
+    await page.route("**/v1/staff/overview", async (route) => {
+      if (!isSignedIn) await route.continue();
+      isSignedIn = true;
+    });
+    await signIn(page, ANNA);
+    await page.getByRole("button", { name: "Everything" }).click();
+    await waitForText(page, /^This costs up to \d+ calls/);
+  });
+
   test("has charts that start before the page was opened, and show up to a day", async () => {
     const { page } = await openPage();
     const past = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
@@ -455,6 +467,9 @@ describeWithBrowser("the operator page", () => {
     }
     expect(await visited.axe()).toEqual([]);
     expect(await fits()).toBe(true);
+    // The header stays in view, so it takes at most two lines, also with alarms and notes.
+    await page.getByRole("link", { name: /^1 alarm, \d notes?$/ }).waitFor();
+    expect((await page.locator("header").boundingBox())?.height).toBeLessThan(90);
     await visited.picture(`operator-${name}`);
   });
 });

@@ -71,7 +71,7 @@ function askForToken(words: string): void {
 }
 
 /** Runs until the token is refused or the user signs out. */
-function run(api: StaffApi): void {
+function run(api: StaffApi, first: Overview): void {
   form.hidden = true;
   dashboard.hidden = false;
   signOut.hidden = false;
@@ -86,7 +86,7 @@ function run(api: StaffApi): void {
   const showSavings = savingsView();
   const auditCsv = csvButton(api, "audit", end.signal);
   previewView(api, end.signal);
-  let latest: Overview | null = null;
+  let latest = first;
   let account: Account | null = null;
   let domains: Domains | null = null;
   let prices: Prices | null = null;
@@ -219,8 +219,9 @@ form.addEventListener("submit", (event) => {
 async function signIn(api: StaffApi): Promise<void> {
   problem.textContent = "";
   isSigningIn = true;
+  let first: Overview;
   try {
-    await api.overview(AbortSignal.timeout(15_000));
+    first = await api.overview(AbortSignal.timeout(15_000));
   } catch (error) {
     const { status, message, retryAfter } = staffProblem(error, "The service doesn't answer.");
     const again = retryAfter === null || status === 0 ? "" : ` Try again in ${retryAfter} s.`;
@@ -232,7 +233,7 @@ async function signIn(api: StaffApi): Promise<void> {
     isSigningIn = false;
   }
   field.value = "";
-  run(api);
+  run(api, first);
 }
 
 askForToken("");

@@ -20,7 +20,7 @@ const PURGES: readonly Purge[] = ["prices", "availability", "account", "all"];
 const list = new Intl.ListFormat("en");
 
 /** The number of calls until all purged data is known again, and what that means for visitors. */
-export function purgeCost(what: Purge, { quota, prices, caches }: Overview): string {
+function purgeCost(what: Purge, { quota, prices, caches }: Overview): string {
   const entries = {
     prices: prices.known,
     availability: caches.availability.entries,
@@ -41,10 +41,10 @@ export function purgeCost(what: Purge, { quota, prices, caches }: Overview): str
   return `${share} ${when}`;
 }
 
-/** `overview` returns the latest, or null before the first; `purged` is called after a purge. */
+/** `overview` returns the latest; `purged` is called after a purge. */
 export function purgeView(
   api: StaffApi,
-  overview: () => Overview | null,
+  overview: () => Overview,
   purged: () => void,
   signal: AbortSignal,
 ): void {
@@ -55,10 +55,9 @@ export function purgeView(
     "click",
     ({ target }) => {
       what = target instanceof HTMLButtonElement ? purgeOf(target.dataset["what"]) : null;
-      const now = overview();
-      if (what === null || now === null) return;
+      if (what === null) return;
       byId("purge-title", HTMLElement).textContent = TITLES[what];
-      byId("purge-cost", HTMLElement).textContent = purgeCost(what, now);
+      byId("purge-cost", HTMLElement).textContent = purgeCost(what, overview());
       dialog.returnValue = "";
       dialog.showModal();
     },
