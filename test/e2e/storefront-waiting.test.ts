@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { onSearch, refusal, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
-import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
+import { done, enter, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
 
 describeWithBrowser("a search that has to wait", () => {
   const shop = openShop();
@@ -148,6 +148,13 @@ describeWithBrowser("a search that has to wait", () => {
     await done(page);
     expect(await row(page, "kabul.af").textContent()).toContain("Available");
 
+    await page.context().setOffline(true);
+    await enter(page, "herat, balkh");
+    await page.locator('#search-status[data-kind="failed"]').waitFor();
+    expect(await texts(page, ".name .state")).toEqual(["Not checked yet", "Not checked yet"]);
+    await page.context().setOffline(false);
+    await done(page);
+    await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").click();
     await page.context().setOffline(true);
     await page.locator("#cart-confirm").click();

@@ -49,13 +49,13 @@ export class Results {
       readonly rows: readonly Row[];
       readonly ideas: readonly Availability[];
       readonly busy: boolean;
-      /** Whether checking is paused until a wait is over. */
-      readonly isWaiting: boolean;
+      /** Whether names without an answer are being checked; if not, checking waits or has been interrupted. */
+      readonly isChecking: boolean;
     },
   ): void {
     const focused = document.activeElement?.id;
     this.#list.setAttribute("aria-busy", String(shown.busy));
-    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row, shown.isWaiting)));
+    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row, shown.isChecking)));
     this.#ideasList.replaceChildren(...shown.ideas.map((idea) => this.#idea(texts, idea)));
     this.#ideas.hidden = shown.ideas.length === 0;
     if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
@@ -68,7 +68,7 @@ export class Results {
     return texts.spoken(result.unicodeName, texts[result.status], price);
   }
 
-  #row(texts: Texts, row: Row, isWaiting: boolean): HTMLElement {
+  #row(texts: Texts, row: Row, isChecking: boolean): HTMLElement {
     const result = row.state === "known" && row.result.status !== "unknown" ? row.result : null;
     const state = row.state === "known" ? row.result.status : row.state;
     return element(
@@ -81,7 +81,7 @@ export class Results {
       nameOf(row),
       result
         ? this.#state(texts, result)
-        : element("p", { class: "state" }, this.#stateWithout(texts, row, isWaiting)),
+        : element("p", { class: "state" }, this.#stateWithout(texts, row, isChecking)),
       result
         ? this.#price(texts, this.#offer(result), result)
         : this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
@@ -89,10 +89,10 @@ export class Results {
     );
   }
 
-  #stateWithout(texts: Texts, row: Row, isWaiting: boolean): Node | string {
+  #stateWithout(texts: Texts, row: Row, isChecking: boolean): Node | string {
     if (row.state === "known") return element("span", { class: "badge" }, texts.unknown);
     if (row.state === "failed") return row.why;
-    if (row.state === "looking") return isWaiting ? texts.unknown : texts.looking;
+    if (row.state === "looking") return isChecking ? texts.looking : texts.unknown;
     return row.state === "idle" ? listedRenewal(texts, this.#prices, row.tld) : "";
   }
 

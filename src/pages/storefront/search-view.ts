@@ -156,7 +156,7 @@ export class SearchView {
       rows: rows.filter(isShown),
       ideas,
       busy: phase === "searching" || phase === "waiting",
-      isWaiting: phase === "waiting",
+      isChecking: phase === "searching",
     });
   }
 
