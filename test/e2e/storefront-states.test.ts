@@ -4,7 +4,15 @@
  */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
-import { fillCart, mixedSearch, onSearch, quotesWithProblems, refusal } from "./support/answers.js";
+import {
+  fillCart,
+  mixedSearch,
+  onSearch,
+  quotesWithProblems,
+  refusal,
+  result,
+  streamed,
+} from "./support/answers.js";
 import { describeWithBrowser, type Visit } from "./support/browser.js";
 import { CUT, LOOKS, type Look, screenOf } from "./support/looks.js";
 import { done, enter, openShop, row, searchFor, type VisitorOptions } from "./support/storefront.js";
@@ -134,6 +142,24 @@ const STATES: Readonly<Record<string, State>> = {
       await page.locator("#cart-checkout button").click();
       await page.locator("#lines tr").first().waitFor();
     },
+  },
+  "busy for some names": {
+    before: (page) =>
+      onSearch(page, (route) => {
+        const wait = { retryAfter: 57, kept: true };
+        return route.fulfill(
+          streamed(
+            [
+              result("kabul.af", ".af", "available"),
+              result("kabul.com.af", ".com.af", "available"),
+              result("kabul.net.af", ".net.af", "unknown", wait),
+              result("kabul.org.af", ".org.af", "unknown", wait),
+            ],
+            false,
+          ),
+        );
+      }),
+    reach: searchAndFail,
   },
 };
 
