@@ -1,6 +1,7 @@
 /** The cart in a real browser: keyboard use, terms, problems, undo, the time for which a price is held, and what survives a reload. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
+import { quotesShape } from "../../src/wire/visitors.js";
 import { fillCart, quotesWithProblems, refusal } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
@@ -84,6 +85,35 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="problem"]').waitFor();
     expect(await states()).toEqual(["available", "taken"]);
+  });
+
+  test("says that a price has changed when it is confirmed, and doesn't go back to the old one", async () => {
+    const { page, axe, picture } = await shop.visitor({
+      before: (page) =>
+        page.route("/v1/quotes", async (route) => {
+          const answer = await route.fetch();
+          const quotes = quotesShape.parse(await answer.json());
+          const price = { amount: "42.99", currency: "USD" };
+          const items = quotes.items.map((line) => (line.domain === "kabul.af" ? { ...line, price } : line));
+          await route.fulfill({ json: { ...quotes, items, total: [{ ...price, amount: "54.98" }] } });
+        }),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
+    expect(await total(page).textContent()).toBe("Total: $38.98");
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="problem"]').waitFor();
+    expect(await status(page).textContent()).toMatch(
+      /^A price has changed since you last saw it\. Price held for you until /,
+    );
+    expect(await texts(page, ".item .price")).toEqual(["$42.99", "$11.99"]);
+    await picture("storefront-cart-changed");
+    expect(await axe()).toEqual([]);
+    await page.getByRole("button", { name: "Remove kabul.com.af" }).click();
+    expect(await total(page).textContent()).toBe("Total: $42.99");
+    await page.locator("#cart-confirm").click();
+    await confirmed(page);
+    expect(await status(page).textContent()).toMatch(/^Price held for you until /);
   });
 
   test("holds twenty names, and says that it is full before a twenty-first is added", async () => {

@@ -102,8 +102,12 @@ export class CartView {
       promise === null
         ? texts.notHeld
         : `${texts.heldUntil(timeOfDay(texts, promise.untilMs))} (${texts.left(clock(texts, this.#left))}).`;
-    if (priced === items.length) return held;
-    return `${texts.partly(count(texts, priced), count(texts, items.length))} ${held}`;
+    const partly = texts.partly(count(texts, priced), count(texts, items.length));
+    return [
+      ...(priced < items.length ? [partly] : []),
+      ...(confirmed.isChanged ? [texts.priceChanged] : []),
+      held,
+    ].join(" ");
   }
 
   #drawOrder(): void {
@@ -123,7 +127,9 @@ export class CartView {
     const isWhole =
       confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
     this.#statusLine.dataset["kind"] =
-      isOver || (confirmed.kind === "confirmed" && !isWhole) ? "problem" : confirmed.kind;
+      isOver || (confirmed.kind === "confirmed" && (!isWhole || confirmed.isChanged))
+        ? "problem"
+        : confirmed.kind;
     const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
     const isFocused = this.#order.contains(document.activeElement);
     this.#checkout.hidden = !goesOn;

@@ -15,8 +15,13 @@ type Confirmed =
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
-  /** The signed prices hold until `untilMs` on this device's clock; null if nothing was signed. */
-  | { readonly kind: "confirmed"; readonly quotes: Quotes; readonly untilMs: number | null };
+  /** The signed prices hold until `untilMs` on this device's clock; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
+  | {
+      readonly kind: "confirmed";
+      readonly quotes: Quotes;
+      readonly untilMs: number | null;
+      readonly isChanged: boolean;
+    };
 
 /** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: the state of the confirmation. */
 export type Change =
@@ -147,10 +152,22 @@ export class Cart implements CartControl {
           this.#learn({ kind: "asking" });
         },
       });
-      if (!signal.aborted) this.#learn({ kind: "confirmed", quotes, untilMs: heldUntilMs(quotes) });
+      if (signal.aborted) return;
+      const untilMs = heldUntilMs(quotes);
+      this.#learn({ kind: "confirmed", quotes, untilMs, isChanged: this.#takePrices(quotes) });
     } catch (error) {
       if (!signal.aborted) this.#learn({ kind: "refused", problem: asProblem(error) });
     }
+  }
+
+  /** Replaces the prices in the cart by confirmed ones; returns whether one was different. */
+  #takePrices({ items }: Quotes): boolean {
+    const before = this.#items;
+    this.#items = before.map((item) => {
+      const price = items.find(({ domain }) => domain === item.domain)?.price ?? item.price;
+      return { ...item, price };
+    });
+    return before.some(({ price }, at) => price !== null && price.amount !== this.#items[at]?.price?.amount);
   }
 
   #learn(confirmed: Confirmed): void {

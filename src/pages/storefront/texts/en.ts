@@ -128,6 +128,7 @@ export const en = {
   checking: "Checking with the registry…",
   partly: (priced: string, all: string) =>
     `${priced} of ${all} names can be ordered. See what to do about the others.`,
+  priceChanged: "A price has changed since you last saw it.",
   nonePriced: "None of these names can be ordered right now.",
   notHeld: "The price was checked just now.",
   heldUntil: (time: string) => `Price held for you until ${time}`,
