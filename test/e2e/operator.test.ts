@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { systemClock } from "../../src/clock.js";
-import { overviewShape, staffDomainsShape } from "../../src/wire/staff.js";
+import { overviewShape, staffDomainsShape, staffPricesShape } from "../../src/wire/staff.js";
 import { type Service, STAFF, startService, until } from "../support/service.js";
 import {
   describeWithBrowser,
@@ -199,6 +199,20 @@ describeWithBrowser("the operator page", () => {
     ]);
     await page.getByLabel("Show").selectOption(".net.af");
     await untilTrue(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
+  });
+
+  test("keeps the prices' rows low on a phone, even with notes", async () => {
+    const { page } = await openPage(PHONE);
+    const warning = "its price is older than allowed, so it is shown as stale and not signed";
+    await page.route("**/v1/staff/prices", async (route) => {
+      const answer = await route.fetch();
+      const all = staffPricesShape.parse(await answer.json());
+      await route.fulfill({ json: { ...all, prices: all.prices.map((price) => ({ ...price, warning })) } });
+    });
+    await signIn(page, ANNA);
+    const row = page.locator("#prices tbody tr").first();
+    await row.getByText(warning).waitFor();
+    expect((await row.boundingBox())?.height).toBeLessThan(60);
   });
 
   test("lists first the domains that have expired or soon will, and can filter them by keyboard", async () => {
