@@ -197,7 +197,7 @@ describeWithBrowser("the cart", () => {
     await page.locator("#cart-confirm").click();
     await page.locator('#cart-status[data-kind="waiting"]').waitFor();
     expect(await status(page).textContent()).toBe(
-      "Many people are using the shop right now. We will try again in 12 seconds.",
+      "The shop is busy right now. We will try again in 12 seconds.",
     );
     await inspect(page, 5_000, () => picture("storefront-cart-waits"));
     await page.clock.runFor(8_000);

@@ -115,7 +115,7 @@ describeWithBrowser("the search box", () => {
     await enter(page, "list-a, list-b-، kabul.com; list-c.org.af");
     await page.locator('#search-status[data-kind="waiting"]').waitFor();
     expect(await status(page).textContent()).toMatch(
-      /^Many people are using the shop right now\. We will try again/,
+      /^The shop is busy right now\. We will try again/,
     );
     await done(page);
     expect(await texts(page, ".names .domain")).toEqual([

@@ -61,7 +61,7 @@ describeWithBrowser("a search that has to wait", () => {
     await page.keyboard.type("kabul");
     await page.keyboard.press("Enter");
     await page
-      .getByText("Many people are using the shop right now. We will try again in 30")
+      .getByText("The shop is busy right now. We will try again in 30")
       .first()
       .waitFor();
     expect(await again.textContent()).toBe("Try now");

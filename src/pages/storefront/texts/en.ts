@@ -7,7 +7,7 @@ const base: Base = {
   locale: "en",
   problems: {
     rate_limited: "You have searched a lot in a short time. Please wait a moment.",
-    quota_exhausted: "Many people are using the shop right now.",
+    quota_exhausted: "The shop is busy right now.",
     shutting_down: "The service is restarting. Try again in a moment.",
     upstream_failed: "The registry is not answering properly. Try again in a few minutes.",
     upstream_contract: "The registry is not answering properly. Try again in a few minutes.",
@@ -96,7 +96,7 @@ export const en = {
   listTooLong: (names: string) => `Only the first ${names} names will be checked. Press Enter to start.`,
   checkedOf: (checked: string, all: string) => `${checked} of ${all} names checked…`,
   availableOf: (available: string, all: string) => `${available} of ${all} are available.`,
-  notAll: "Many people are using the shop right now, so some names could not be checked.",
+  notAll: "Some names could not be checked yet.",
   again: (duration: string) => `We will try again in ${duration}.`,
   slow: (duration: string) =>
     `This is taking longer than usual. We will keep asking the registry for up to ${duration}.`,

@@ -63,7 +63,7 @@ export const ps: Texts = {
   listTooLong: (names) => `یوازې لومړي ${names} نومونه کتل کېږي. د پیل لپاره Enter کېکاږئ.`,
   checkedOf: (checked, all) => `له ${all} نومونو څخه ${checked} وکتل شول…`,
   availableOf: (available, all) => `له ${all} نومونو څخه ${available} د ثبت وړ دي.`,
-  notAll: "اوس ډېر خلک له پلورنځي ګټه اخلي، نو ځینې نومونه ونه کتل شول.",
+  notAll: "ځینې نومونه لا نه دي کتل شوي.",
   again: (duration) => `${duration} وروسته بیا هڅه کوو.`,
   slow: (duration) => `دا له معمول څخه ډېر وخت نیسي. د ثبت له دفتره به لا ${duration} پوښتنه کوو.`,
   orElse: "یا دا ولټوئ",
@@ -111,7 +111,7 @@ export const ps: Texts = {
   offline: "تاسو له انټرنېټ سره نښلول شوي نه یاست. څنګه چې اړیکه بېرته ټینګه شي، دوام ورکوو.",
   problems: {
     rate_limited: "په لږ وخت کې مو ډېر لټون وکړ. مهرباني وکړئ لږ صبر وکړئ.",
-    quota_exhausted: "اوس ډېر خلک له پلورنځي ګټه اخلي.",
+    quota_exhausted: "پلورنځی اوس بوخت دی.",
     shutting_down: "خدمت له سره پیلېږي. لږ وروسته بیا هڅه وکړئ.",
     upstream_failed: "د ثبت دفتر سم ځواب نه ورکوي. څو دقیقې وروسته بیا هڅه وکړئ.",
     upstream_contract: "د ثبت دفتر سم ځواب نه ورکوي. څو دقیقې وروسته بیا هڅه وکړئ.",
