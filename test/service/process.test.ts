@@ -369,10 +369,11 @@ describe("a restart", () => {
     first.child.kill("SIGKILL");
     await first.exited;
 
+    const loaded = callsOf(sandbox, PRICING) + 28;
     const { key, secret } = sandbox.control.rotate(sandbox.credential().key);
     const second = start({ ...env, UPSTREAM_SERVICE_KEY: key, UPSTREAM_SERVICE_SECRET: secret });
     await second.listening;
-    await until(() => callsOf(sandbox, PRICING) === 56, "the load of the prices with the new credential");
+    await until(() => callsOf(sandbox, PRICING) >= loaded, "the load of the prices with the new credential");
     const items = ["gold.af", "khyber.af"].map((domain) => ({ domain, action: "renewal", years: 1 }));
     const cart = await second.ask("/v1/quotes", { method: "POST", body: { items } });
     expect(cart.body).toMatchObject({ items: [{ premium: true, price: null }, { premium: false }] });
