@@ -7,7 +7,7 @@ import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
 import { openRedisLedger, type RedisLedgerSettings } from "./ledger/redis.js";
 import { saveReservations } from "./saved-reservations.js";
-import { createQuota, type SchedulerSettings } from "./scheduler/scheduler.js";
+import { createQuota, type CredentialQuota, type SchedulerSettings } from "./scheduler/scheduler.js";
 import { shareReservations } from "./shared-reservations.js";
 import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
@@ -40,8 +40,9 @@ export function createQuotas(settings: QuotasSettings): Quotas {
   const share = Math.floor((limit - headroom) / replicasMax);
   const shareOfHeadroom = Math.floor(headroom / replicasMax);
   const own = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
-  const opening = new Map<string, Promise<Quota>>();
-  const open = new Map<string, Quota>();
+  const opening = new Map<string, Promise<CredentialQuota>>();
+  const open = new Map<string, CredentialQuota>();
+  let inUse: CredentialQuota | null = null;
 
   async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {
     if (home === "memory") return memoryLedger({ ...own, clock });
@@ -49,7 +50,10 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     return openFileLedger({ ...own, directory: home.directory, fingerprint, coldStart, clock, onFault });
   }
 
-  async function create(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
+  async function create(
+    fingerprint: string,
+    coldStart: QuotasSettings["coldStart"],
+  ): Promise<CredentialQuota> {
     const ledger = await ledgerOf(fingerprint, coldStart);
     const quota = createQuota({ ledger, clock, onFault, ...sharingOf(fingerprint) });
     open.set(fingerprint, quota);
@@ -66,7 +70,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     return { share: (own) => saveReservations({ directory, fingerprint, windowMs, clock, onFault }, own) };
   }
 
-  function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Quota> {
+  function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<CredentialQuota> {
     const known = opening.get(fingerprint);
     if (known) return known;
     const quota = create(fingerprint, coldStart);
@@ -75,12 +79,22 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     return quota;
   }
 
+  /** Reservations are kept when another credential is used. */
+  function use(quota: CredentialQuota): Quota {
+    if (inUse !== null && inUse !== quota) quota.takeOver(inUse);
+    inUse = quota;
+    return quota;
+  }
+
   return {
     async openAll(fingerprints) {
       await Promise.all(fingerprints.map((fingerprint) => quotaOf(fingerprint, settings.coldStart)));
     },
-    of: (fingerprint) => quotaOf(fingerprint, "assume-free"),
-    opened: (fingerprint) => open.get(fingerprint) ?? null,
+    of: async (fingerprint) => use(await quotaOf(fingerprint, "assume-free")),
+    opened(fingerprint) {
+      const quota = open.get(fingerprint);
+      return quota === undefined ? null : use(quota);
+    },
     async close() {
       await Promise.all([...open.values()].map((quota) => quota.close()));
     },

@@ -40,11 +40,12 @@ export function saveReservations(
     const dueAt = dueAtMs - wallAheadMs;
     // Few waits are longer than a window; a time far ahead comes from a clock that was set back.
     if (dueAt > clock.monotonic() + 2 * windowMs) continue;
-    own.learn(key, { key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
+    own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
   }
 
   return {
     changed: () => {},
+    canPublish: () => true,
     replicas: () => 1,
     cartsElsewhere: () => 0,
     close() {

@@ -134,6 +134,7 @@ export function shareReservations(
     changed: (key, reservation) => {
       unpublished.set(key, reservation);
     },
+    canPublish: () => members === 1 || redis.reachable(),
     replicas: () => members,
     cartsElsewhere: () => cartsElsewhere,
     close() {

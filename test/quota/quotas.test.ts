@@ -102,20 +102,42 @@ test("background work leaves two fifths of the budget to visitors", async () => 
   expect([background, await capacity(quota)]).toEqual([5, 3]);
 });
 
+const VISITOR = { ...ASK, client: "visitor", queryKey: "kabul.af" };
+
+/** Spends the budget of the credential and reserves a call for the visitor; returns the wait. */
+async function reserve(quota: Quota): Promise<number> {
+  for (let calls = 0; calls < 8; calls += 1) await quota.run(ASK, async () => calls);
+  await clock.advance(5_000);
+  const { kept, retryAfterMs = 0 } = quota.refusal(VISITOR) ?? {};
+  expect(kept).toBe(true);
+  return retryAfterMs;
+}
+
+async function expectClaim(quota: Quota): Promise<void> {
+  await quota.run(VISITOR, async () => null);
+  expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1, unclaimed: 0 });
+}
+
+test("a call that was reserved before the credential was replaced can be claimed after it", async () => {
+  await open().openAll([]);
+  const inMs = await reserve(await quotas.of("first"));
+  const second = await quotas.of("second");
+  expect(second.refusal(VISITOR)).toBeNull();
+  for (let calls = 0; calls < 8; calls += 1) await second.run(ASK, async () => calls);
+  expect(second.refusal(VISITOR)).toMatchObject({ kept: true, retryAfterMs: inMs });
+  await clock.advance(inMs);
+  expect(quotas.opened("second")?.refusal(VISITOR)).toBeNull();
+});
+
 describe("a call that was reserved before a restart", () => {
-  const VISITOR = { ...ASK, client: "visitor", queryKey: "kabul.af" };
   const saved = (): string[] => readdirSync(directory).filter((file) => file.startsWith("reservations-"));
 
-  /** Spends the budget, reserves a call for the visitor, and stops. */
+  /** Reserves a call for the visitor, and stops. */
   async function reserved(): Promise<number> {
     await open().openAll([]);
-    const quota = await quotas.of("first");
-    for (let calls = 0; calls < 8; calls += 1) await quota.run(ASK, async () => calls);
-    await clock.advance(5_000);
-    const { kept, retryAfterMs = 0 } = quota.refusal(VISITOR) ?? {};
-    expect(kept).toBe(true);
+    const inMs = await reserve(await quotas.of("first"));
     await quotas.close();
-    return retryAfterMs;
+    return inMs;
   }
 
   test("can be claimed once after it, and the file doesn't reveal its client", async () => {
@@ -125,10 +147,20 @@ describe("a call that was reserved before a restart", () => {
     const quota = await open(1, clock).of("first");
     expect(saved()).toEqual([]);
     await clock.advance(inMs);
-    await quota.run(VISITOR, async () => null);
-    expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1, unclaimed: 0 });
+    await expectClaim(quota);
     await quotas.close();
     expect(saved()).toEqual([]);
+  });
+
+  test("can be claimed after several", async () => {
+    const inMs = await reserved();
+    for (let times = 0; times < 3; times += 1) {
+      await open(1, clock).of("first");
+      await quotas.close();
+    }
+    const quota = await open(1, clock).of("first");
+    await clock.advance(inMs);
+    await expectClaim(quota);
   });
 
   test.each([

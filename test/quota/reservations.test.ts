@@ -6,6 +6,7 @@ import {
   type Outlook,
   type Refused,
   Reservations,
+  type SharedReservations,
   ticketKey,
 } from "../../src/quota/scheduler/reservations.js";
 
@@ -167,13 +168,16 @@ describe("a reservation", () => {
     expect(ticketKey("a", "kabul.af")).not.toContain("kabul");
   });
 
-  test("is kept the first time that its holder retries too early, and lost the second time", () => {
+  test("is kept the first two times that its holder or somebody at the same address asks too early, and then lost", () => {
     for (let n = 0; n < 5; n += 1) refuse(0);
     const ticket = refuse(0);
-    const once = reservations.askedEarly(ticket, false, outlook(2000));
-    expect(once).toMatchObject({ isReserved: true, dueAt: ticket.dueAt, askedAt: 0 });
-    const twice = reservations.askedEarly(once, false, outlook(4000));
-    expect(twice).toMatchObject({ isReserved: false, dueAt: 4000 + WINDOW_MS, askedAt: 4000 });
+    let last = ticket;
+    for (const at of [1000, 2000]) {
+      last = reservations.askedEarly(last, false, outlook(at));
+      expect(last).toMatchObject({ isReserved: true, dueAt: ticket.dueAt, askedAt: 0 });
+    }
+    last = reservations.askedEarly(last, false, outlook(4000));
+    expect(last).toMatchObject({ isReserved: false, dueAt: 4000 + WINDOW_MS, askedAt: 4000 });
     expect([reservations.size, reservations.standing(ticket.key, ticket.dueAt).kind]).toEqual([5, "early"]);
   });
 
@@ -181,6 +185,14 @@ describe("a reservation", () => {
     let ticket = refuse(0, { waiting: 20 });
     for (let at = 1000; at < 10_000; at += 1000) ticket = reservations.askedEarly(ticket, true, outlook(at));
     expect(ticket.isReserved).toBe(true);
+  });
+
+  test("isn't made while it can't be published, and made again once it can", () => {
+    let canPublish = false;
+    reservations = new Reservations({ changed: () => {}, canPublish: () => canPublish });
+    expect(refuse(0)).toMatchObject({ isReserved: false });
+    canPublish = true;
+    expect(refuse(0)).toMatchObject({ isReserved: true });
   });
 });
 
@@ -280,6 +292,12 @@ describe("a call", () => {
   });
 });
 
+/** Adds each published change: the key, and whether the reservation exists from then on. */
+const recording = (changes: [string, boolean][]): Pick<SharedReservations, "changed" | "canPublish"> => ({
+  changed: (key, made) => void changes.push([key, made !== null]),
+  canPublish: () => true,
+});
+
 describe("a reservation shared between replicas", () => {
   const reserved = {
     key: "elsewhere",
@@ -315,6 +333,14 @@ describe("a reservation shared between replicas", () => {
     expect([reservations.lapsed(12_600), reservations.size]).toEqual([0, 3]);
   });
 
+  test("is this replica's own once it has been asked for too early here, because this one has published it again", () => {
+    reservations.learn(reserved.key, reserved, 0);
+    const standing = reservations.standing(reserved.key, 1000);
+    if (!("ticket" in standing)) throw new Error("it is known");
+    reservations.askedEarly(standing.ticket, false, outlook(1000));
+    expect(reservations.own().map(({ key }) => key)).toEqual([reserved.key]);
+  });
+
   test("is weighted by the likelihood of its claim here, if only this replica's calls count", () => {
     for (const key of ["one", "two", "three", "four"]) reservations.learn(key, { ...reserved, key }, 0);
     const held = (part: number) => reservations.heldUntil(9500, { callsUntil: () => 2, part });
@@ -340,7 +366,7 @@ describe("a reservation shared between replicas", () => {
 
   test("is published again when its holder retries too early once; a ticket without one isn't published", () => {
     const changes: [string, boolean][] = [];
-    reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
+    reservations = new Reservations(recording(changes));
     const full = { callsUntil: () => 1, waiting: 5 };
     const without = refuse(0, full);
     reservations.askedEarly(without, false, outlook(1000, full));
@@ -353,9 +379,26 @@ describe("a reservation shared between replicas", () => {
     ]);
   });
 
+  test("that is handed over to another quota ends here, and is that quota's own, which publishes it", () => {
+    const mine = refuse(0);
+    reservations.learn(reserved.key, reserved, 0);
+    const handedOver = reservations.handOver();
+    expect([handedOver.map(({ key }) => key), reservations.size]).toEqual([[mine.key], 1]);
+    const changes: [string, boolean][] = [];
+    const next = new Reservations(recording(changes));
+    for (const reservation of handedOver) next.adopt(reservation, 1000);
+    expect(next.standing(mine.key, mine.dueAt)).toMatchObject({
+      kind: "reserved",
+      ticket: { dueAt: mine.dueAt },
+    });
+    expect([next.own().map(({ key }) => key), changes]).toEqual([[mine.key], [[mine.key, true]]]);
+    next.adopt(mine, 30_000);
+    expect(next.size).toBe(0);
+  });
+
   test("is published when it is made and when it is claimed, but not when it lapses", () => {
     const changes: [string, boolean][] = [];
-    reservations = new Reservations({ changed: (key, made) => changes.push([key, made !== null]) });
+    reservations = new Reservations(recording(changes));
     const [first, second] = [refuse(0), refuse(0)];
     reservations.forget(first.key);
     reservations.standing(second.key, 30_000);

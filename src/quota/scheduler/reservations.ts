@@ -18,11 +18,14 @@ const LATE_MS = 1500;
 /** How long a call is held for an overdue reservation, as a part of its holder's patience. Short, because holders this late rarely come back. */
 const AWAITED = 1 / 10;
 
+/**
+ * A reservation survives this many early retries, because they may come from somebody else at the same address, or from a connection that was lost.
+ * More of them end it, so that those who wait are served sooner than those who keep retrying.
+ */
+const EARLY_ASKS_FORGIVEN = 2;
+
 /** A visitor who returns this late is a newcomer again. */
 const FORGOTTEN_AFTER_MS = 60_000;
-
-/** Retrying too early more often than this loses the reservation. */
-const EARLY_ASKS_FORGIVEN = 1;
 
 /** The maximum number of tickets without a reservation, about 3 MB. When full, the oldest is dropped, and its holder is a newcomer. */
 const MAX_TICKETS = 10_000;
@@ -58,6 +61,8 @@ export type Reservation = Pick<Ticket, "key" | "client" | "dueAt" | "askedAt" | 
 export interface SharedReservations {
   /** Publishes a reservation, or that it is over (null): soon, and repeatedly until Redis has confirmed it. */
   changed(key: string, reservation: Reservation | null): void;
+  /** Whether a reservation made now will be known wherever its holder may return. */
+  canPublish(): boolean;
   /** The number of replicas that visitors may return to, as far as known, and the cart calls per window of the others. */
   replicas(): number;
   cartsElsewhere(): number;
@@ -94,7 +99,7 @@ export function ticketKey(client: string, queryKey: string): string {
 }
 
 export class Reservations {
-  readonly #shared: Pick<SharedReservations, "changed"> | null;
+  readonly #shared: Pick<SharedReservations, "changed" | "canPublish"> | null;
   /** Oldest first. */
   readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   readonly #reserved = new Map<string, Ticket>();
@@ -108,7 +113,7 @@ export class Reservations {
   #fullUntil = -Infinity;
   #lapsed = 0;
 
-  constructor(shared: Pick<SharedReservations, "changed"> | null = null) {
+  constructor(shared: Pick<SharedReservations, "changed" | "canPublish"> | null = null) {
     this.#shared = shared;
   }
 
@@ -145,14 +150,27 @@ export class Reservations {
     this.#expire(now);
     const known = this.#reserved.get(key);
     if (known !== undefined) this.#release(known);
-    if (reservation === null || secondOf(reservation.dueAt) < this.#firstSecond) return;
-    this.#tickets.delete(key);
-    this.#keep({ ...reservation, isReserved: true, refusedAt: now, isForgiven: true, isElsewhere: true });
+    if (reservation !== null) this.#take(reservation, now, true);
+  }
+
+  /** Takes over a reservation of the process before this one, or of another credential's quota, as if it had been made here. */
+  adopt(reservation: Reservation, now: number): void {
+    this.#expire(now);
+    if (this.#reserved.has(reservation.key)) return;
+    this.#take(reservation, now, false);
+    this.#shared?.changed(reservation.key, reservation);
   }
 
   /** The reservations made by this replica. */
   own(): readonly Reservation[] {
     return [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
+  }
+
+  /** Returns the reservations made by this replica and ends them here; other replicas keep theirs. */
+  handOver(): readonly Reservation[] {
+    const own = [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
+    for (const ticket of own) this.#release(ticket);
+    return own;
   }
 
   /** Makes a ticket: with the first second that can be reserved, or without a reservation and for the whole window. */
@@ -162,7 +180,8 @@ export class Reservations {
     this.forget(key);
     this.#expire(now);
     const seconds = horizonSeconds(outlook);
-    const reservedIn = this.#secondFor(refused, outlook, seconds);
+    const reservedIn =
+      this.#shared?.canPublish() === false ? null : this.#secondFor(refused, outlook, seconds);
     const inSeconds = reservedIn ?? this.#spread(outlook, seconds);
     const dueAt = now + inSeconds * SECOND_MS;
     const ticket: Ticket = {
@@ -182,7 +201,7 @@ export class Reservations {
     return ticket;
   }
 
-  /** Call when the holder asked too early. The first time, or if `isForgiven`, a reservation stays; otherwise the wait starts over. */
+  /** Call when the holder asked too early. The first times, or if `isForgiven`, a reservation stays; otherwise the wait starts over. */
   askedEarly(ticket: Ticket, isForgiven: boolean, outlook: Outlook): Ticket {
     const { now } = outlook;
     this.forget(ticket.key);
@@ -190,7 +209,7 @@ export class Reservations {
     const stays = ticket.isReserved && earlyAsks <= EARLY_ASKS_FORGIVEN;
     const inSeconds = stays ? 0 : this.#spread(outlook, horizonSeconds(outlook));
     const again: Ticket = stays
-      ? { ...ticket, earlyAsks }
+      ? { ...ticket, earlyAsks, isElsewhere: false }
       : { ...ticket, earlyAsks, isReserved: false, askedAt: now, dueAt: now + inSeconds * SECOND_MS };
     this.#keep(again);
     if (again.isReserved) this.#shared?.changed(again.key, again);
@@ -289,6 +308,12 @@ export class Reservations {
 
   #returning(now: number, inSeconds: number): number {
     return this.#returningIn.get(secondOf(now + inSeconds * SECOND_MS)) ?? 0;
+  }
+
+  #take(reservation: Reservation, now: number, isElsewhere: boolean): void {
+    if (secondOf(reservation.dueAt) < this.#firstSecond) return;
+    this.#tickets.delete(reservation.key);
+    this.#keep({ ...reservation, isReserved: true, refusedAt: now, isForgiven: true, isElsewhere });
   }
 
   #keep(ticket: Ticket): void {

@@ -34,6 +34,16 @@ export interface OwnReservations {
   all(): readonly Reservation[];
   /** Takes over a reservation of another replica; null: it is over. */
   learn(key: string, reservation: Reservation | null): void;
+  /** Takes over a reservation of the process before this one. */
+  adopt(reservation: Reservation): void;
+}
+
+/** The quota of one credential, whose reservations can move to that of another one. */
+export interface CredentialQuota extends Quota {
+  /** Takes over the reservations that this process has made in another quota. */
+  takeOver(from: CredentialQuota): void;
+  /** Returns the reservations that this process has made, and ends them here. */
+  handOver(): readonly Reservation[];
 }
 
 /** The part of the budget that must be free before background work takes any. */
@@ -42,7 +52,7 @@ const LEFT_FREE = 0.4;
 /** Refusals share a plan for this part of a window, unless a slot is taken or returned in the meantime. */
 const PLAN_LASTS = 1 / 600;
 
-class Scheduler implements Quota {
+class Scheduler implements CredentialQuota {
   readonly #ledger: Ledger;
   readonly #clock: Clock;
   readonly #onFault: SchedulerSettings["onFault"];
@@ -73,6 +83,7 @@ class Scheduler implements Quota {
     this.#onFault = settings.onFault;
     this.#reservations = new Reservations({
       changed: (key, reservation) => this.#shared?.changed(key, reservation),
+      canPublish: () => this.#shared?.canPublish() !== false,
     });
     this.#shared =
       settings.share?.({
@@ -80,6 +91,9 @@ class Scheduler implements Quota {
         all: () => this.#reservations.own(),
         learn: (key, reservation) => {
           this.#reservations.learn(key, reservation, clock.monotonic());
+        },
+        adopt: (reservation) => {
+          this.#reservations.adopt(reservation, clock.monotonic());
         },
       }) ?? null;
     this.#stats = new LaneStats(ledger.windowMs);
@@ -123,6 +137,16 @@ class Scheduler implements Quota {
   isContested(client: string): boolean {
     if (this.#queue.visitors === 0 || this.#reservations.isDue(client, this.#clock.monotonic())) return false;
     return this.#admission.othersWant(client);
+  }
+
+  takeOver(from: CredentialQuota): void {
+    const now = this.#clock.monotonic();
+    for (const reservation of from.handOver()) this.#reservations.adopt(reservation, now);
+    this.#changed();
+  }
+
+  handOver(): readonly Reservation[] {
+    return this.#reservations.handOver();
   }
 
   async pause(forMs: number): Promise<void> {
@@ -361,6 +385,6 @@ function closing(): ServiceError {
 }
 
 /** A quota over any ledger, with a bounded queue that serves urgent lanes first. */
-export function createQuota(settings: SchedulerSettings): Quota {
+export function createQuota(settings: SchedulerSettings): CredentialQuota {
   return new Scheduler(settings);
 }
