@@ -47,18 +47,53 @@ describe("a healthy service", () => {
   });
 
   test("doesn't count health requests against the client's limit", async () => {
-    const { headers } = await service.ask("/health");
-    expect(headers).not.toHaveProperty("ratelimit");
+    const remaining = async (): Promise<number> => {
+      const { headers } = await service.ask("/v1/quotes?tld=.af&action=renewal");
+      return Number(/r=(\d+)/.exec(headers["ratelimit"] ?? "")?.[1]);
+    };
+    const before = await remaining();
+    for (const path of ["/livez", "/readyz", "/health"])
+      expect((await service.ask(path)).headers).not.toHaveProperty("ratelimit");
+    expect(await remaining()).toBe(before - 1);
   });
 });
 
 test("health warns while no price is known, and /v1/prices says when to retry", async () => {
   const clock = new FakeClock();
+  const service = await startService({
+    clock,
+    // The calls of the last window are unknown, so the price list has to wait for its end.
+    env: (sandbox) => ({ ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-spent" }),
+    warm: false,
+  });
+  try {
+    await clock.advance(20_000);
+    const { code, retryAfter = 0 } = problemOf(await service.ask("/v1/prices"));
+    expect([code, retryAfter]).toEqual(["quota_exhausted", 56]);
+    const { status, body } = await service.ask("/health");
+    expect([status, body]).toEqual([
+      200,
+      {
+        status: "warn",
+        version: "1.2.3",
+        description: "Live upstream.",
+        checks: { ...ALL_PASS, prices: [{ status: "warn", output: "No prices are known yet." }] },
+      },
+    ]);
+    await clock.advance(retryAfter * 1000);
+    await until(async () => (await service.ask("/v1/prices")).status === 200, "the first prices");
+  } finally {
+    await service.close();
+  }
+});
+
+test("health fails while every credential is refused, and /v1/prices says when one is tried again", async () => {
+  const clock = new FakeClock();
   const service = await startService({ clock, reseller: "locked", warm: false });
   try {
-    const problem = problemOf(await service.ask("/v1/prices"));
-    expect(problem.code).toBe("quota_exhausted");
     await until(() => service.log.some((line) => line.includes("upstream.credential.refused")));
+    const { code, retryAfter = 0 } = problemOf(await service.ask("/v1/prices"));
+    expect([code, retryAfter]).toEqual(["upstream_failed", 5]);
     const health = await service.ask("/health");
     expect(health.status).toBe(503);
     expect(health.body).toMatchObject({
@@ -69,6 +104,9 @@ test("health warns while no price is known, and /v1/prices says when to retry", 
       },
     });
     expect((await service.ask("/livez")).status).toBe(200);
+    service.sandbox.control.setApiAccess("locked", true);
+    await clock.advance(retryAfter * 1000);
+    await until(() => service.calls() === 1, "the next call");
   } finally {
     await service.close();
   }
