@@ -69,7 +69,12 @@ describeWithRedis("a client of four replicas", () => {
     expect(await oneByOne("203.0.113.1", 2 * LIMIT, (request) => request)).toBe(LIMIT);
     expect(await oneByOne("203.0.113.2", 2 * LIMIT, () => 0)).toBe(LIMIT / REPLICAS);
     fleet.redis.wake();
+    const isBack = (log: readonly string[]): boolean =>
+      log.findLast((line) => line.includes('"redis.'))?.includes("redis.reached") === true;
+    await until(() => fleet.replicas.every(({ log }) => isBack(log)), "the reconnection of all replicas");
     await until(() => isAdmitted("203.0.113.2", 0), "the admission of another request");
+    const left = LIMIT - LIMIT / REPLICAS - 1;
+    expect(await oneByOne("203.0.113.2", 2 * LIMIT, (request) => request)).toBe(left);
   });
 
   // In bursts at first, because the replicas exchange wrong tokens ten times a second, in the background.
