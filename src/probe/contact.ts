@@ -117,6 +117,17 @@ export async function contact({ upstream: settings, sold, ask }: ContactSettings
   return { domains, domain, isOwn, check, checkYears, quote, term, balance, tier };
 }
 
+/** All calls, in the order in which they were made. */
+export function all({ domains, domain, check, quote, balance, tier }: Contact): CallResult<unknown>[] {
+  return [domains, domain, check, quote, balance, tier];
+}
+
+export function isUnderstood<T>(
+  call: CallResult<T>,
+): call is CallResult<T> & { readonly outcome: { readonly value: T } } {
+  return "value" in call.outcome;
+}
+
 /** The `data` of a success, otherwise undefined. */
 export function dataOf(answer: Answer | null): unknown {
   return answer?.kind === "success" && isFields(answer.json) ? answer.json["data"] : undefined;

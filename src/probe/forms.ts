@@ -1,10 +1,13 @@
 /** Recognizes sandbox settings by their appearance: which settings could have produced a value, a set of field names or a word. */
-import { OPEN_POINTS, RECORD_NAMES, type ShapeSettings } from "../sandbox/open-points.js";
+import { OPEN_POINTS, RECORD_NAMES, type ShapeSettings, type Switch } from "../sandbox/open-points.js";
 import { isFields, WrittenNumber } from "../upstream/written-json.js";
-import { type RawRecord, ROLE_ORDER } from "./records.js";
-import { leavesOf } from "./shapes.js";
+import type { Answer } from "./contact.js";
+import { type RawList, type RawRecord, recordIn, ROLE_ORDER } from "./records.js";
+import { formOf, isList, type Leaf, leavesOf, namesShown, pathsShown } from "./shapes.js";
 
-type Forms<Name extends keyof ShapeSettings> = readonly ShapeSettings[Name][];
+type Forms<Name extends Switch> = readonly ShapeSettings[Name][];
+/** How each setting can be recognized. */
+type Marks<Name extends Switch, Mark> = Readonly<Record<ShapeSettings[Name], Mark>>;
 
 export function envelopeForms(beside: readonly string[]): Forms<"envelope"> {
   if (beside.length === 0) return ["bare"];
@@ -28,20 +31,20 @@ export function recordForms({ fields }: RawRecord): Forms<"recordFields"> {
   );
 }
 
-const DATE_TEXTS: readonly (readonly [ShapeSettings["dates"], RegExp])[] = [
-  ["rfc3339", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/],
-  ["fraction", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/],
-  ["offset", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/],
-  ["day", /^\d{4}-\d\d-\d\d$/],
-  ["space", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/],
-  ["month-name", /^\d\d-[A-Z][a-z]{2}-\d{4}$/],
-];
+const DATE_TEXTS: Partial<Marks<"dates", RegExp>> = {
+  rfc3339: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/,
+  fraction: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/,
+  offset: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/,
+  day: /^\d{4}-\d\d-\d\d$/,
+  space: /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/,
+  "month-name": /^\d\d-[A-Z][a-z]{2}-\d{4}$/,
+};
 const MIN_MILLISECONDS = 100_000_000_000;
 
 export function dateForms(value: unknown): Forms<"dates"> {
   if (typeof value === "number") return [value < MIN_MILLISECONDS ? "seconds" : "milliseconds"];
   if (typeof value !== "string") return [];
-  return DATE_TEXTS.filter(([, text]) => text.test(value)).map(([form]) => form);
+  return OPEN_POINTS.dates.settings.filter((form) => DATE_TEXTS[form]?.test(value));
 }
 
 export function autoRenewForms(value: unknown): Forms<"autoRenew"> {
@@ -69,33 +72,33 @@ export function statusForms(value: unknown): Forms<"statusWords"> {
 }
 
 /** Each setting has one path that no other has. */
-const TIER_PATHS: readonly (readonly [ShapeSettings["tierFields"], string])[] = [
-  ["flat", "current_tier"],
-  ["camel", "currentTier"],
-  ["nested", "current.name"],
-  ["wrapped", "tier.current"],
-  ["counted", "tier"],
-];
+const TIER_PATHS: Marks<"tierFields", string> = {
+  flat: "current_tier",
+  camel: "currentTier",
+  nested: "current.name",
+  wrapped: "tier.current",
+  counted: "tier",
+};
 
 export function tierForms(data: unknown): Forms<"tierFields"> {
   const paths = new Set(leavesOf(data).map(({ path }) => path));
-  return TIER_PATHS.filter(([, path]) => paths.has(path)).map(([form]) => form);
+  return OPEN_POINTS.tierFields.settings.filter((form) => paths.has(TIER_PATHS[form]));
 }
 
-const QUOTE_PATHS: readonly (readonly [ShapeSettings["quoteFields"], readonly string[], hasPer: boolean])[] =
-  [
-    ["nested", ["pricing.amount"], false],
-    ["flat", ["amount"], false],
-    ["wrapped", ["quote.price.amount"], false],
-    ["unit-and-total", ["unit_price", "total_price"], false],
-    ["unit", ["unit_price"], false],
-    ["per-year", ["amount"], true],
-  ];
+const QUOTE_PATHS: Marks<"quoteFields", readonly string[]> = {
+  nested: ["pricing.amount"],
+  flat: ["amount"],
+  wrapped: ["quote.price.amount"],
+  "unit-and-total": ["unit_price", "total_price"],
+  unit: ["unit_price"],
+  "per-year": ["amount"],
+};
 
 /** `hasPer`: a field next to the amounts says what period they cover. */
-export function quoteForms(paths: readonly string[], hasPer: boolean): Forms<"quoteFields"> {
-  return QUOTE_PATHS.filter(([, expected, per]) => per === hasPer && areNames(paths, expected)).map(
-    ([form]) => form,
+export function quoteForms(amounts: readonly Leaf[], hasPer: boolean): Forms<"quoteFields"> {
+  const paths = amounts.map(({ path }) => path);
+  return OPEN_POINTS.quoteFields.settings.filter(
+    (form) => (form === "per-year") === hasPer && areNames(paths, QUOTE_PATHS[form]),
   );
 }
 
@@ -115,15 +118,10 @@ export function amountForms(amounts: readonly unknown[]): Forms<"quoteAmount"> {
   return AMOUNTS.filter(([, matches]) => amounts.every(matches)).map(([form]) => form);
 }
 
-const LIST_PATHS: readonly (readonly [ShapeSettings["listWrapper"], string])[] = [
-  ["domains", "domains"],
-  ["items", "items"],
-  ["data", "data"],
-  ["nested", "result.records"],
-];
-
 export function listForms(path: string): Forms<"listWrapper"> {
-  return LIST_PATHS.filter(([, expected]) => expected === path).map(([form]) => form);
+  return OPEN_POINTS.listWrapper.settings.filter(
+    (form) => path === (form === "nested" ? "result.records" : form),
+  );
 }
 
 /** By the roles of the item's fields. */
@@ -136,18 +134,18 @@ export function itemForms(item: unknown, record: RawRecord | null): Forms<"listI
   return isBrief ? ["brief"] : [];
 }
 
-const PAGING: readonly (readonly [ShapeSettings["listPaging"], readonly string[]])[] = [
-  ["none", []],
-  ["counts", ["page", "per_page", "count"]],
-  ["links", ["links"]],
-  ["cursor", ["next_cursor", "has_more"]],
-];
+const PAGING: Marks<"listPaging", readonly string[]> = {
+  none: [],
+  counts: ["page", "per_page", "count"],
+  links: ["links"],
+  cursor: ["next_cursor", "has_more"],
+};
 
 export function pagingForms(beside: readonly string[]): Forms<"listPaging"> {
-  return PAGING.filter(([, names]) => areNames(beside, names)).map(([form]) => form);
+  return OPEN_POINTS.listPaging.settings.filter((form) => areNames(beside, PAGING[form]));
 }
 
-const SPELLINGS: Readonly<Record<ShapeSettings["errorCodes"], RegExp>> = {
+const SPELLINGS: Marks<"errorCodes", RegExp> = {
   snake: /^[a-z]+(?:_[a-z]+)*$/,
   upper: /^[A-Z]+(?:_[A-Z]+)*$/,
   pascal: /^(?:[A-Z][a-z]+)+$/,
@@ -168,6 +166,63 @@ export function retryAfterForms(value: unknown): Forms<"retryAfter"> {
   if (!/^\d+$/.test(value)) return Number.isNaN(Date.parse(value)) ? [] : ["date"];
   const number = Number(value);
   return [number <= MAX_SECONDS ? "seconds" : number <= MAX_MILLISECONDS ? "milliseconds" : "absurd"];
+}
+
+/** A list of this length is unlikely to be sorted by chance. */
+const ENOUGH_ITEMS = 5;
+
+/** The orders that the list could follow. */
+export function orderForms({ items }: RawList): Forms<"listOrder"> {
+  const records = items.map((item) => recordIn(item));
+  const names = items.map((item, index) =>
+    typeof item === "string" ? item : records[index]?.fields.get("name")?.value,
+  );
+  const dates = records.map((record) => instant(record?.fields.get("registered")?.value));
+  const byName = names.every((name, at) => at === 0 || String(names[at - 1]) <= String(name));
+  const known = dates.filter((date) => date !== null);
+  const isDated = known.length === items.length;
+  const byDate = known.every((date, at) => at === 0 || (known[at - 1] ?? date) >= date);
+  const isChance = items.length < ENOUGH_ITEMS || new Set(known).size < known.length / 2;
+  const fits = {
+    given: (!byName && !(isDated && byDate)) || isChance,
+    name: byName,
+    // Unknown without dates.
+    newest: byDate && (isDated || !byName),
+  };
+  return OPEN_POINTS.listOrder.settings.filter((order) => fits[order]);
+}
+
+function instant(value: unknown): number | null {
+  if (typeof value === "number") return value;
+  const date = typeof value === "string" ? Date.parse(value) : NaN;
+  return Number.isNaN(date) ? null : date;
+}
+
+/** The format of the error object, and its code. */
+export function errorIn({ json }: Answer): {
+  readonly form: ShapeSettings["errorFields"] | null;
+  readonly shown: string;
+  readonly code: unknown;
+} {
+  if (json === undefined) return { form: "text", shown: "no JSON", code: undefined };
+  if (!isFields(json)) return { form: null, shown: formOf(json), code: undefined };
+  const shown = pathsShown(leavesOf(json));
+  const { error, errors } = json;
+  if (isFields(error)) return { form: "code" in error ? "nested" : null, shown, code: error["code"] };
+  if (typeof error === "string") return { form: "word", shown, code: error };
+  if (isList(errors)) {
+    const [first] = errors;
+    const inside = isFields(first) ? namesShown(Object.keys(first)) : formOf(first);
+    return {
+      form: isFields(first) && "code" in first ? "list" : null,
+      shown: `${shown}: a list with ${inside}`,
+      code: isFields(first) ? first["code"] : undefined,
+    };
+  }
+  const { type, code } = json;
+  if (typeof type === "string" && "status" in json)
+    return { form: "problem", shown, code: type.slice(type.lastIndexOf("/") + 1) };
+  return { form: "code" in json ? "flat" : null, shown, code };
 }
 
 function areNames(names: readonly string[], expected: readonly string[]): boolean {

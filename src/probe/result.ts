@@ -1,6 +1,6 @@
 /** The probe's result: a verdict, the calls, the findings, and the sandbox settings that behave the same. */
-import { all, type Finding, findings, isUnderstood, limitFieldsOf } from "./findings.js";
-import type { Contact, CallResult } from "./contact.js";
+import { all, type CallResult, type Contact, isUnderstood } from "./contact.js";
+import { type Finding, findings, limitFieldsOf } from "./findings.js";
 import { nameShown } from "./shapes.js";
 
 export interface CallReport {

@@ -67,7 +67,7 @@ function masked(text: string): string {
     .replaceAll(/\p{L}+/gu, "a");
 }
 
-interface Leaf {
+export interface Leaf {
   /** Such as `quote.price.amount`, made of names that may be shown. */
   readonly path: string;
   readonly value: unknown;
