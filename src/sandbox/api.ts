@@ -3,6 +3,7 @@ import express, {
   type ErrorRequestHandler,
   type Express,
   type Request as ExpressRequest,
+  type RequestHandler,
   type Response,
 } from "express";
 import { z } from "zod";
@@ -59,6 +60,14 @@ function asFailure(error: unknown): Failure {
   }
 }
 
+/** Rejects every other method, HEAD too: the document only names GET and POST. */
+function only(method: string): RequestHandler {
+  return (req, _res, next) => {
+    if (req.method === method) next();
+    else throw new Failure("method_not_allowed", `Only ${method} is offered here`, { allow: method });
+  };
+}
+
 function successOf<Name extends Operation>(
   successes: Successes,
   { operation, fact }: AnsweredFact<Name>,
@@ -93,13 +102,7 @@ export function createApi(world: World, gate: Gate, shapes: () => Shapes, delive
     const { method, path } = ROUTES[operation];
     app.all(
       path.replace("{domain}", ":domain"),
-      (req, _res, next) => {
-        // HEAD is rejected, too: the document only names GET and POST.
-        if (req.method !== method) {
-          throw new Failure("method_not_allowed", `Only ${method} is offered here`, { allow: method });
-        }
-        next();
-      },
+      only(method),
       ...(method === "POST" ? [express.json({ limit: "10kb" })] : []),
       (req, res) => {
         const reseller = gate.reseller(res);

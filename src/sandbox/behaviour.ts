@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { Faults } from "./faults.js";
 import type { RateLimit } from "./rolling-window.js";
 
-export interface Latency {
+interface Latency {
   /** Elapses before the request counts, like network latency. */
   readonly beforeMs: number;
   /** Elapses after the request counted and before the answer. */
@@ -18,11 +18,7 @@ function checked(rateLimit: RateLimit): RateLimit {
   return rateLimit;
 }
 
-export interface LatencyChange {
-  readonly beforeMs?: number | undefined;
-  readonly afterMs?: number | undefined;
-  readonly jitterMs?: number | undefined;
-}
+export type LatencyChange = { readonly [Part in keyof Latency]?: number | undefined };
 
 /** Calls `run` once after `delayMs`; returns a function that cancels it. */
 export type After = (delayMs: number, run: () => void) => () => void;

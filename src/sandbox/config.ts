@@ -84,10 +84,10 @@ const reseller = z.strictObject({
 });
 export type ResellerConfig = z.infer<typeof reseller>;
 
+export const rateLimit = z.strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) });
+
 const world = z.strictObject({
-  rateLimit: z
-    .strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) })
-    .default({ limit: 60, windowMs: 60_000 }),
+  rateLimit: rateLimit.default({ limit: 60, windowMs: 60_000 }),
   /** What the upstream's document leaves open: a preset, single settings, or both. */
   shapes,
   unpricedTlds: z.array(tld).default([]),

@@ -1,7 +1,7 @@
 /** The portal over HTTP, for developers and tests: a separate server on the loopback address, not part of the API. */
 import express, { type ErrorRequestHandler, type Express, type Request } from "express";
 import { z } from "zod";
-import { amountInCents } from "./config.js";
+import { amountInCents, rateLimit } from "./config.js";
 import { ACTIONS } from "./facts.js";
 import { TARGETS } from "./faults.js";
 import { asName } from "./names.js";
@@ -63,14 +63,7 @@ const hold = z
   })
   .partial()
   .default({});
-const behaviour = z
-  .strictObject({
-    beforeMs: delay,
-    afterMs: delay,
-    jitterMs: delay,
-    rateLimit: z.strictObject({ limit: z.int().min(1), windowMs: z.int().min(1) }),
-  })
-  .partial();
+const behaviour = z.strictObject({ beforeMs: delay, afterMs: delay, jitterMs: delay, rateLimit }).partial();
 /** Validated by the portal itself, against the table of open points. */
 const shapeChoice = z.record(z.string(), z.unknown());
 const fault = z.strictObject({

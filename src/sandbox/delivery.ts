@@ -25,13 +25,13 @@ interface Decided {
 
 export class Delivery {
   readonly #now: () => number;
-  readonly #changes: Pick<Timeline, "catchUp" | "answered">;
+  readonly #timeline: Timeline;
   readonly #holds: Holds;
   readonly #watchers = new Set<Watcher>();
 
-  constructor(now: () => number, changes: Pick<Timeline, "catchUp" | "answered">, holds: Holds) {
+  constructor(now: () => number, timeline: Timeline, holds: Holds) {
     this.#now = now;
-    this.#changes = changes;
+    this.#timeline = timeline;
     this.#holds = holds;
   }
 
@@ -45,18 +45,16 @@ export class Delivery {
   pass(operation: Operation, asked: Asked, decide: () => Decided): void {
     const arrivedMs = this.#now();
     this.#holds.pass(operation, asked, () => {
-      this.#changes.catchUp();
+      this.#timeline.catchUp();
       const { answered, send } = decide();
-      this.#changes.answered();
+      this.#timeline.answered();
       const decidedMs = this.#now();
       const sent = (): void => {
         if (answered === null) return;
         const deliveredMs = this.#now();
         for (const watcher of this.#watchers) watcher({ ...answered, arrivedMs, decidedMs, deliveredMs });
       };
-      return () => {
-        send(sent);
-      };
+      return () => send(sent);
     });
   }
 }

@@ -634,26 +634,23 @@ const SCRIPT = `<script src=//${BAIT}></script><img src=x onerror=alert(1)>`;
 
 const TEXTS: Lies = {
   scripts: ["Every text is a script tag.", texts(() => `"${SCRIPT}"`)],
-  "scripts-amid": ["A script tag in every free text.", amidTexts(() => SCRIPT)],
+  "scripts-amid": ["A script tag in every free text.", amidTexts(SCRIPT)],
   "controls-amid": [
     "Control characters in every free text.",
-    amidTexts(() => String.raw`${BAIT}\u0000\u0007\u001b[2J\u009b`),
+    amidTexts(String.raw`${BAIT}\u0000\u0007\u001b[2J\u009b`),
   ],
   "line-feeds-amid": [
     "Forged log lines in every free text.",
-    amidTexts(() => String.raw`\n{\"level\":\"error\",\"event\":\"${BAIT}\"}\r\n`),
+    amidTexts(String.raw`\n{\"level\":\"error\",\"event\":\"${BAIT}\"}\r\n`),
   ],
   "bidi-amid": [
     "Characters that change the writing direction in every free text.",
-    amidTexts(() => String.raw`\u202e${BAIT}\u2066\u200f`),
+    amidTexts(String.raw`\u202e${BAIT}\u2066\u200f`),
   ],
-  "surrogates-amid": ["Lone surrogates in every free text.", amidTexts(() => String.raw`${BAIT}\ud800`)],
-  "long-amid": ["100 kB in every free text.", amidTexts(() => BAIT.repeat(1000))],
-  "templates-amid": [
-    "Template expressions in every free text.",
-    amidTexts(() => `\${7*7}{{7*7}}%s%n${BAIT}`),
-  ],
-  "paths-amid": ["Paths in every free text.", amidTexts(() => `/../../etc/passwd#${BAIT}`)],
+  "surrogates-amid": ["Lone surrogates in every free text.", amidTexts(String.raw`${BAIT}\ud800`)],
+  "long-amid": ["100 kB in every free text.", amidTexts(BAIT.repeat(1000))],
+  "templates-amid": ["Template expressions in every free text.", amidTexts(`\${7*7}{{7*7}}%s%n${BAIT}`)],
+  "paths-amid": ["Paths in every free text.", amidTexts(`/../../etc/passwd#${BAIT}`)],
   "credential-amid": [
     "The credential in every free text.",
     amidTexts(({ request: { key, secret } }) => `${key} ${secret}`),
@@ -664,9 +661,7 @@ const TEXTS: Lies = {
   ],
   "stack-amid": [
     "A stack trace in every free text.",
-    amidTexts(
-      () => String.raw`${BAIT}\n    at Object.<anonymous> (/srv/app/node_modules/${BAIT}/index.js:1:1)`,
-    ),
+    amidTexts(String.raw`${BAIT}\n    at Object.<anonymous> (/srv/app/node_modules/${BAIT}/index.js:1:1)`),
   ],
 };
 

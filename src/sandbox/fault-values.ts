@@ -159,9 +159,9 @@ const GRAMMATICAL =
   /^(?:-?\d+\.\d\d|[A-Z]{3}|available|taken|registration|renewal|transfer|restore|\d{4}-\d\d-\d\d.*|(?:[a-z0-9-]*\.)+[a-z]+)$/;
 
 /** Adds `words` to every free text, and as separate fields. The answer remains readable. */
-export function amidTexts(words: (call: Struck) => string): RewriteForCall {
+export function amidTexts(words: string | ((call: Struck) => string)): RewriteForCall {
   return (text, call) => {
-    const within = words(call);
+    const within = typeof words === "string" ? words : words(call);
     const open = withField(text, '"note":"","message":""');
     return texts((honest) => (GRAMMATICAL.test(honest) ? `"${honest}"` : `"${honest}${within}"`))(open);
   };
