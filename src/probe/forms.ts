@@ -1,13 +1,17 @@
 /** Recognizes sandbox settings by their appearance: which settings could have produced a value, a set of field names or a word. */
-import { OPEN_POINTS, RECORD_NAMES, type ShapeSettings, type Switch } from "../sandbox/open-points.js";
+import {
+  type BySetting,
+  OPEN_POINTS,
+  RECORD_NAMES,
+  type ShapeSettings,
+  type Switch,
+} from "../sandbox/open-points.js";
 import { isFields, WrittenNumber } from "../upstream/written-json.js";
 import type { Answer } from "./contact.js";
 import { type RawList, type RawRecord, recordIn, ROLE_ORDER } from "./records.js";
 import { formOf, isList, type Leaf, leavesOf, namesShown, pathsShown } from "./shapes.js";
 
 type Forms<Name extends Switch> = readonly ShapeSettings[Name][];
-/** How each setting can be recognized. */
-type Marks<Name extends Switch, Mark> = Readonly<Record<ShapeSettings[Name], Mark>>;
 
 export function envelopeForms(beside: readonly string[]): Forms<"envelope"> {
   if (beside.length === 0) return ["bare"];
@@ -31,7 +35,7 @@ export function recordForms({ fields }: RawRecord): Forms<"recordFields"> {
   );
 }
 
-const DATE_TEXTS: Partial<Marks<"dates", RegExp>> = {
+const DATE_TEXTS: Partial<BySetting<"dates", RegExp>> = {
   rfc3339: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/,
   fraction: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/,
   offset: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$/,
@@ -72,7 +76,7 @@ export function statusForms(value: unknown): Forms<"statusWords"> {
 }
 
 /** Each setting has one path that no other has. */
-const TIER_PATHS: Marks<"tierFields", string> = {
+const TIER_PATHS: BySetting<"tierFields", string> = {
   flat: "current_tier",
   camel: "currentTier",
   nested: "current.name",
@@ -85,7 +89,7 @@ export function tierForms(data: unknown): Forms<"tierFields"> {
   return OPEN_POINTS.tierFields.settings.filter((form) => paths.has(TIER_PATHS[form]));
 }
 
-const QUOTE_PATHS: Marks<"quoteFields", readonly string[]> = {
+const QUOTE_PATHS: BySetting<"quoteFields", readonly string[]> = {
   nested: ["pricing.amount"],
   flat: ["amount"],
   wrapped: ["quote.price.amount"],
@@ -134,7 +138,7 @@ export function itemForms(item: unknown, record: RawRecord | null): Forms<"listI
   return isBrief ? ["brief"] : [];
 }
 
-const PAGING: Marks<"listPaging", readonly string[]> = {
+const PAGING: BySetting<"listPaging", readonly string[]> = {
   none: [],
   counts: ["page", "per_page", "count"],
   links: ["links"],
@@ -145,7 +149,7 @@ export function pagingForms(beside: readonly string[]): Forms<"listPaging"> {
   return OPEN_POINTS.listPaging.settings.filter((form) => areNames(beside, PAGING[form]));
 }
 
-const SPELLINGS: Marks<"errorCodes", RegExp> = {
+const SPELLINGS: BySetting<"errorCodes", RegExp> = {
   snake: /^[a-z]+(?:_[a-z]+)*$/,
   upper: /^[A-Z]+(?:_[A-Z]+)*$/,
   pascal: /^(?:[A-Z][a-z]+)+$/,

@@ -1,7 +1,7 @@
 /** How a rejection is written: its status, its code, the shape of its error object, and the header fields of a rate limit answer. */
 import type { Failure } from "./facts.js";
 import { type FailureReason, FAILURES } from "./failure-table.js";
-import type { ShapeSettings } from "./open-points.js";
+import type { BySetting, ShapeSettings } from "./open-points.js";
 
 export interface Answer {
   readonly status: number;
@@ -17,7 +17,7 @@ export function failureAnswer(failure: Failure, settings: ShapeSettings): Answer
   const { status: setting, code } = FAILURES[reason];
   const headers = fieldsOf(failure, settings);
   const refused = (status: number, word: string): Answer =>
-    refusal(status, spelled(word, reason, settings), message, headers, settings);
+    refusal(status, CODES[settings.errorCodes](word, reason), message, headers, settings);
   if (reason !== "domain_not_found") {
     return refused(typeof setting === "number" ? setting : settings[setting], code);
   }
@@ -31,7 +31,7 @@ export function failureAnswer(failure: Failure, settings: ShapeSettings): Answer
   }[settings.notManaged];
 }
 
-const CONTENT_TYPES: Readonly<Partial<Record<ShapeSettings["errorFields"], string>>> = {
+const CONTENT_TYPES: Partial<BySetting<"errorFields", string>> = {
   problem: "application/problem+json",
   text: "text/plain; charset=utf-8",
 };
@@ -56,31 +56,35 @@ function refusal(
   return { status, headers: { ...headers, ...(type && { "Content-Type": type }) }, body };
 }
 
-function spelled(code: string, reason: FailureReason, { errorCodes }: ShapeSettings): string {
-  return {
-    snake: code,
-    upper: code.toUpperCase(),
-    kebab: code.replaceAll("_", "-"),
-    pascal: code.replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
-    number: String(FIRST_NUMBER + Object.keys(FAILURES).indexOf(reason)),
-  }[errorCodes];
-}
+const CODES: BySetting<"errorCodes", (code: string, reason: FailureReason) => string> = {
+  snake: (code) => code,
+  upper: (code) => code.toUpperCase(),
+  kebab: (code) => code.replaceAll("_", "-"),
+  pascal: (code) => code.replaceAll(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase()),
+  number: (_code, reason) => String(FIRST_NUMBER + Object.keys(FAILURES).indexOf(reason)),
+};
+
+const RETRY_AFTER: BySetting<"retryAfter", (seconds: number) => string | null> = {
+  seconds: String,
+  // The wall clock, as in the Date header.
+  date: (seconds) => new Date(Date.now() + seconds * 1000).toUTCString(),
+  milliseconds: (seconds) => String(seconds * 1000),
+  absurd: () => "999999999999",
+  absent: () => null,
+};
+
+const LIMIT_FIELDS: BySetting<"limitFields", (seconds: number) => Record<string, string>> = {
+  none: () => ({}),
+  "x-ratelimit": (seconds) => ({ "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(seconds) }),
+  ratelimit: (seconds) => ({ RateLimit: `"default";r=0;t=${seconds}` }),
+};
 
 function fieldsOf({ extras }: Failure, settings: ShapeSettings): Record<string, string> {
   const { allow, retryAfterSeconds: seconds } = extras;
   if (seconds === undefined) return allow === undefined ? {} : { Allow: allow };
-  const retryAfter = {
-    seconds: String(seconds),
-    // The wall clock, as in the Date header.
-    date: new Date(Date.now() + seconds * 1000).toUTCString(),
-    milliseconds: String(seconds * 1000),
-    absurd: "999999999999",
-    absent: null,
-  }[settings.retryAfter];
-  const limitFields = {
-    none: {},
-    "x-ratelimit": { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(seconds) },
-    ratelimit: { RateLimit: `"default";r=0;t=${seconds}` },
-  }[settings.limitFields];
-  return { ...(retryAfter !== null && { "Retry-After": retryAfter }), ...limitFields };
+  const retryAfter = RETRY_AFTER[settings.retryAfter](seconds);
+  return {
+    ...(retryAfter !== null && { "Retry-After": retryAfter }),
+    ...LIMIT_FIELDS[settings.limitFields](seconds),
+  };
 }

@@ -28,17 +28,6 @@ export interface FaultRequest {
   readonly elsewhere?: string | undefined;
 }
 
-interface ActiveFault extends FaultRequest {
-  readonly operation: Target;
-  /** How many calls or connections it has applied to. */
-  readonly struck: number;
-}
-
-export interface FaultReport {
-  readonly active: readonly ActiveFault[];
-  readonly known: readonly { readonly name: string; readonly what: string }[];
-}
-
 /** Reserved for documentation (RFC 5737), so nothing listens there. */
 const NOWHERE = "http://192.0.2.1";
 const LISTEN_AGAIN_MS = 20;
@@ -114,15 +103,14 @@ export class Faults {
     this.#openOrCloseListener();
   }
 
-  report(): FaultReport {
-    return {
-      active: [...this.#settings.values()].map(({ target, request, struck }) => ({
-        operation: target,
-        ...request,
-        struck,
-      })),
-      known: [...FAULTS.values()].map(({ name, what }) => ({ name, what })),
-    };
+  /** The faults that are set, with the number of calls or connections that they have applied to, and all that can be set. */
+  report() {
+    const active = [...this.#settings.values()].map(({ target, request, struck }) => ({
+      operation: target,
+      ...request,
+      struck,
+    }));
+    return { active, known: [...FAULTS.values()].map(({ name, what }) => ({ name, what })) };
   }
 
   /** From now on, faults of the connection apply to this server, which must be listening. */

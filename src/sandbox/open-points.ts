@@ -155,6 +155,9 @@ export type ShapeSettings = {
   readonly [Name in Switch]: (typeof OPEN_POINTS)[Name]["settings"][number];
 };
 
+/** One value for each setting of a point. */
+export type BySetting<Name extends Switch, Value> = Readonly<Record<ShapeSettings[Name], Value>>;
+
 function isSwitch(name: string): name is Switch {
   return Object.hasOwn(OPEN_POINTS, name);
 }
@@ -176,7 +179,7 @@ export function areShapeSettings(given: Readonly<Record<string, unknown>>): give
 /** Name, status, expiry, registration date, auto-renew, nameservers. */
 type RecordNames = readonly [string, string, string, string, string, string];
 
-export const RECORD_NAMES: Readonly<Record<ShapeSettings["recordFields"], RecordNames>> = {
+export const RECORD_NAMES: BySetting<"recordFields", RecordNames> = {
   at: ["domain", "status", "expires_at", "registered_at", "auto_renew", "nameservers"],
   date: ["domain", "status", "expiry_date", "registration_date", "auto_renew", "nameservers"],
   camel: ["domainName", "status", "expiryDate", "registrationDate", "autoRenew", "nameServers"],

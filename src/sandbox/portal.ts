@@ -11,38 +11,20 @@ import {
 } from "./changes.js";
 import type { Credential, Credentials, StoredCredential } from "./credentials.js";
 import type { Delivery, Watcher } from "./delivery.js";
-import type { FaultReport, FaultRequest, Target } from "./faults.js";
+import type { FaultRequest, Target } from "./faults.js";
 import type { Hold, HoldRequest, Holds } from "./holds.js";
 import type { ShapeSettings } from "./open-points.js";
 import type { Personality } from "./personality.js";
 import { PortalError } from "./portal-error.js";
 import { type ShapeChoice, ShapeFault } from "./presets.js";
 import type { RateLimit } from "./rolling-window.js";
-import type { Call } from "./usage.js";
 import type { Reseller, World } from "./world.js";
-
-interface CredentialStats {
-  readonly key: string;
-  readonly reseller: string;
-  readonly revoked: boolean;
-  readonly allowlist: readonly string[];
-  readonly accepted: number;
-  readonly rejected429: number;
-  /** Calls with a known key that were refused with 401 or 403. */
-  readonly refused: number;
-  /** The largest number of accepted calls in any rolling window, both ends included. */
-  readonly largestWindow: number;
-  /** Accepted calls by "METHOD /api/v1/…" or "other". */
-  readonly byRoute: Readonly<Record<string, number>>;
-  /** The last calls, at most 5000, accepted or refused with 429, in order of arrival. */
-  readonly calls: readonly Call[];
-}
 
 export interface Stats {
   readonly rateLimit: RateLimit;
   /** Requests without a known key. */
   readonly unknownKeys: number;
-  readonly credentials: readonly CredentialStats[];
+  readonly credentials: readonly ReturnType<typeof report>[];
 }
 
 interface AccountSecurity {
@@ -50,8 +32,7 @@ interface AccountSecurity {
   readonly twoFactor?: boolean | undefined;
 }
 
-function report(stored: StoredCredential): CredentialStats {
-  const { key, reseller, revoked, allowlist, usage, window } = stored;
+function report({ key, reseller, revoked, allowlist, usage, window }: StoredCredential) {
   return {
     key,
     reseller: reseller.id,
@@ -59,9 +40,13 @@ function report(stored: StoredCredential): CredentialStats {
     allowlist,
     accepted: usage.accepted,
     rejected429: usage.rejected429,
+    /** Calls with a known key that were refused with 401 or 403. */
     refused: usage.refused,
+    /** The largest number of accepted calls in any rolling window, both ends included. */
     largestWindow: window.largest,
+    /** Accepted calls by "METHOD /api/v1/…" or "other". */
     byRoute: Object.fromEntries(usage.byRoute),
+    /** The last calls, at most 5000, accepted or refused with 429, in order of arrival. */
     calls: usage.lastCalls(),
   };
 }
@@ -169,7 +154,7 @@ export function createPortal(parts: PortalParts) {
     setFault: (target: Target, request: FaultRequest): void => behaviour.faults.set(target, request),
     /** Without a target: all faults. */
     clearFaults: (target?: Target): void => behaviour.faults.clear(target),
-    faults: (): FaultReport => behaviour.faults.report(),
+    faults: () => behaviour.faults.report(),
     stats: (): Stats => ({
       rateLimit: behaviour.rateLimit,
       unknownKeys: parts.unknownKeys(),

@@ -4,7 +4,7 @@
  */
 import type { DomainRecord, DomainStatus, Facts, Failure, Money, Quote, TierStanding } from "./facts.js";
 import { type Answer, failureAnswer } from "./failures.js";
-import { RECORD_NAMES, type ShapeSettings } from "./open-points.js";
+import { type BySetting, RECORD_NAMES, type ShapeSettings } from "./open-points.js";
 import type { Operation } from "./operations.js";
 import { shapeSettings } from "./presets.js";
 
@@ -31,7 +31,9 @@ export function createShapes(settings: ShapeSettings): Shapes {
         status: available ? "available" : settings.takenStatus,
         available,
         ...(settings.checkEcho === "years" && { years }),
-        ...(available && price !== null ? { pricing: pricing(price) } : takenPricing(price, settings)),
+        ...(available && price !== null
+          ? { pricing: pricing(price) }
+          : TAKEN_PRICING[settings.takenPricing](price)),
       }),
     quote: (quote) => success(quoteFields(quote, settings)),
     domains: (records) => success(domainList(records, settings)),
@@ -79,52 +81,65 @@ function successAnswer(data: unknown, { envelope, quoteAmount }: ShapeSettings):
   };
 }
 
-function takenPricing(price: Money | null, settings: ShapeSettings): object {
-  return {
-    null: { pricing: null },
-    absent: {},
-    empty: { pricing: {} },
-    zero: { pricing: { amount: "0.00", currency: null } },
-    price: { pricing: price && pricing(price) },
-  }[settings.takenPricing];
+const TAKEN_PRICING: BySetting<"takenPricing", (price: Money | null) => object> = {
+  null: () => ({ pricing: null }),
+  absent: () => ({}),
+  empty: () => ({ pricing: {} }),
+  zero: () => ({ pricing: { amount: "0.00", currency: null } }),
+  price: (price) => ({ pricing: price && pricing(price) }),
+};
+
+const AMOUNTS: BySetting<"quoteAmount", (cents: number) => string | number> = {
+  text: decimal,
+  number: (cents) => Number(decimal(cents)),
+  "padded-number": (cents) => `#${decimal(cents)}#`,
+  "minor-units": (cents) => cents,
+};
+
+interface QuoteParts {
+  readonly echo: object;
+  /** For the term, and for one year. */
+  readonly amount: string | number;
+  readonly unit: string | number;
+  readonly currency: string;
 }
 
-function amountOf(cents: number, { quoteAmount }: ShapeSettings): string | number {
-  const text = decimal(cents);
-  return { text, number: Number(text), "padded-number": `#${text}#`, "minor-units": cents }[quoteAmount];
-}
+const QUOTES: BySetting<"quoteFields", (parts: QuoteParts) => object> = {
+  nested: ({ echo, amount, currency }) => ({ ...echo, pricing: { amount, currency } }),
+  flat: ({ echo, amount, currency }) => ({ ...echo, amount, currency }),
+  wrapped: ({ echo, amount, currency }) => ({ quote: { ...echo, price: { amount, currency } } }),
+  "unit-and-total": ({ echo, amount, unit, currency }) => ({
+    ...echo,
+    unit_price: unit,
+    total_price: amount,
+    currency,
+  }),
+  unit: ({ echo, unit, currency }) => ({ ...echo, unit_price: unit, currency }),
+  "per-year": ({ echo, unit, currency }) => ({ ...echo, amount: unit, per: "year", currency }),
+};
 
 function quoteFields({ tld, action, years, price }: Quote, settings: ShapeSettings): object {
-  const echo = settings.quoteEcho === "all" ? { tld, action, years } : {};
-  const { currency } = price;
-  const amount = amountOf(price.cents, settings);
-  const unit = amountOf(Math.round(price.cents / years), settings);
-  return {
-    nested: { ...echo, pricing: { amount, currency } },
-    flat: { ...echo, amount, currency },
-    wrapped: { quote: { ...echo, price: { amount, currency } } },
-    "unit-and-total": { ...echo, unit_price: unit, total_price: amount, currency },
-    unit: { ...echo, unit_price: unit, currency },
-    "per-year": { ...echo, amount: unit, per: "year", currency },
-  }[settings.quoteFields];
+  const write = AMOUNTS[settings.quoteAmount];
+  return QUOTES[settings.quoteFields]({
+    echo: settings.quoteEcho === "all" ? { tld, action, years } : {},
+    amount: write(price.cents),
+    unit: write(Math.round(price.cents / years)),
+    currency: price.currency,
+  });
 }
 
 const KABUL_OFFSET_MS = 4.5 * 3_600_000;
 
-function moment(date: Date, { dates }: ShapeSettings): string | number {
-  const iso = date.toISOString();
-  const inKabul = new Date(date.getTime() + KABUL_OFFSET_MS).toISOString();
-  return {
-    rfc3339: `${iso.slice(0, 19)}Z`,
-    fraction: iso,
-    offset: `${inKabul.slice(0, 19)}+04:30`,
-    day: iso.slice(0, 10),
-    space: iso.slice(0, 19).replace("T", " "),
-    seconds: date.getTime() / 1000,
-    milliseconds: date.getTime(),
-    "month-name": date.toUTCString().slice(5, 16).replaceAll(" ", "-"),
-  }[dates];
-}
+const DATES: BySetting<"dates", (date: Date) => string | number> = {
+  rfc3339: (date) => `${date.toISOString().slice(0, 19)}Z`,
+  fraction: (date) => date.toISOString(),
+  offset: (date) => `${new Date(date.getTime() + KABUL_OFFSET_MS).toISOString().slice(0, 19)}+04:30`,
+  day: (date) => date.toISOString().slice(0, 10),
+  space: (date) => date.toISOString().slice(0, 19).replace("T", " "),
+  seconds: (date) => date.getTime() / 1000,
+  milliseconds: (date) => date.getTime(),
+  "month-name": (date) => date.toUTCString().slice(5, 16).replaceAll(" ", "-"),
+};
 
 const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
   active: "ok",
@@ -134,46 +149,47 @@ const EPP_STATUSES: Readonly<Record<DomainStatus, string>> = {
   pending_transfer: "pendingTransfer",
 };
 
-function statusWord(status: DomainStatus, { statusWords }: ShapeSettings): string | string[] {
-  return {
-    lower: status,
-    upper: status.toUpperCase(),
-    title: status.charAt(0).toUpperCase() + status.slice(1).replaceAll("_", " "),
-    epp: [EPP_STATUSES[status]],
-  }[statusWords];
-}
+const STATUS_WORDS: BySetting<"statusWords", (status: DomainStatus) => string | string[]> = {
+  lower: (status) => status,
+  upper: (status) => status.toUpperCase(),
+  title: (status) => status.charAt(0).toUpperCase() + status.slice(1).replaceAll("_", " "),
+  epp: (status) => [EPP_STATUSES[status]],
+};
 
-function autoRenewFlag(on: boolean, { autoRenew }: ShapeSettings): boolean | number | string {
-  return { boolean: on, number: on ? 1 : 0, word: on ? "on" : "off", text: String(on) }[autoRenew];
-}
+const AUTO_RENEW: BySetting<"autoRenew", (on: boolean) => boolean | number | string> = {
+  boolean: (on) => on,
+  number: (on) => (on ? 1 : 0),
+  word: (on) => (on ? "on" : "off"),
+  text: String,
+};
 
-function nameserverList(hosts: readonly string[], { nameservers }: ShapeSettings): unknown {
-  return {
-    list: hosts,
-    objects: hosts.map((hostname) => ({ hostname })),
-    numbered: Object.fromEntries(hosts.map((host, index) => [`ns${index + 1}`, host])),
-    text: hosts.join(", "),
-  }[nameservers];
-}
+const NAMESERVERS: BySetting<"nameservers", (hosts: readonly string[]) => unknown> = {
+  list: (hosts) => hosts,
+  objects: (hosts) => hosts.map((hostname) => ({ hostname })),
+  numbered: (hosts) => Object.fromEntries(hosts.map((host, index) => [`ns${index + 1}`, host])),
+  text: (hosts) => hosts.join(", "),
+};
 
 function recordFields(domain: DomainRecord, settings: ShapeSettings): object {
   const [name, status, expiry, registered, autoRenew, nameservers] = RECORD_NAMES[settings.recordFields];
+  const date = DATES[settings.dates];
   return {
     [name]: domain.domain,
-    [status]: statusWord(domain.status, settings),
-    [expiry]: moment(domain.expiresAt, settings),
-    [registered]: moment(domain.registeredAt, settings),
-    [autoRenew]: autoRenewFlag(domain.autoRenew, settings),
-    [nameservers]: nameserverList(domain.nameservers, settings),
+    [status]: STATUS_WORDS[settings.statusWords](domain.status),
+    [expiry]: date(domain.expiresAt),
+    [registered]: date(domain.registeredAt),
+    [autoRenew]: AUTO_RENEW[settings.autoRenew](domain.autoRenew),
+    [nameservers]: NAMESERVERS[settings.nameservers](domain.nameservers),
   };
 }
 
-function listItem(domain: DomainRecord, settings: ShapeSettings): unknown {
-  const record = recordFields(domain, settings);
+const LIST_ITEMS: BySetting<"listItems", (record: object, domain: string) => unknown> = {
+  records: (record) => record,
+  wrapped: (record) => ({ domain: record }),
   // Name, status and expiry.
-  const brief = Object.fromEntries(Object.entries(record).slice(0, 3));
-  return { records: record, wrapped: { domain: record }, brief, names: domain.domain }[settings.listItems];
-}
+  brief: (record) => Object.fromEntries(Object.entries(record).slice(0, 3)),
+  names: (_record, domain) => domain,
+};
 
 function ordered(records: readonly DomainRecord[], { listOrder }: ShapeSettings): readonly DomainRecord[] {
   if (listOrder === "given") return records;
@@ -185,7 +201,9 @@ function ordered(records: readonly DomainRecord[], { listOrder }: ShapeSettings)
 }
 
 function domainList(records: readonly DomainRecord[], settings: ShapeSettings): object {
-  const list = ordered(records, settings).map((one) => listItem(one, settings));
+  const list = ordered(records, settings).map((one) =>
+    LIST_ITEMS[settings.listItems](recordFields(one, settings), one.domain),
+  );
   const paging = {
     none: {},
     counts: { page: 1, per_page: 100, count: list.length },

@@ -1,7 +1,7 @@
 /** The calls of one credential, counted on arrival. Only for the portal's statistics, never for decisions. */
 const KEPT_CALLS = 5000;
 
-export interface Call {
+interface Call {
   /** Monotonic ms on the sandbox's clock. */
   readonly at: number;
   readonly route: string;
