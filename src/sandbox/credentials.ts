@@ -20,7 +20,7 @@ export interface StoredCredential {
   revoked: boolean;
 }
 
-/** The credential with the key that was given, and why it is refused. */
+/** The credential with the given key, or null if there is none, and the reason if it is refused. */
 type Verification =
   | { readonly credential: null; readonly refusal: "missing_credentials" | "invalid_credentials" }
   | {

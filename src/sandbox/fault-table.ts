@@ -53,7 +53,7 @@ type Rows = Readonly<Record<string, Row>>;
 /** Answers with another body. */
 type Lies = Readonly<Record<string, readonly [what: string, body: (text: string, call: Struck) => string]>>;
 
-/** The rows that are made of each item. */
+/** Makes one or more rows for each item. */
 function rowsOf<Item, Made>(items: readonly Item[], make: (item: Item) => Readonly<Record<string, Made>>) {
   return Object.fromEntries(items.flatMap((item) => Object.entries(make(item))));
 }

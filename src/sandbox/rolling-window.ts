@@ -16,7 +16,7 @@ export class RollingWindow {
     return this.#largest;
   }
 
-  /** Null if the call is admitted, otherwise the seconds until a retry is. */
+  /** Null if the call is admitted, otherwise the number of seconds after which a retry can be. */
   admit(at: number, { limit, windowMs }: RateLimit): number | null {
     const firstInside = this.#admitted.findIndex((earlier) => earlier >= at - windowMs);
     if (firstInside === -1) this.#admitted = [];

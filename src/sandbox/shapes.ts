@@ -10,7 +10,7 @@ import { shapeSettings } from "./presets.js";
 
 export type { Answer } from "./failures.js";
 
-/** How the successes of each operation are written. */
+/** How each operation writes a success. */
 export type Successes = { readonly [Name in Operation]: (fact: Facts[Name]) => Answer };
 
 export interface Shapes extends Successes {
