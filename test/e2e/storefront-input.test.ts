@@ -114,9 +114,7 @@ describeWithBrowser("the search box", () => {
     });
     await enter(page, "list-a, list-b-، kabul.com; list-c.org.af");
     await page.locator('#search-status[data-kind="waiting"]').waitFor();
-    expect(await status(page).textContent()).toMatch(
-      /^The shop is busy right now\. We will try again/,
-    );
+    expect(await status(page).textContent()).toMatch(/^The shop is busy right now\. We will try again/);
     await done(page);
     expect(await texts(page, ".names .domain")).toEqual([
       "list-a.af",

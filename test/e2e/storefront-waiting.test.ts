@@ -60,10 +60,7 @@ describeWithBrowser("a search that has to wait", () => {
     await page.locator("#query").focus();
     await page.keyboard.type("kabul");
     await page.keyboard.press("Enter");
-    await page
-      .getByText("The shop is busy right now. We will try again in 30")
-      .first()
-      .waitFor();
+    await page.getByText("The shop is busy right now. We will try again in 30").first().waitFor();
     expect(await again.textContent()).toBe("Try now");
     await again.click();
     await page.locator('#search-status[data-kind="failed"]').waitFor();
