@@ -134,7 +134,8 @@ export function shareReservations(
     changed: (key, reservation) => {
       unpublished.set(key, reservation);
     },
-    canPublish: () => members === 1 || redis.reachable(),
+    // Without Redis, only a replica that has been the only one knows that there are no others.
+    canPublish: () => redis.reachable() || (table !== "" && members === 1),
     replicas: () => members,
     cartsElsewhere: () => cartsElsewhere,
     close() {

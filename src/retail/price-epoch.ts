@@ -88,10 +88,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
   let hasStarted = false;
   let tier: string | null = null;
-  /** The last tier known before the start, for comparison with the first one that is known here. */
+  /** The tier that saved prices were learned under, with which the first one that is known here is compared. */
   let formerTier: string | null = null;
-  /** The tier that saved prices were learned under, and when they were loaded. */
-  let saved: { readonly tier: string | null; readonly untilMs: number } | null = null;
+  /** When saved prices were loaded; null if there are none, or once they are trusted or an epoch has ended. */
+  let savedUntilMs: number | null = null;
 
   const current = (): string => channel?.mark() ?? epoch;
 
@@ -102,7 +102,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
 
   function begin(evidence: PriceEvidence): void {
     history = [...history, { mark: epoch, sinceMs: stamp() }].slice(-MAX_ENDED);
-    saved = null;
+    savedUntilMs = null;
     ended = [{ evidence, atMs: clock.now() }, ...ended].slice(0, MAX_ENDED);
     log.warn("prices.epoch.ended", { evidence: evidence.kind, ...logFieldsOf(evidence) });
   }
@@ -138,7 +138,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       return later.some((one) => one.mark.startsWith(CHANGE));
     },
     isDoubtful: ({ epoch, askedMs }) =>
-      epoch !== current() || isBeforeProof(askedMs) || (saved !== null && askedMs <= saved.untilMs),
+      epoch !== current() || isBeforeProof(askedMs) || (savedUntilMs !== null && askedMs <= savedUntilMs),
     end,
     noteTier(named, askedMs) {
       const last = tier ?? formerTier;
@@ -148,8 +148,8 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
         log.warn("account.tier.changed");
         // Another replica may have ended the epoch on the same evidence.
         if (former === null || markAfter(former, evidence) !== current()) end(evidence);
-      } else if (saved !== null && saved.tier === named && askedMs > saved.untilMs) {
-        saved = null;
+      } else if (savedUntilMs !== null && formerTier === named && askedMs > savedUntilMs) {
+        savedUntilMs = null;
         changed();
       }
     },
@@ -159,11 +159,10 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       epoch = current();
       history = [{ mark: epoch, sinceMs: -Infinity }];
       formerTier = taken?.tier ?? null;
-      saved = taken && { tier: formerTier, untilMs: stamp() };
+      savedUntilMs = taken && stamp();
       changed();
     },
-    awaitsTierSinceMs: () =>
-      saved === null || (saved.tier === null && tier !== null) ? null : saved.untilMs,
+    awaitsTierSinceMs: () => (formerTier === null && tier !== null ? null : savedUntilMs),
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),

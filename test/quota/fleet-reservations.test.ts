@@ -4,10 +4,10 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
-import { WINDOW_MS } from "./support/asks.js";
+import { ask, outcome, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";
-import { openTimedFleet } from "./support/timed-fleet.js";
+import { openTimedFleet, type TimedReplica } from "./support/timed-fleet.js";
 import { counted, servedWithin, useOfSafeBound, waits, type WaitsResult } from "./support/waits.js";
 
 const BUDGET = 57;
@@ -41,6 +41,27 @@ describeWithRedis("behind a load balancer,", () => {
     fleet.close();
     return result;
   }
+
+  test("replicas that can't tell each other promise nothing", async () => {
+    const { clock, ...fleet } = await openTimedFleet({
+      redisUrl: server.url,
+      replicas: 2,
+      replicasMax: 3,
+      budget: BUDGET,
+      latencyMs: () => 0.3,
+    });
+    const isPromised = ({ quota }: TimedReplica, client: string): boolean | undefined =>
+      quota.refusal(ask({ client, maxWaitMs: 100 }))?.kept;
+
+    for (const { quota } of fleet.replicas)
+      for (let n = 0; n < BUDGET / 3; n += 1)
+        void outcome(quota.run(ask({ client: `crowd ${n}` }), async () => n));
+    await clock.advance(10_000);
+    for (const replica of fleet.replicas) replica.cutOff(() => null);
+    await clock.advance(5_000);
+    expect(fleet.replicas.map((replica) => isPromised(replica, "during"))).toEqual([false, false]);
+    fleet.close();
+  });
 
   describe.each([
     { replicas: 4, load: 2, carts: 0, balance: "round robin", oneWayMs: 0.3 },

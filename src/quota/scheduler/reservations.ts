@@ -168,8 +168,8 @@ export class Reservations {
 
   /** Returns the reservations made by this replica and ends them here; other replicas keep theirs. */
   handOver(): readonly Reservation[] {
-    const own = [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);
-    for (const ticket of own) this.#release(ticket);
+    const own = this.own();
+    for (const reservation of own) this.#release(reservation);
     return own;
   }
 
@@ -329,7 +329,7 @@ export class Reservations {
     this.#dueIn.set(second, due.add(key));
   }
 
-  #release({ key, dueAt }: Ticket): void {
+  #release({ key, dueAt }: Reservation): void {
     this.#reserved.delete(key);
     const second = secondOf(dueAt);
     const due = this.#dueIn.get(second);
