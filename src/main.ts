@@ -1,4 +1,5 @@
 /** The entry point: loads the service, with cached compiled code if there is any, and starts it. Nothing else in the service reads process.env. */
+import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { loadCached } from "./code-cache.js";
@@ -9,6 +10,13 @@ import type { serve } from "./service.js";
  * V8 lets them grow to several times the live heap: by 100 MB in a flood of new names.
  */
 const HEAP_GROWTH_PERCENT = 50;
+
+/**
+ * On a single core, V8's helper threads take the CPU from the thread that answers, for a tick of the kernel (4 ms) at a time. That thread collects
+ * the garbage in less. V8 would abort if parallel marking were also switched off after its start.
+ */
+const ONE_CORE_FLAGS = ["--no-concurrent-marking", "--no-concurrent-sweeping", "--no-parallel-scavenge"];
+if (availableParallelism() === 1) for (const flag of ONE_CORE_FLAGS) setFlagsFromString(flag);
 
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 

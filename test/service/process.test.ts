@@ -44,8 +44,11 @@ afterEach(async () => {
   folder.remove();
 });
 
-function start(env: Readonly<Record<string, string>> = {}): ServiceProcess {
-  const service = spawnService({ STATE_DIR: join(folder.path, "state"), ...env });
+function start(
+  env: Readonly<Record<string, string>> = {},
+  options?: Parameters<typeof spawnService>[1],
+): ServiceProcess {
+  const service = spawnService({ STATE_DIR: join(folder.path, "state"), ...env }, options);
   running.push(service);
   return service;
 }
@@ -81,6 +84,32 @@ test.each(["utf-7", "utf-7-imap", "utf-16", "utf-32", "iso-8859-1", "gbk"])(
     await service.listening;
     const { status } = await service.ask("/v1/quotes", { method: "POST", headers, body: "{}" });
     expect([400, 415]).toContain(status);
+    expect((await service.ask("/livez")).status).toBe(200);
+  },
+);
+
+(process.platform === "linux" ? test : test.skip)(
+  "on a single core, the garbage of thousands of requests is collected and all of them are answered",
+  async () => {
+    const core = /^Cpus_allowed_list:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
+    const service = start(
+      {
+        CLIENT_RATE_PER_MINUTE: "1000000",
+        CLIENT_COLD_PER_MINUTE: "1000000",
+        UPSTREAM_RATE_LIMIT: "2",
+        UPSTREAM_RATE_HEADROOM: "1",
+      },
+      { under: ["taskset", "-c", core], node: ["--trace-gc", "--max-semi-space-size=1"] },
+    );
+    await service.listening;
+    const collected = (how: string): number => service.stdout.filter((line) => line.includes(how)).length;
+    const beforeAnswers = collected("Mark-Compact");
+    let asked = 0;
+    while (collected("Mark-Compact") === beforeAnswers) {
+      const names = Array.from({ length: 200 }, () => `one-core-${(asked += 1)}.af`);
+      const answers = await Promise.all(names.map((name) => service.ask(`/v1/availability?domain=${name}`)));
+      for (const { status } of answers) expect([200, 503]).toContain(status);
+    }
     expect((await service.ask("/livez")).status).toBe(200);
   },
 );

@@ -340,12 +340,21 @@ export interface ServiceProcess {
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Runs `node dist/main.js` with this environment and nothing of the test's own. `node` contains options for Node itself. */
+interface SpawnOptions {
+  readonly cwd?: string;
+  /** Options for Node itself. */
+  readonly node?: readonly string[];
+  /** A command that runs the one after it. */
+  readonly under?: readonly string[];
+}
+
+/** Runs `node dist/main.js` with this environment and nothing of the test's own. */
 export function spawnService(
   env: Readonly<Record<string, string>>,
-  { cwd = ROOT, node = [] }: { readonly cwd?: string; readonly node?: readonly string[] } = {},
+  { cwd = ROOT, node = [], under = [] }: SpawnOptions = {},
 ): ServiceProcess {
-  const child = spawn(process.execPath, [...node, join(ROOT, "dist/main.js")], {
+  const [program, ...args] = [...under, process.execPath, ...node, join(ROOT, "dist/main.js")];
+  const child = spawn(program, args, {
     cwd,
     env: { PATH: process.env["PATH"], PORT: "0", HOST: "127.0.0.1", ...env },
     stdio: ["ignore", "pipe", "pipe"],
