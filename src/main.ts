@@ -12,8 +12,8 @@ import type { serve } from "./service.js";
 const HEAP_GROWTH_PERCENT = 50;
 
 /**
- * On a single core, V8's helper threads take the CPU from the thread that answers, for a tick of the kernel (4 ms) at a time. That thread collects
- * the garbage in less. V8 would abort if parallel marking were also switched off after its start.
+ * On a single core, V8's helper threads take the CPU from the thread that answers, for a tick of the kernel (4 ms) at a time, so it collects
+ * garbage itself. V8 would abort if parallel marking were also switched off after its start.
  */
 const ONE_CORE_FLAGS = ["--no-concurrent-marking", "--no-concurrent-sweeping", "--no-parallel-scavenge"];
 if (availableParallelism() === 1) for (const flag of ONE_CORE_FLAGS) setFlagsFromString(flag);

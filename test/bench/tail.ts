@@ -124,7 +124,7 @@ export async function benchTail({
     for (const subject of interleaved(rounds, compared)) {
       subject.server.thaw();
       await load(subject.server.port, HIT, THAW_SECONDS);
-      if (scenario.kinds.includes(REFUSED) && subject.purge)
+      if (scenario.kinds.includes(REFUSED) && subject.name === "service")
         await ask(subject.server, [REFUSED], SPEND_SECONDS);
       const timer =
         scenario.purges === true && subject.purge
