@@ -65,7 +65,7 @@ const rooms = {
 const homes = {
   axios: "upstream/",
   "lossless-json": "upstream/",
-  "lru-cache": "cache/",
+  "lru-cache": "(?:cache/|bounded-map\\.ts$)",
   winston: "logger\\.ts$",
   ioredis: "redis-connection\\.ts$",
   express: "(?:app\\.ts$|http/|sandbox/)",

@@ -1,18 +1,38 @@
-/** A Map that drops its oldest entry when another would exceed its maximum size. To make an entry the newest, delete it before setting it. */
-export class BoundedMap<K, V> extends Map<K, V> {
-  readonly #most: number;
+import { LRUCache } from "lru-cache";
+
+/**
+ * A map that drops its oldest entry when another would exceed its maximum size. Setting an entry makes it the newest; reading it doesn't.
+ *
+ * An LRU cache, which moves an entry without deleting it: a Map in which entries are deleted and set again leaves tables behind that V8 keeps,
+ * with what they refer to, until the next full garbage collection.
+ */
+export class BoundedMap<K extends string, V extends number | object> {
+  readonly #entries: LRUCache<K, V>;
 
   constructor(most: number) {
-    super();
-    this.#most = most;
+    this.#entries = new LRUCache({ max: most });
   }
 
-  override set(key: K, value: V): this {
-    super.set(key, value);
-    if (this.size > this.#most) {
-      const oldest = this.keys().next();
-      if (oldest.done !== true) this.delete(oldest.value);
-    }
+  get(key: K): V | undefined {
+    return this.#entries.peek(key);
+  }
+
+  set(key: K, value: V): this {
+    this.#entries.set(key, value);
     return this;
+  }
+
+  delete(key: K): void {
+    this.#entries.delete(key);
+  }
+
+  /** Calls `act` for each value, the oldest first; it may delete entries. */
+  forEach(act: (value: V) => void): void {
+    this.#entries.rforEach(act);
+  }
+
+  /** The oldest value. */
+  first(): V | undefined {
+    return this.#entries.rvalues().next().value ?? undefined;
   }
 }

@@ -98,7 +98,9 @@ export function createAudit(store: ActStore, clock: Clock, log: Log): Audit {
     },
     async last() {
       const kept = await store.load().catch(() => []);
-      return lastOf([...kept, ...own.values()], clock.now())
+      const acts = [...kept];
+      own.forEach((act) => acts.push(act));
+      return lastOf(acts, clock.now())
         .toReversed()
         .toSorted((a, b) => b.whenMs - a.whenMs)
         .slice(0, MAX_SHOWN);

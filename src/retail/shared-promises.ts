@@ -46,7 +46,7 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
   }
 
   link.onReachable(() => {
-    for (const promise of unwritten.values()) void write(promise);
+    unwritten.forEach((promise) => void write(promise));
   });
   return {
     write,

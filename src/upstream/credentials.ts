@@ -93,7 +93,6 @@ export function createCredentials(
       refusals: 0,
       verification: null,
     };
-    standings.delete(id);
     standings.set(id, standing);
     return standing;
   }

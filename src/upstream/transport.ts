@@ -2,8 +2,9 @@
  * One HTTP exchange with the upstream: to its origin only, without redirects or proxies, within the deadline and the size limit. The only
  * user of axios.
  */
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
+import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
+import { Agent as HttpsAgent, type RequestOptions } from "node:https";
+import type { Duplex } from "node:stream";
 import axios, { type AxiosInstance } from "axios";
 import type { Clock } from "../clock.js";
 import type { Permit } from "../quota/quota.js";
@@ -51,12 +52,16 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
     const url = new URL(path, baseUrl);
     if (url.pathname !== path || url.origin !== origin)
       throw new ServiceError("internal", "A request would have left its path.");
-    const deadline = new AbortController();
-    const cancel = clock.after(timeoutMs, () => {
-      deadline.abort();
+    const connection = new Connection(isTls, permit);
+    let cancel = (): void => {};
+    const late = new Promise<never>((_, reject) => {
+      cancel = clock.after(timeoutMs, () => {
+        connection.end();
+        reject(timedOut());
+      });
     });
     try {
-      const response = await http.request<unknown>({
+      const exchange = http.request<unknown>({
         url: url.href,
         method,
         headers: {
@@ -68,16 +73,17 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
           ...(body && { "Content-Type": "application/json" }),
         },
         ...(body && { data: JSON.stringify(body) }),
-        [isTls ? "httpsAgent" : "httpAgent"]: agentFor(isTls, permit, deadline.signal),
-        signal: deadline.signal,
+        [isTls ? "httpsAgent" : "httpAgent"]: connection.agent,
       });
+      const response = await Promise.race([exchange, late]);
       permit.answered();
       return response;
-    } catch {
+    } catch (error) {
       // An axios error contains the credential in its config, so it must not leave this function, not even as a cause.
-      throw deadline.signal.aborted || !permit.isValid()
-        ? timedOut()
-        : upstreamFailed("couldn't be reached or closed the connection early");
+      if (error instanceof ServiceError) throw error;
+      throw permit.isValid()
+        ? upstreamFailed("couldn't be reached or closed the connection early")
+        : timedOut();
     } finally {
       cancel();
     }
@@ -91,26 +97,64 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
  * Node writes a request as soon as its socket is connected. After the whole process was suspended (by SIGSTOP, or a migration of the machine), that
  * can happen before any timer can cancel it. So the request gets its socket only once it is connected, and only if the permit is still valid.
  */
-function agentFor(isTls: boolean, permit: Permit, deadline: AbortSignal): HttpAgent {
-  const agent = isTls
-    ? new HttpsAgent({ keepAlive: false, minVersion: "TLSv1.2" })
-    : new HttpAgent({ keepAlive: false });
-  const connect = agent.createConnection.bind(agent);
-  agent.createConnection = (options, onSocket) => {
-    const socket = connect(options);
+class Connection {
+  readonly agent: HttpAgent;
+  readonly #permit: Permit;
+  #socket: Duplex | null = null;
+
+  constructor(isTls: boolean, permit: Permit) {
+    this.agent = isTls ? new TlsAgent(this) : new PlainAgent(this);
+    this.#permit = permit;
+  }
+
+  /** Hands over the socket once it is connected. */
+  opened(socket: Opened, connected: "connect" | "secureConnect", onSocket: OnSocket): Opened {
     if (socket === null || socket === undefined || onSocket === undefined) return socket;
-    const giveUp = (): void => void socket.destroy(new Error("it is too late to send the request"));
-    socket.once(isTls ? "secureConnect" : "connect", () => {
-      if (permit.isValid()) onSocket(null, socket);
-      else giveUp();
+    this.#socket = socket;
+    socket.once(connected, () => {
+      if (this.#permit.isValid()) onSocket(null, socket);
+      else this.end();
     });
     socket.once("error", (error) => {
       onSocket(error, socket);
     });
-    deadline.addEventListener("abort", giveUp, { once: true });
     return null;
-  };
-  return agent;
+  }
+
+  /** Ends the call. An AbortSignal that does this through axios would cost more than the connection. */
+  end(): void {
+    this.#socket?.destroy(new Error("it is too late for this call"));
+  }
+}
+
+type Opened = ReturnType<HttpAgent["createConnection"]>;
+type OnSocket = Parameters<HttpAgent["createConnection"]>[1];
+
+// Classes, because V8 keeps everything that a function refers to until the next full garbage collection if each agent gets its own.
+class PlainAgent extends HttpAgent {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    super({ keepAlive: false });
+    this.#connection = connection;
+  }
+
+  override createConnection(options: ClientRequestArgs, onSocket?: OnSocket): Opened {
+    return this.#connection.opened(super.createConnection(options), "connect", onSocket);
+  }
+}
+
+class TlsAgent extends HttpsAgent {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    super({ keepAlive: false, minVersion: "TLSv1.2" });
+    this.#connection = connection;
+  }
+
+  override createConnection(options: RequestOptions, onSocket?: OnSocket): Opened {
+    return this.#connection.opened(super.createConnection(options), "secureConnect", onSocket);
+  }
 }
 
 function createHttp(): AxiosInstance {

@@ -1,30 +1,44 @@
 import { describe, expect, test } from "@jest/globals";
 import { BoundedMap } from "../../src/bounded-map.js";
 
-const filled = (): BoundedMap<string, number> => {
-  const map = new BoundedMap<string, number>(2);
-  map.set("a", 1).set("b", 2);
-  return map;
-};
+const filled = (): BoundedMap<string, number> => new BoundedMap<string, number>(2).set("a", 1).set("b", 2);
+
+function valuesOf(map: BoundedMap<string, number>): number[] {
+  const values: number[] = [];
+  map.forEach((value) => values.push(value));
+  return values;
+}
 
 describe("a bounded map", () => {
   test("drops its oldest entry when a new one doesn't fit", () => {
-    expect([...filled().set("c", 3).keys()]).toEqual(["b", "c"]);
+    expect(valuesOf(filled().set("c", 3))).toEqual([2, 3]);
   });
 
-  test("drops nothing when an entry is replaced, and keeps the age of that entry", () => {
+  test("makes an entry the newest when it is set again, and drops nothing", () => {
     const map = filled().set("a", 4);
-    expect([...map]).toEqual([
-      ["a", 4],
-      ["b", 2],
-    ]);
-    expect([...map.set("c", 3).keys()]).toEqual(["b", "c"]);
+    expect([valuesOf(map), map.first()]).toEqual([[2, 4], 2]);
+    expect(valuesOf(map.set("c", 3))).toEqual([4, 3]);
   });
 
-  test("makes an entry the newest if it is deleted before it is set", () => {
+  test("doesn't make an entry the newest when it is read", () => {
     const map = filled();
-    map.delete("a");
-    map.set("a", 1);
-    expect([...map.set("c", 3).keys()]).toEqual(["a", "c"]);
+    expect([map.get("a"), map.get("c")]).toEqual([1, undefined]);
+    expect(valuesOf(map.set("c", 3))).toEqual([2, 3]);
+  });
+
+  test("can be emptied while its values are read, oldest first", () => {
+    const map = filled();
+    const seen: [value: number, oldest: number | undefined][] = [];
+    map.forEach((value) => {
+      seen.push([value, map.first()]);
+      map.delete(value === 1 ? "a" : "b");
+    });
+    expect([seen, map.first()]).toEqual([
+      [
+        [1, 1],
+        [2, 2],
+      ],
+      undefined,
+    ]);
   });
 });

@@ -39,7 +39,6 @@ interface Spender {
 export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   const { perMinute, isContested, clock, share = ofOneReplica } = settings;
   const everyMs = MINUTE_MS / perMinute;
-  /** The most recent spender is last. */
   const spenders = new BoundedMap<string, Spender>(MAX_CLIENTS);
   let refused = 0;
   const shared = share(count);
@@ -51,7 +50,6 @@ export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
   function count(client: string, times: number): void {
     const now = clock.monotonic();
     const { refilledAt, retryAt } = spenders.get(client) ?? { refilledAt: now, retryAt: -Infinity };
-    spenders.delete(client);
     // Quota spent while nobody else wanted it counts against the client for at most a minute.
     spenders.set(client, {
       refilledAt: Math.min(Math.max(refilledAt, now) + times * everyMs, now + MINUTE_MS),

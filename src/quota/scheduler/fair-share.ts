@@ -58,7 +58,7 @@ class UsageLog {
   readonly #fadeMs: number;
   /**
    * Per key, the logarithm of all calls weighted by exp(time / fadeMs). Newer calls weigh more instead of older ones decaying, so old entries need no
-   * update. The most recent is last.
+   * update.
    */
   readonly #logs: BoundedMap<string, number>;
 
@@ -87,7 +87,7 @@ class UsageLog {
   }
 
   #put(key: string, log: number): void {
-    this.#logs.delete(key);
-    if (log !== -Infinity) this.#logs.set(key, log);
+    if (log === -Infinity) this.#logs.delete(key);
+    else this.#logs.set(key, log);
   }
 }

@@ -360,9 +360,10 @@ export class Reservations {
   }
 
   #forgetOld(now: number): void {
-    for (const [key, { dueAt }] of this.#tickets) {
-      if (dueAt + FORGOTTEN_AFTER_MS > now) return;
-      this.#tickets.delete(key);
+    for (;;) {
+      const oldest = this.#tickets.first();
+      if (oldest === undefined || oldest.dueAt + FORGOTTEN_AFTER_MS > now) return;
+      this.#tickets.delete(oldest.key);
     }
   }
 }
