@@ -11,6 +11,7 @@ const words = [
   "idna2008.ts",
   "money.ts",
   "clock.ts",
+  "turns.ts",
   "file-text.ts",
   "secret.ts",
   "tr46.d.ts",
@@ -31,7 +32,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:bounded-map|errors|domain-name|idna2008|money|clock|file-text|secret|logger|root|state-dir)\\.ts":
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|secret|logger|root|state-dir)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts", "wire/"],

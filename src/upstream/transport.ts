@@ -7,6 +7,7 @@ import { Agent as HttpsAgent, type RequestOptions } from "node:https";
 import type { Duplex } from "node:stream";
 import axios, { type AxiosInstance } from "axios";
 import type { Clock } from "../clock.js";
+import { inTurns } from "../turns.js";
 import type { Permit } from "../quota/quota.js";
 import { ServiceError } from "../errors.js";
 import type { Credential } from "./credentials.js";
@@ -25,7 +26,10 @@ export interface UpstreamResponse {
   readonly data: unknown;
 }
 
-/** Sends one request with the credential, if the permit is still valid once there is a connection. Calls `answered` when the answer is complete. */
+/**
+ * Sends one request with the credential, one per turn of the event loop, if the permit is still valid once there is a connection. Calls `answered`
+ * when the answer is complete.
+ */
 export type Transport = (
   credential: Credential,
   request: UpstreamRequest,
@@ -47,11 +51,14 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
   const http = createHttp();
   const { origin, protocol } = new URL(baseUrl);
   const isTls = protocol === "https:";
+  // Dozens of calls may be due at once, each taking a millisecond of CPU before it is sent.
+  const inTurn = inTurns(1);
 
   return async (credential, { method, path, body }, permit) => {
     const url = new URL(path, baseUrl);
     if (url.pathname !== path || url.origin !== origin)
       throw new ServiceError("internal", "A request would have left its path.");
+    await new Promise<void>(inTurn);
     const connection = new Connection(isTls, permit);
     let cancel = (): void => {};
     const late = new Promise<never>((_, reject) => {

@@ -1,6 +1,6 @@
 /** Expensive work waits while new connections arrive in every turn of the event loop. */
 import { describe, expect, test } from "@jest/globals";
-import { createBurstQueue, type BurstQueue } from "../../src/http/edge/turns.js";
+import { createBurstQueue, type BurstQueue } from "../../src/http/edge/burst-queue.js";
 
 const turn = (): Promise<void> =>
   new Promise((done) => {

@@ -1,5 +1,6 @@
 /** When a request is sent: not before its socket is connected, and not if another replica may use its slot by then. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "@jest/globals";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer, type Server } from "node:http";
 import { promisify } from "node:util";
 import { systemClock } from "../../src/clock.js";
@@ -41,6 +42,19 @@ test("a request is sent once, on its own connection, and reports that it was ans
     expect((await transport(CREDENTIAL, TIER, permit)).status).toBe(200);
     expect([requests, connections, answered]).toEqual([n, n, n]);
   }
+});
+
+test("calls that are due together are begun one per turn of the event loop", async () => {
+  let turn = 0;
+  const begun: number[] = [];
+  const note = (): void => void begun.push(turn);
+  subscribe("net.client.socket", note);
+  const permit = { isValid: () => true, answered: () => {} };
+  const calls = Promise.all(Array.from({ length: 3 }, () => transport(CREDENTIAL, TIER, permit)));
+  for (turn = 1; turn <= 3; turn += 1) await new Promise(setImmediate);
+  await calls;
+  unsubscribe("net.client.socket", note);
+  expect(begun).toEqual([1, 2, 3]);
 });
 
 test("a request whose permit expires while it connects isn't sent, and its connection is closed", async () => {

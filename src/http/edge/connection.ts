@@ -5,8 +5,8 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ServiceError } from "../../errors.js";
+import { inTurns } from "../../turns.js";
 import type { Arrived } from "./arrived.js";
-import { inTurns } from "./turns.js";
 
 /** Parsed requests whose answers haven't been sent. Node by itself would parse a whole packet: 1,900 small requests. */
 const MAX_OUTSTANDING = 32;

@@ -7,9 +7,10 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import type { Express } from "express";
 import { ServiceError } from "../../errors.js";
+import { inTurns } from "../../turns.js";
 import type { Arrived } from "./arrived.js";
 import { Connection, type ConnectionRules } from "./connection.js";
-import { createBurstQueue, inTurns } from "./turns.js";
+import { createBurstQueue } from "./burst-queue.js";
 
 /** How many late requests are refused per turn of the event loop. */
 const MAX_LATE_PER_TURN = 4;

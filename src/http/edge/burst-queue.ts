@@ -1,26 +1,4 @@
-/**
- * Spreads work over turns of the event loop. Node accepts one connection per turn, so turns must stay short for new clients to get through.
- */
-
-/** Runs functions in later turns, a few per turn, in order. */
-export function inTurns(maxPerTurn: number): (act: () => void) => void {
-  const waiting: (() => void)[] = [];
-  let isScheduled = false;
-
-  function takeTurn(): void {
-    isScheduled = false;
-    for (const act of waiting.splice(0, maxPerTurn)) act();
-    if (waiting.length > 0) schedule();
-  }
-  function schedule(): void {
-    if (!isScheduled) setImmediate(takeTurn);
-    isScheduled = true;
-  }
-  return (act) => {
-    waiting.push(act);
-    schedule();
-  };
-}
+/** Defers work during a burst of new connections: Node accepts one connection per turn of the event loop, so turns must stay short. */
 
 /** A burst is this many turns in a row that each accepted a connection. */
 const BURST_TURNS = 5;
