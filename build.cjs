@@ -41,11 +41,12 @@ const UNUSED = [
     'module.exports = require("node:stream").Writable;',
   ],
 ];
-/** Lines of axios that cost every call or the start, and what takes their place. */
+
+/** Lines of axios that slow down every call or the start, and what takes their place. */
 const CHANGED = [
   // It asks for the global FormData, which loads Node's own fetch.
   [/[\\/]axios[\\/]lib[\\/]utils\.js$/, /(?<=FormDataCtor = )[^;]*G\.FormData[^;]*/, "undefined"],
-  // Redirects aren't followed. With these functions, V8 keeps all that a call leaves behind, some 12 kB, until the next full garbage collection.
+  // Redirects aren't followed. With these functions, V8 keeps most of what a call leaves behind until the next full garbage collection.
   [
     /[\\/]axios[\\/]lib[\\/]adapters[\\/]http\.js$/,
     /options\.beforeRedirects\.(?:direct|proxy) = /,

@@ -128,7 +128,7 @@ class Connection {
     return null;
   }
 
-  /** Ends the call. An AbortSignal that does this through axios would cost more than the connection. */
+  /** Ends the call, for half a millisecond less than an AbortSignal that axios watches. */
   end(): void {
     this.#socket?.destroy(new Error("it is too late for this call"));
   }

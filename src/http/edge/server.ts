@@ -9,8 +9,8 @@ import type { Express } from "express";
 import { ServiceError } from "../../errors.js";
 import { inTurns } from "../../turns.js";
 import type { Arrived } from "./arrived.js";
-import { Connection, type ConnectionRules } from "./connection.js";
 import { createBurstQueue } from "./burst-queue.js";
+import { Connection, type ConnectionRules } from "./connection.js";
 
 /** How many late requests are refused per turn of the event loop. */
 const MAX_LATE_PER_TURN = 4;
