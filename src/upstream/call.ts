@@ -298,9 +298,12 @@ export function createCaller(settings: CallerSettings): Caller {
     // If something else prevents the call, the call itself reports it.
     if (credential === null || credentials.verification(credential) !== null) return null;
     if (circuitOf(request.operation).rejection(false) !== null) return null;
-    const maxWaitMs = Math.max(0, ask.waitUntilMs - clock.monotonic());
+    const { lane, client, network, signal, waitUntilMs } = ask;
+    const maxWaitMs = Math.max(0, waitUntilMs - clock.monotonic());
     const quota = settings.openedQuotaOf?.(credential);
-    return quota?.refusal({ ...ask, maxWaitMs, queryKey: queryKeyOf(request) }) ?? null;
+    return (
+      quota?.refusal({ lane, client, network, signal, maxWaitMs, queryKey: queryKeyOf(request) }) ?? null
+    );
   }
 
   return {

@@ -2,20 +2,27 @@
  * Detects a secret in an answer, however it is encoded: with JSON or URL escapes, in another case, with spaces, invisible characters or
  * look-alikes, in base64, base64url or hex.
  */
+import type { Credential } from "./credentials.js";
 
 /** Shorter secrets could occur by chance. */
 const MIN_SECRET_LENGTH = 8;
 
-/** Whether one of the secrets, or an encoding of it, occurs in the bytes; `asked`: the name in the request, which an answer may repeat. */
-export function echoes(bytes: Uint8Array, secrets: readonly string[], asked?: string): boolean {
+/** Prepared once for each credential. */
+const formsOfCredentials = new WeakMap<Credential, readonly string[]>();
+
+/** Whether the credential, or an encoding of it, occurs in the bytes; `asked`: the name in the request, which an answer may repeat. */
+export function echoes(bytes: Uint8Array, credential: Credential, asked?: string): boolean {
+  const forms = formsOfCredentials.get(credential) ?? formsOf(credential);
+  formsOfCredentials.set(credential, forms);
   const texts = readingsOf(new TextDecoder().decode(bytes));
   const expected = asked === undefined ? [] : readingsOf(asked);
-  return secrets
-    .filter(({ length }) => length >= MIN_SECRET_LENGTH)
-    .flatMap(formsOf)
-    .some(
-      (form) => texts.some((text) => text.includes(form)) && !expected.some((text) => text.includes(form)),
-    );
+  return forms.some(
+    (form) => texts.some((text) => text.includes(form)) && !expected.some((text) => text.includes(form)),
+  );
+}
+
+function formsOf({ key, secret }: Credential): readonly string[] {
+  return [key, secret].filter(({ length }) => length >= MIN_SECRET_LENGTH).flatMap(encodingsOf);
 }
 
 /** The text without escapes, and reduced to letters and digits. */
@@ -24,7 +31,7 @@ function readingsOf(text: string): readonly string[] {
     code === undefined ? unescaped(char ?? "") : charOf(code),
   );
   const decoded = plain.replaceAll(/%([\da-f]{2})/gi, (_escape, code: string) => charOf(code));
-  return [plain, decoded].map(bare).flatMap((reading) => [reading, folded(reading)]);
+  return [...new Set([plain, decoded])].map(bare).flatMap((reading) => [reading, folded(reading)]);
 }
 
 function charOf(code: string): string {
@@ -36,7 +43,7 @@ function unescaped(char: string): string {
   return "bfnrt".includes(char) ? "" : char;
 }
 
-function formsOf(secret: string): readonly string[] {
+function encodingsOf(secret: string): readonly string[] {
   const hex = Buffer.from(secret).toString("hex");
   const encoded = [secret, hex, ...BASE64_OFFSETS.map((at) => base64At(at, secret))];
   return [bare(secret), ...encoded.map(folded).filter(({ length }) => length >= MIN_SECRET_LENGTH)];

@@ -80,12 +80,15 @@ export function createCredentials(
       ? []
       : [{ role: "standby" as const, source: standby, read: reader("standby", standby) }]),
   ];
-  /** The least recently used first. */
+  /** The least recently met first: a credential may come back. */
   const standings = new BoundedMap<string, Standing>(MAX_REMEMBERED);
+  const standingOfCurrent = new WeakMap<Credential, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
 
   function standingOf(credential: Credential): Standing {
+    const known = standingOfCurrent.get(credential);
+    if (known !== undefined) return known;
     const id = idOf(credential);
     const standing = standings.get(id) ?? {
       isAccepted: false,
@@ -94,6 +97,7 @@ export function createCredentials(
       verification: null,
     };
     standings.set(id, standing);
+    standingOfCurrent.set(credential, standing);
     return standing;
   }
 

@@ -52,8 +52,12 @@ interface ReplyReaderSettings {
 export type ReplyReader = (response: UpstreamResponse, call: SentCall) => Promise<Reply>;
 
 export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSettings): ReplyReader {
-  return async ({ status, headers, data }, { operation, name, credential: { key, secret } }) => {
-    const hidden = [key, secret, ...(name ? [name.ascii, name.unicode, name.label] : [])];
+  return async ({ status, headers, data }, { operation, name, credential }) => {
+    const hidden = [
+      credential.key,
+      credential.secret,
+      ...(name ? [name.ascii, name.unicode, name.label] : []),
+    ];
     const bytes = await inflated(data, headers["content-encoding"]).catch((error: unknown) => {
       if (status === 200) throw error;
       return new Uint8Array();
@@ -62,7 +66,7 @@ export function createReplyReader({ unexpected, nowMs, onAnswer }: ReplyReaderSe
     onAnswer?.({ status, headers, body });
     if (status === 200 && "json" in body && successFlagOf(body.json) === true) {
       // The requested name is exempt: rejecting it would confirm that a visitor guessed the credential.
-      if (echoes(bytes, [key, secret], name?.ascii)) throw notUnderstood("it repeats the credential");
+      if (echoes(bytes, credential, name?.ascii)) throw notUnderstood("it repeats the credential");
       unexpected.inAnswer(operation, body.json, hidden);
       return { kind: "answer", data: decodeEnvelope(body.json) };
     }

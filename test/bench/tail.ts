@@ -25,13 +25,11 @@ interface Kind {
   readonly isolated: boolean;
 }
 
-/** Bare node:http or the service, on one Node. */
 interface Subject {
-  readonly node: NodeProgram;
   readonly name: "bare node:http" | "service";
   readonly server: Server;
-  /** Whether one of its prices must be renewed every second. */
-  readonly renewsPrices: boolean;
+  /** Whether it can be stopped while others are measured. */
+  readonly pauses: boolean;
   /** Purges the prices, which are then loaded again; null for a server without prices. */
   readonly purge: (() => Promise<void>) | null;
 }
@@ -47,8 +45,6 @@ interface Scenario {
 /** The quota of the service, per second. */
 const CALLS_PER_SECOND = 20;
 const REFUSED_PER_SECOND = 500;
-/** The prices of the sandbox's list. */
-const PRICES = 28;
 const PURGE_EVERY_MS = 1000;
 const WARM_UP_SECONDS = 6;
 /** A server that was stopped is no longer in the CPU's caches. */
@@ -106,49 +102,12 @@ export async function benchTail({
   nodes = [THIS_NODE],
 }: Comparison): Promise<void> {
   pinThisProcess("load");
+  const scenarios = SCENARIOS.filter(({ name }) => name.includes(only));
   const sandbox = await startUpstream();
-  const subjects: Subject[] = [];
   for (const node of nodes) {
-    subjects.push(await bareOn(node));
-    for (const renewsPrices of [false, true]) subjects.push(await serviceOn(node, sandbox, renewsPrices));
-  }
-  for (const subject of subjects) pauseIfPossible(subject);
-
-  const rows = new Map(nodes.map((node) => [node, [] as string[][]]));
-  for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
-    const compared = subjects.filter(
-      ({ name, renewsPrices }) =>
-        name === "bare node:http" || renewsPrices === (scenario.renewsPrices === true),
-    );
-    const reports = new Map(compared.map((subject) => [subject, [] as Report[]]));
-    for (const subject of interleaved(rounds, compared)) {
-      subject.server.thaw();
-      await load(subject.server.port, HIT, THAW_SECONDS);
-      if (scenario.kinds.includes(REFUSED) && subject.name === "service")
-        await ask(subject.server, [REFUSED], SPEND_SECONDS);
-      const timer =
-        scenario.purges === true && subject.purge
-          ? setInterval(() => void subject.purge?.(), PURGE_EVERY_MS)
-          : undefined;
-      const report = await ask(subject.server, scenario.kinds, seconds);
-      clearInterval(timer);
-      if (report.lost > 0 || report.others > 0)
-        throw new Error(`${report.lost} requests weren't answered, ${report.others} answers weren't 200`);
-      reports.get(subject)?.push(report);
-      await sleep(200);
-      pauseIfPossible(subject);
-    }
-    for (const [subject, own] of reports) {
-      const bare = subjects.find(({ name, node }) => name === "bare node:http" && node === subject.node);
-      rows.get(subject.node)?.push(row(scenario.name, subject.name, own, (bare && reports.get(bare)) ?? []));
-    }
-  }
-  for (const { server } of subjects) await server.stop();
-  await sandbox.close();
-
-  for (const [{ version }, ofNode] of rows) {
+    const rows = await rowsOf(node, sandbox, scenarios, { rounds, seconds });
     console.log(
-      `\nLatency of known answers, from the time when each request was due, Node ${version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
+      `\nLatency of known answers, from the time when each request was due, Node ${node.version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
     );
     console.log(
       table(
@@ -162,38 +121,101 @@ export async function benchTail({
           "p99 × bare",
           "sender's delay, p99 ms",
         ],
-        ofNode,
+        rows,
       ),
     );
   }
+  await sandbox.close();
   console.log(
     "if the sender itself was late by milliseconds, the machine was too busy for a result; longest: of all rounds",
   );
 }
 
+type Rounds = Readonly<Required<Pick<Comparison, "rounds" | "seconds">>>;
+
+async function rowsOf(
+  node: NodeProgram,
+  sandbox: Sandbox,
+  scenarios: readonly Scenario[],
+  howLong: Rounds,
+): Promise<string[][]> {
+  const rows: string[][] = [];
+  const bare = await bareOn(node);
+  const ordinary = await serviceOn(node, sandbox);
+  for (const scenario of scenarios.filter(({ renewsPrices }) => renewsPrices !== true))
+    rows.push(...(await compared(scenario, bare, ordinary, howLong)));
+  const prices = await pricesOf(ordinary);
+  await ordinary.server.stop();
+
+  // Only now, because it can't be paused: afterwards it would have to renew all its prices.
+  const renewing = scenarios.filter(({ renewsPrices }) => renewsPrices === true);
+  if (renewing.length > 0) {
+    const service = await serviceOn(node, sandbox, prices);
+    for (const scenario of renewing) rows.push(...(await compared(scenario, bare, service, howLong)));
+    await service.server.stop();
+  }
+  await bare.server.stop();
+  return rows;
+}
+
+/** One row each, after rounds in turn. */
+async function compared(
+  { name, kinds, purges }: Scenario,
+  bare: Subject,
+  service: Subject,
+  { rounds, seconds }: Rounds,
+): Promise<string[][]> {
+  const reports = new Map([bare, service].map((subject) => [subject, [] as Report[]]));
+  for (const subject of interleaved(rounds, [bare, service])) {
+    subject.server.thaw();
+    await load(subject.server.port, HIT, THAW_SECONDS);
+    if (kinds.includes(REFUSED) && subject === service) await ask(subject.server, [REFUSED], SPEND_SECONDS);
+    const { purge } = subject;
+    const timer = purges === true && purge ? setInterval(() => void purge(), PURGE_EVERY_MS) : undefined;
+    const report = await ask(subject.server, kinds, seconds);
+    clearInterval(timer);
+    if (report.lost > 0 || report.others > 0)
+      throw new Error(`${report.lost} requests weren't answered, ${report.others} answers weren't 200`);
+    reports.get(subject)?.push(report);
+    await sleep(200);
+    if (subject.pauses) subject.server.freeze();
+  }
+  return [...reports].map(([subject, own]) => row(name, subject.name, own, reports.get(bare) ?? []));
+}
+
 async function bareOn(node: NodeProgram): Promise<Subject> {
   const server = await startPeer("bare.mjs", { node });
   await warmUp(server);
-  return { node, name: "bare node:http", server, renewsPrices: false, purge: null };
+  server.freeze();
+  return { name: "bare node:http", server, pauses: true, purge: null };
 }
 
-/** Its upstream runs on the load's core. */
-async function serviceOn(node: NodeProgram, sandbox: Sandbox, renewsPrices: boolean): Promise<Subject> {
+/** Its upstream runs on the load's core. Given the number of its prices, it renews one every second. */
+async function serviceOn(node: NodeProgram, sandbox: Sandbox, prices?: number): Promise<Subject> {
   const token = randomBytes(24).toString("base64url");
+  const renewals = prices === undefined ? 0 : 1;
   const env = {
     ...liveAt(sandbox),
     STAFF_TOKENS: `bench:${createHash("sha256").update(token).digest("hex")}:operate`,
-    UPSTREAM_RATE_LIMIT: String(60 * (CALLS_PER_SECOND + (renewsPrices ? 1 : 0)) + 3),
-    ...(renewsPrices && { CACHE_CONFIG: configWithPricesFreshFor(PRICES * 1000) }),
+    UPSTREAM_RATE_LIMIT: String(60 * (CALLS_PER_SECOND + renewals) + 3),
+    ...(prices !== undefined && { CACHE_CONFIG: configWithPricesFreshFor(prices * 1000) }),
   };
   const server = await startService({ env, node });
   await warmUp(server);
+  if (prices === undefined) server.freeze();
   const purge = async (): Promise<void> => {
     const headers = { Authorization: `Bearer ${token}` };
     const answer = await server.ask({ path: "/v1/staff/cache/purge", headers, body: { what: "prices" } });
     if (answer.status !== 200) throw new Error(`the purge was answered with ${answer.status}`);
   };
-  return { node, name: "service", server, renewsPrices, purge };
+  return { name: "service", server, pauses: prices === undefined, purge };
+}
+
+async function pricesOf({ server }: Subject): Promise<number> {
+  server.thaw();
+  const { body } = await server.firstAnswer({ path: "/v1/prices" }, 200);
+  const { prices } = z.object({ prices: z.array(z.unknown()) }).parse(JSON.parse(String(body)));
+  return prices.length;
 }
 
 function configWithPricesFreshFor(ms: number): string {
@@ -208,11 +230,6 @@ function configWithPricesFreshFor(ms: number): string {
 async function warmUp(server: Server): Promise<void> {
   await server.firstAnswer(HIT, 200);
   await load(server.port, HIT, WARM_UP_SECONDS);
-}
-
-/** So that it takes no time from the others. One that renews a price every second would have to renew them all afterwards, so it goes on. */
-function pauseIfPossible({ server, renewsPrices }: Subject): void {
-  if (!renewsPrices) server.freeze();
 }
 
 function row(load: string, server: Subject["name"], reports: readonly Report[], bare: readonly Report[]) {

@@ -45,8 +45,13 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
+interface OwnFile {
+  readonly file: number;
+  readonly inode: number;
+}
+
 /** Writes a new file and renames it over the old one, so that a kill leaves one of the two intact. */
-function replaceFile(path: string, text: string): number {
+function replaceFile(path: string, text: string): OwnFile {
   const beside = `${path}.new`;
   rmSync(beside, { force: true });
   const file = openSync(beside, "wx+", 0o600);
@@ -54,7 +59,7 @@ function replaceFile(path: string, text: string): number {
     if (writeSync(file, text, 0, "latin1") !== text.length)
       throw new Error("the quota ledger was written in part");
     renameSync(beside, path);
-    return file;
+    return { file, inode: fstatSync(file).ino };
   } catch (error) {
     closeSync(file);
     throw error;
@@ -67,7 +72,7 @@ class FileJournal implements Journal {
   readonly #moment: () => Moment;
   readonly #release: () => Promise<void>;
   #pausedUntilMs: number;
-  #file: number;
+  #own: OwnFile;
 
   constructor(
     path: string,
@@ -81,7 +86,7 @@ class FileJournal implements Journal {
     this.#pausedUntilMs = pausedUntilMs;
     this.#moment = moment;
     this.#release = release;
-    this.#file = replaceFile(path, this.#whole());
+    this.#own = replaceFile(path, this.#whole());
   }
 
   slot(id: SlotId, lastArrivalAt: number): void {
@@ -96,7 +101,7 @@ class FileJournal implements Journal {
   }
 
   close(): Promise<void> {
-    closeSync(this.#file);
+    closeSync(this.#own.file);
     return this.#release();
   }
 
@@ -108,7 +113,7 @@ class FileJournal implements Journal {
   }
 
   #write(index: number, line: string): void {
-    const written = writeSync(this.#file, line, index * LINE_BYTES, "latin1");
+    const written = writeSync(this.#own.file, line, index * LINE_BYTES, "latin1");
     if (written !== LINE_BYTES) throw new Error("the quota ledger was written in part");
   }
 
@@ -122,13 +127,12 @@ class FileJournal implements Journal {
       there = statSync(this.#path).ino;
     } catch (error) {
       if (systemCodeOf(error) !== "ENOENT") throw error;
-      const file = replaceFile(this.#path, this.#whole());
-      closeSync(this.#file);
-      this.#file = file;
+      const own = replaceFile(this.#path, this.#whole());
+      closeSync(this.#own.file);
+      this.#own = own;
       return;
     }
-    if (there !== fstatSync(this.#file).ino)
-      throw new Error("another process has taken over the quota ledger");
+    if (there !== this.#own.inode) throw new Error("another process has taken over the quota ledger");
   }
 }
 

@@ -151,14 +151,17 @@ function planned(
   };
 }
 
-/** Slot numbers, with the ms until each slot can be used. */
-type Samples = readonly (readonly [slot: number, inMs: number])[];
+/** One of the slots, and in how many ms it can be used. */
+interface Sample {
+  readonly slot: number;
+  readonly inMs: number;
+}
 
-function sampled({ slots, inMs }: Returns): Samples {
+function sampled({ slots, inMs }: Returns): readonly Sample[] {
   const stride = Math.ceil(slots / MAX_SAMPLES);
-  const samples: [number, number][] = [];
-  for (let slot = 0; slot < slots - 1; slot += stride) samples.push([slot, inMs(slot)]);
-  samples.push([slots - 1, inMs(slots - 1)]);
+  const samples: Sample[] = [];
+  for (let slot = 0; slot < slots - 1; slot += stride) samples.push({ slot, inMs: inMs(slot) });
+  samples.push({ slot: slots - 1, inMs: inMs(slots - 1) });
   return samples;
 }
 
@@ -179,7 +182,12 @@ interface Next {
  * Even calls, or slower ones if the free slots must last until others return. While there is credit, calls are made sooner, as long as the calls
  * after them are no further apart than the burst allows.
  */
-function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: number, burst: Burst): Next {
+function next(
+  { slots, occupiedMs, inMs }: Returns,
+  samples: readonly Sample[],
+  lastMs: number,
+  burst: Burst,
+): Next {
   const evenMs = occupiedMs / slots;
   const burstMs = burst.times * evenMs;
   let spacingMs = FASTEST * evenMs;
@@ -187,12 +195,12 @@ function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: nu
   let calls = slots + 1 - slots / burst.times;
   let free = slots;
   for (let index = samples.length - 1; index >= 0; index -= 1) {
-    const [slot = 0, returnsIn = 0] = samples[index] ?? [];
-    if (returnsIn <= 0) break;
-    spacingMs = Math.max(spacingMs, (SOONER * (returnsIn - lastMs)) / (slot + 1));
-    free = slot;
-    burstInMs = Math.max(burstInMs, returnsIn - slot * burstMs);
-    calls = Math.min(calls, slot + 1 - returnsIn / burstMs);
+    const sample = samples[index];
+    if (sample === undefined || sample.inMs <= 0) break;
+    spacingMs = Math.max(spacingMs, (SOONER * (sample.inMs - lastMs)) / (sample.slot + 1));
+    free = sample.slot;
+    burstInMs = Math.max(burstInMs, sample.inMs - sample.slot * burstMs);
+    calls = Math.min(calls, sample.slot + 1 - sample.inMs / burstMs);
   }
   const soonestMs = inMs(0);
   if (spacingMs > burst.widestMs) return { inMs: soonestMs, calls: Math.max(1, free), spacingMs: 0 };
@@ -206,50 +214,51 @@ function next({ slots, occupiedMs, inMs }: Returns, samples: Samples, lastMs: nu
 }
 
 /** The times from `first` on: along the least concave majorant of the slots' return times, and never faster than even calls. */
-function spread(returns: Returns, samples: Samples, first: Next, now: number): Plan {
+function spread(returns: Returns, samples: readonly Sample[], first: Next, now: number): Plan {
   const { slots, occupiedMs, awayMs } = returns;
   const evenMs = occupiedMs / slots;
   const [start, ...rest] = curve(samples, first, returns);
-  const corners: [call: number, inMs: number][] = [start];
-  let [call, inMs] = start;
-  for (const [nextCall, nextInMs] of rest) {
-    inMs = Math.max(nextInMs, inMs + (nextCall - call) * evenMs);
-    call = nextCall;
-    corners.push([call, inMs]);
-  }
+  let last = start;
+  const corners = rest.map(({ call, inMs }) => {
+    last = { call, inMs: Math.max(inMs, last.inMs + (call - last.call) * evenMs) };
+    return last;
+  });
   const timeAt = (n: number): number => {
     const wanted = n + 1;
-    if (wanted <= start[0]) return now + start[1];
-    let [fromCall, fromInMs] = start;
-    for (const [toCall, toInMs] of corners) {
-      if (wanted <= toCall)
-        return now + fromInMs + ((wanted - fromCall) / (toCall - fromCall)) * (toInMs - fromInMs);
-      fromCall = toCall;
-      fromInMs = toInMs;
+    if (wanted <= start.call) return now + start.inMs;
+    let from = start;
+    for (const to of corners) {
+      if (wanted <= to.call)
+        return now + from.inMs + ((wanted - from.call) / (to.call - from.call)) * (to.inMs - from.inMs);
+      from = to;
     }
-    return now + fromInMs + ((wanted - fromCall) * awayMs) / slots;
+    return now + from.inMs + ((wanted - from.call) * awayMs) / slots;
   };
-  return planned(timeAt, (ms) => start[0] + Math.ceil(ms / evenMs) + 2, now, first.spacingMs);
+  return planned(timeAt, (ms) => start.call + Math.ceil(ms / evenMs) + 2, now, first.spacingMs);
 }
 
-type Corner = [call: number, inMs: number];
+/** The n-th call, counted from 1, and in how many ms it can be made. */
+interface Corner {
+  readonly call: number;
+  readonly inMs: number;
+}
 
-/** The corners of the least concave majorant from the first calls over all later ones, as call number (from 1) and ms. */
-function curve(samples: Samples, first: Next, { slots, awayMs }: Returns): [Corner, ...Corner[]] {
-  const corners: [Corner, ...Corner[]] = [[first.calls, first.inMs]];
-  const add = (call: number, at: number): void => {
+/** The corners of the least concave majorant from the first calls over all later ones. */
+function curve(samples: readonly Sample[], first: Next, { slots, awayMs }: Returns): [Corner, ...Corner[]] {
+  const corners: [Corner, ...Corner[]] = [{ call: first.calls, inMs: first.inMs }];
+  const add = (call: number, inMs: number): void => {
     for (;;) {
-      const [lastCall, lastAt] = corners.at(-1) ?? [0, 0];
-      const [beforeCall, beforeAt] = corners.at(-2) ?? [0, 0];
-      const under =
-        corners.length > 1 &&
-        (lastAt - beforeAt) * (call - lastCall) <= (at - lastAt) * (lastCall - beforeCall);
-      if (!under) break;
+      const last = corners.at(-1);
+      const before = corners.at(-2);
+      if (last === undefined || before === undefined) break;
+      const isUnder =
+        (last.inMs - before.inMs) * (call - last.call) <= (inMs - last.inMs) * (last.call - before.call);
+      if (!isUnder) break;
       corners.pop();
     }
-    corners.push([call, at]);
+    corners.push({ call, inMs });
   };
-  for (const [slot, inMs] of samples) if (slot + 1 > first.calls) add(slot + 1, inMs);
+  for (const { slot, inMs } of samples) if (slot + 1 > first.calls) add(slot + 1, inMs);
   add(slots + 1, first.inMs + awayMs);
   return corners;
 }
