@@ -4,6 +4,8 @@
 const BURST_TURNS = 5;
 /** During a longer burst, work continues at one piece per turn. */
 const LONG_BURST_TURNS = 500;
+/** After a burst, work continues at this many pieces per turn: with only one, more could arrive than is done, and all would wait for ever. */
+const PER_TURN = 8;
 
 export interface BurstQueue {
   /** Call for every accepted connection. */
@@ -22,7 +24,8 @@ export function createBurstQueue(): BurstQueue {
   function endTurn(): void {
     burstTurns = hasAccepted ? burstTurns + 1 : 0;
     hasAccepted = false;
-    if (burstTurns === 0 || burstTurns > LONG_BURST_TURNS) waiting.shift()?.();
+    const due = burstTurns === 0 ? PER_TURN : burstTurns > LONG_BURST_TURNS ? 1 : 0;
+    for (const act of waiting.splice(0, due)) act();
     if (burstTurns > 0 || waiting.length > 0) setImmediate(endTurn);
     else isWatching = false;
   }
