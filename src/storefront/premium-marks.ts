@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
-import type { Caution, Fact } from "../cache/facts.js";
+import { type Caution, type Evidence, type Fact, weigh } from "../cache/facts.js";
 import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
@@ -68,12 +68,18 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
     });
   }
 
-  /** The latest of these marks and of those that other replicas have saved. */
+  /** These marks and those that other replicas have saved, one for each name: as everywhere, the latest, and the cautious one if checks overlap. */
   function withSaved(own: readonly SavedMark[]): readonly SavedMark[] {
-    const latest = new Map<string, SavedMark>();
-    for (const mark of [...(file?.load() ?? []), ...own].sort((a, b) => a.askedAtMs - b.askedAtMs))
-      if (mark.askedAtMs > clock.now() - PREMIUM_KEPT_MS) latest.set(mark.key, mark);
-    return [...latest.values()].slice(-MAX_SAVED);
+    const evidence = new Map<string, Evidence<SavedMark>>();
+    for (const mark of [...(file?.load() ?? []), ...own]) {
+      const fact = { value: mark, askedMs: mark.askedAtMs, answeredMs: mark.answeredAtMs };
+      evidence.set(mark.key, weigh(evidence.get(mark.key), fact, premiumCaution));
+    }
+    return [...evidence.values()]
+      .map(({ held }) => held.value)
+      .filter(({ askedAtMs }) => askedAtMs > clock.now() - PREMIUM_KEPT_MS)
+      .sort((a, b) => a.askedAtMs - b.askedAtMs)
+      .slice(-MAX_SAVED);
   }
 
   return {

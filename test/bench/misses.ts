@@ -2,6 +2,7 @@
  * `npm run bench -- misses`: what a new name costs the service at small and large upstream limits, and how many a second it can serve.
  * The upstream is a sandbox on the load's core.
  */
+import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 import { liveAt, startService, startUpstream } from "./candidates.js";
@@ -116,21 +117,23 @@ async function atFixedRate(server: Server, seconds: number): Promise<number> {
   return asked.length;
 }
 
-/** Answers per second to clients that ask again immediately. */
+/** Answers per second to clients that ask again immediately, each on one connection. */
 async function atFullSpeed(server: Server, seconds: number): Promise<number> {
+  const agent = new Agent({ keepAlive: true });
   let answered = 0;
   const until = performance.now() + seconds * 1000;
   const ask = async (): Promise<void> => {
     while (performance.now() < until) {
-      await newName(server);
+      await newName(server, agent);
       answered += 1;
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, ask));
+  agent.destroy();
   return answered / seconds;
 }
 
-async function newName(server: Server): Promise<void> {
-  const { status } = await server.ask({ path: "/v1/availability?domain=new-{n}.af" });
+async function newName(server: Server, agent?: Agent): Promise<void> {
+  const { status } = await server.ask({ path: "/v1/availability?domain=new-{n}.af" }, agent);
   if (status !== 200) throw new Error(`a new name was answered with ${status}`);
 }

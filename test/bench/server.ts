@@ -1,7 +1,7 @@
 /** Servers in separate processes, started as their users start them. Their CPU time and memory are read from outside. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { type IncomingHttpHeaders, request as httpRequest } from "node:http";
+import { type Agent, type IncomingHttpHeaders, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -76,14 +76,14 @@ export class Server {
     return this.#child.pid ?? 0;
   }
 
-  /** Uses a new connection, and not fetch, because fetch adds `Cache-Control: no-cache` to If-None-Match, which prevents a 304. */
-  ask({ path, headers = {}, body }: HttpRequest): Promise<Answer> {
+  /** Uses a new connection unless there is an agent, and not fetch, because fetch adds `Cache-Control: no-cache` to If-None-Match, which prevents a 304. */
+  ask({ path, headers = {}, body }: HttpRequest, agent: Agent | false = false): Promise<Answer> {
     const sent = body === undefined ? undefined : JSON.stringify(body);
     const options = {
       host: "127.0.0.1",
       port: this.port,
       path: path.replace("{n}", String(Math.floor(Math.random() * 1e9))),
-      agent: false,
+      agent,
       method: sent === undefined ? "GET" : "POST",
       headers: { ...headers, ...(sent !== undefined && { "Content-Type": "application/json" }) },
     };

@@ -56,9 +56,9 @@ function restart(): void {
 }
 
 /** Notes a decision about a check that was requested so long ago, and answered after `tookMs`. */
-function note(isPremium: boolean, agoMs = 0, name = GOLD, tookMs = 0): void {
+function note(isPremium: boolean, agoMs = 0, name = GOLD, tookMs = 0, by = marks): void {
   const askedMs = clock.monotonic() - agoMs;
-  marks.note(name, {
+  by.note(name, {
     value: { isPremium, years: 2, wholesale: usd("1450.00") },
     askedMs,
     answeredMs: askedMs + tookMs,
@@ -139,6 +139,22 @@ describe("after a restart", () => {
     await clock.advance(1);
     restart();
     expect(names.map(isPremium)).toEqual([true, true, true]);
+  });
+
+  test("a name is premium if the checks of two replicas overlapped, whichever of them saved last", async () => {
+    const other = start();
+    for (const isSavedLast of [true, false]) {
+      await clock.advance(HOUR_MS);
+      for (const replica of [marks, other]) note(true, 0, GOLD, 0, replica);
+      await clock.advance(30_000);
+      const ordinary = () => note(false, 9_000, GOLD, 2_000, other);
+      if (!isSavedLast) ordinary();
+      note(true, 10_000, GOLD, 2_000);
+      if (isSavedLast) ordinary();
+      await clock.advance(1_000);
+      restart();
+      expect(isPremium()).toBe(true);
+    }
   });
 
   test("a name that became ordinary is ordinary", async () => {
