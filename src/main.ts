@@ -13,9 +13,15 @@ const HEAP_GROWTH_PERCENT = 50;
 
 /**
  * On a single core, V8's helper threads take the CPU from the thread that answers, for a tick of the kernel (4 ms) at a time, so it collects
- * garbage itself. V8 would abort if parallel marking were also switched off after its start.
+ * garbage itself. V8 would abort if parallel marking were also switched off after its start. Marking then takes longer, and Node 24 would let new
+ * objects pile up until it ends (50 MB in a flood of hits), unless both kinds of collection may overlap as in earlier versions.
  */
-const ONE_CORE_FLAGS = ["--no-concurrent-marking", "--no-concurrent-sweeping", "--no-parallel-scavenge"];
+const ONE_CORE_FLAGS = [
+  "--no-concurrent-marking",
+  "--no-concurrent-sweeping",
+  "--no-parallel-scavenge",
+  "--no-separate-gc-phases",
+];
 if (availableParallelism() === 1) for (const flag of ONE_CORE_FLAGS) setFlagsFromString(flag);
 
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
