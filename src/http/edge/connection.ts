@@ -112,10 +112,13 @@ export class Connection {
       });
     } else {
       const { request, response } = unfinished;
-      // Its client limit may still refuse the request in this turn.
+      const refuse = (): void => {
+        if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
+      };
       setImmediate(() => {
         this.#rules.inOrder(() => {
-          if (!response.headersSent && !response.destroyed) this.#rules.refuse(request, response, problem);
+          // The client limit may still refuse the request in the turn in which it was handed on.
+          setImmediate(refuse);
         });
       });
       this.#endWith(() => this.#socket.end());
