@@ -1,5 +1,5 @@
 /** Identifies clients by IP address (IPv6 by /56), in whatever form a proxy writes it. Anything that isn't an address is one client. */
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import { isIP, isIPv4 } from "node:net";
 import { ipKeyGenerator } from "express-rate-limit";
 import type { Ask } from "../../quota/quota.js";
@@ -45,8 +45,8 @@ export function askerOf(address: string): Pick<Ask, "client" | "network"> {
   return network === client ? { client } : { client, network };
 }
 
-/** Keyed because anyone could hash all IPv4 addresses. */
-const key = randomBytes(32);
+/** Keyed because anyone could hash all IPv4 addresses. A key object, because Node 24 needs 10 µs more with bytes. */
+const key = createSecretKey(randomBytes(32));
 
 /** Distinguishes the clients of this process without revealing their addresses. */
 export function markOf(client: string): string {
