@@ -64,9 +64,9 @@ export function startUpstream(): Promise<Sandbox> {
   return startSandbox({ configFile: "config/sandbox.yaml", rateLimit: { limit: 1e9, windowMs: 60_000 } });
 }
 
-/** The settings of a service in another process that uses this sandbox as its live upstream. */
-export function liveAt(sandbox: Sandbox): Readonly<Record<string, string>> {
-  return { ...upstreamAt(sandbox), QUOTA_COLD_START: "assume-free" };
+/** The settings of a service in another process with this live upstream. */
+export function liveAt(upstream: Pick<Sandbox, "url" | "credential">): Readonly<Record<string, string>> {
+  return { ...upstreamAt(upstream), QUOTA_COLD_START: "assume-free" };
 }
 
 /** The service with its embedded sandbox, and without client limits unless `env` sets them. */

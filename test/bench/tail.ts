@@ -10,11 +10,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import type { Sandbox } from "../../src/sandbox/sandbox.js";
-import { HIT, liveAt, startPeer, startService, startUpstream } from "./candidates.js";
+import { HIT, liveAt, startPeer, startService } from "./candidates.js";
 import { coresInWords, pinned, pinThisProcess } from "./cores.js";
 import { load } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
+import { startRecorded, type Upstream } from "./recorded.js";
 import { type Comparison, interleaved } from "./rounds.js";
 import { type Server, temporaryFolder } from "./server.js";
 import { figure, median, table } from "./table.js";
@@ -103,9 +103,9 @@ export async function benchTail({
 }: Comparison): Promise<void> {
   pinThisProcess("load");
   const scenarios = SCENARIOS.filter(({ name }) => name.includes(only));
-  const sandbox = await startUpstream();
+  const upstream = await startRecorded();
   for (const node of nodes) {
-    const rows = await rowsOf(node, sandbox, scenarios, { rounds, seconds });
+    const rows = await rowsOf(node, upstream, scenarios, { rounds, seconds });
     console.log(
       `\nLatency of known answers, from the time when each request was due, Node ${node.version}: ${rounds} rounds of ${seconds} s, medians; ${coresInWords()}`,
     );
@@ -125,7 +125,7 @@ export async function benchTail({
       ),
     );
   }
-  await sandbox.close();
+  await upstream.close();
   console.log(
     "if the sender itself was late by milliseconds, the machine was too busy for a result; longest: of all rounds",
   );
@@ -135,13 +135,13 @@ type Rounds = Readonly<Required<Pick<Comparison, "rounds" | "seconds">>>;
 
 async function rowsOf(
   node: NodeProgram,
-  sandbox: Sandbox,
+  upstream: Upstream,
   scenarios: readonly Scenario[],
   howLong: Rounds,
 ): Promise<string[][]> {
   const rows: string[][] = [];
   const bare = await bareOn(node);
-  const ordinary = await serviceOn(node, sandbox);
+  const ordinary = await serviceOn(node, upstream);
   for (const scenario of scenarios.filter(({ renewsPrices }) => renewsPrices !== true))
     rows.push(...(await compared(scenario, bare, ordinary, howLong)));
   const prices = await pricesOf(ordinary);
@@ -150,7 +150,7 @@ async function rowsOf(
   // Only now, because it can't be paused: afterwards it would have to renew all its prices.
   const renewing = scenarios.filter(({ renewsPrices }) => renewsPrices === true);
   if (renewing.length > 0) {
-    const service = await serviceOn(node, sandbox, prices);
+    const service = await serviceOn(node, upstream, prices);
     for (const scenario of renewing) rows.push(...(await compared(scenario, bare, service, howLong)));
     await service.server.stop();
   }
@@ -190,12 +190,12 @@ async function bareOn(node: NodeProgram): Promise<Subject> {
   return { name: "bare node:http", server, pauses: true, purge: null };
 }
 
-/** Its upstream runs on the load's core. Given the number of its prices, it renews one every second. */
-async function serviceOn(node: NodeProgram, sandbox: Sandbox, prices?: number): Promise<Subject> {
+/** Given the number of its prices, it renews one every second. */
+async function serviceOn(node: NodeProgram, upstream: Upstream, prices?: number): Promise<Subject> {
   const token = randomBytes(24).toString("base64url");
   const renewals = prices === undefined ? 0 : 1;
   const env = {
-    ...liveAt(sandbox),
+    ...liveAt(upstream),
     STAFF_TOKENS: `bench:${createHash("sha256").update(token).digest("hex")}:operate`,
     UPSTREAM_RATE_LIMIT: String(60 * (CALLS_PER_SECOND + renewals) + 3),
     ...(prices !== undefined && { CACHE_CONFIG: configWithPricesFreshFor(prices * 1000) }),

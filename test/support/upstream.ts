@@ -1,7 +1,7 @@
 /** The settings of a service that uses a sandbox as its live upstream, with the credential of one of the sandbox's resellers. */
 import type { Sandbox } from "../../src/sandbox/sandbox.js";
 
-export function upstreamAt(sandbox: Sandbox, reseller?: string) {
+export function upstreamAt(sandbox: Pick<Sandbox, "url" | "credential">, reseller?: string) {
   const { key, secret } = sandbox.credential(reseller);
   return {
     UPSTREAM_BASE_URL: sandbox.url,

@@ -21,11 +21,14 @@ export function createBurstQueue(): BurstQueue {
   let burstTurns = 0;
   let isWatching = false;
 
+  function duePerTurn(): number {
+    if (burstTurns === 0) return PER_TURN;
+    return burstTurns > LONG_BURST_TURNS ? 1 : 0;
+  }
   function endTurn(): void {
     burstTurns = hasAccepted ? burstTurns + 1 : 0;
     hasAccepted = false;
-    const due = burstTurns === 0 ? PER_TURN : burstTurns > LONG_BURST_TURNS ? 1 : 0;
-    for (const act of waiting.splice(0, due)) act();
+    for (const act of waiting.splice(0, duePerTurn())) act();
     if (burstTurns > 0 || waiting.length > 0) setImmediate(endTurn);
     else isWatching = false;
   }
