@@ -53,7 +53,7 @@ describeWithRedis("a slot of another replica", () => {
     const stop = keepBusy(busy);
     await threeUpdates();
     expect(await drain(urgent.ledger)).toEqual({ own: SHARE, borrowed: 0 });
-    urgent.ledger.urgent(1);
+    urgent.ledger.urgent([performance.now()]);
     await until(async () => (await drain(urgent.ledger)).borrowed > 0, "the loan of a slot");
     await sleep(100);
     stop();
@@ -72,7 +72,7 @@ describeWithRedis("a slot of another replica", () => {
     const stop = keepBusy(first);
     await threeUpdates();
     await drain(second.ledger);
-    second.ledger.urgent(1);
+    second.ledger.urgent([performance.now()]);
     await threeUpdates();
     stop();
     expect(await drain(first.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
@@ -86,7 +86,7 @@ describeWithRedis("a slot of another replica", () => {
   }) => {
     const [lender, other] = [await replica(), await replica()];
     await ready();
-    other.ledger.urgent(1);
+    other.ledger.urgent([performance.now()]);
     await threeUpdates();
     server.hang();
     await sleep(ALONE_AFTER_MS + 200);
@@ -103,7 +103,7 @@ describeWithRedis("a replica that gets no replies, although Redis executes its c
     const [unanswered, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(unanswered);
-    other.ledger.urgent(1);
+    other.ledger.urgent([performance.now()]);
     await threeUpdates();
     await Promise.all([drain(unanswered.ledger), drain(other.ledger)]);
     // Its slots have rested shortly after it continues alone.
@@ -156,7 +156,7 @@ describeWithRedis("a replica whose last reply came late", () => {
     const [late, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(late);
-    other.ledger.urgent(1);
+    other.ledger.urgent([performance.now()]);
     await threeUpdates();
     await Promise.all([drain(late.ledger), drain(other.ledger)]);
     const [askedAfterMs, lateMs] = [1400, 900];
@@ -277,7 +277,7 @@ describeWithRedis("when Redis has lost the table,", () => {
       const [unanswered, other] = [await replica(), await replica()];
       await ready();
       const stop = keepBusy(unanswered);
-      other.ledger.urgent(1);
+      other.ledger.urgent([performance.now()]);
       await threeUpdates();
       stop();
       unanswered.dropReplies();

@@ -76,7 +76,8 @@ class RedisLedger implements Ledger {
   #pool: readonly Slot[] = [];
   /** The last use of each slot that can be borrowed from other replicas. */
   #others: readonly number[] = [];
-  #urgent = 0;
+  /** Since when each urgent request waits here. */
+  #urgent: readonly number[] = [];
   /** Until when this replica agrees to lend: for one window after urgent requests last waited elsewhere. */
   #lendsUntil = -Infinity;
   /** When this replica last sent its agreement to lend. */
@@ -149,8 +150,8 @@ class RedisLedger implements Ledger {
     this.#beat();
   }
 
-  urgent(count: number): void {
-    this.#urgent = count;
+  urgent(waitingSince: readonly number[]): void {
+    this.#urgent = waitingSince;
   }
 
   async take(): Promise<Taken> {
@@ -357,7 +358,7 @@ class RedisLedger implements Ledger {
     let soonestMs = this.#times.beatMs;
     for (let n = resting - 1; n >= 0 && usableInMs(n) > 0; n -= 1)
       soonestMs = Math.min(soonestMs, usableInMs(n));
-    if (this.#urgent > 0)
+    if (this.#urgent.length > 0)
       for (const inMs of borrowableInMs) if (inMs > 0) soonestMs = Math.min(soonestMs, inMs);
     return Math.max(1, pausedForMs, soonestMs);
   }
@@ -407,7 +408,10 @@ class RedisLedger implements Ledger {
       revision: this.#revision,
       seated: this.#epoch !== "" && this.#own.hasShare,
       waiting: sentAt - this.#waitedAt < this.windowMs / 4,
-      urgent: this.#borrows ? this.#urgent : 0,
+      ...(this.#borrows && {
+        urgent: this.#urgent.length,
+        urgentForMs: this.#urgent.map((since) => this.#agoMs(since, sentAt)),
+      }),
       lends,
       mayHaveLent,
       pauseMs,
@@ -460,6 +464,7 @@ class RedisLedger implements Ledger {
       isGoodbye: false,
       waiting: false,
       urgent: 0,
+      urgentForMs: [],
       borrows: this.#borrows,
       lends: false,
       mayHaveLent: false,

@@ -24,7 +24,7 @@
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
  *
- * Lending. `urgent`: how many urgent requests wait at the member. `lends`: whether it has agreed to lend. `lent`: the revision that lent one of its
+ * Lending. `urgent`, `urgentSince`: how many urgent requests wait at the member, and since when. `lends`: whether it has agreed to lend. `lent`: the revision that lent one of its
  * slots, until the member has seen it.
  */
 import { redisScript } from "../../redis.js";
@@ -383,10 +383,19 @@ for _, slot in ipairs(pool) do if rested(slot) then poolFree = poolFree + 1 end 
 
 /** Takes or settles a slot. */
 const CALLS = `
--- Urgent requests of any replica get the next slots: a request that isn't urgent leaves as many as they can use.
-local wanted = 0
+-- Urgent requests of any replica get the next slots, first those that have waited longest: everyone leaves as many slots as those before it can use.
+self.urgentSince = {}
+for n, forMs in ipairs(q.urgentForMs) do self.urgentSince[n] = now - forMs end
+table.sort(self.urgentSince)
+local wanted, before = 0, 0
 for name, member in pairs(s.members) do
-  if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then wanted = wanted + member.urgent end
+  if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then
+    wanted = wanted + member.urgent
+    if q.urgent == 0 then before = before + member.urgent
+    else
+      for _, since in ipairs(member.urgentSince or {}) do if since < self.urgentSince[1] then before = before + 1 end end
+    end
+  end
 end
 local taken, isBorrowed = 0, false
 if q.op == 'take' and s.pausedUntil <= now then
@@ -394,18 +403,20 @@ if q.op == 'take' and s.pausedUntil <= now then
   for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
   -- If the table has lost its last writes, one of its own slots may be lent.
   local keeps = s.unconfirmed and q.mayHaveLent and 1 or 0
-  if q.urgent == 0 and wanted > 0 then
-    poolFree = poolFree - wanted
+  if before > 0 then
+    poolFree = poolFree - before
     if poolFree < 0 and lendable(q.me, self) then keeps = 1 end
   end
   local slot = #own > keeps and longestRested(own) or nil
   if not slot and poolFree > 0 then slot = longestRested(pool) end
   if not slot and q.urgent > 0 then
-    local lender = nil
+    local lender, lent = nil, math.min(0, poolFree)
     for name, member in pairs(s.members) do
       local other = name ~= q.me and lendable(name, member)
+      if other then lent = lent + 1 end
       if other and (not slot or other.at < slot.at) then slot = other; lender = member end
     end
+    if lent <= 0 then slot = nil end
     if slot then lender.lent = s.revision + 1; isBorrowed = true end
   end
   if slot then
@@ -422,7 +433,11 @@ elseif q.op == 'settle' then
     slot.grant = ''
   end
 end
-self.urgent = taken > 0 and math.max(0, q.urgent - 1) or q.urgent
+self.urgent = q.urgent
+if taken > 0 and q.urgent > 0 then
+  self.urgent = q.urgent - 1
+  table.remove(self.urgentSince, 1)
+end
 if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
 `;
 

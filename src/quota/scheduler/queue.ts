@@ -83,6 +83,11 @@ export class Queue {
     return this.#lines[kind].size;
   }
 
+  /** Since when each request of this kind waits; monotonic. */
+  waitingSince(kind: Kind): readonly number[] {
+    return this.#lines[kind].all().map(({ since }) => since);
+  }
+
   first(kind: Kind): Waiter | undefined {
     return this.#lines[kind].first();
   }

@@ -268,7 +268,7 @@ class Scheduler implements CredentialQuota {
     const expected = dueAt <= now + this.#ledger.windowMs ? dueAt : now;
     this.#pacer.awaited(now, waits ? Infinity : expected);
     const { urgent } = this.#planned(PLAN_LASTS * this.#ledger.windowMs);
-    this.#ledger.urgent(urgent.reduce((sum, kind) => sum + this.#queue.waiting(kind), 0));
+    this.#ledger.urgent(urgent.flatMap((kind) => this.#queue.waitingSince(kind)));
     const { slots, awayMs, inMs } = returnsOf(this.#ledger.forecast(), this.#callTimes.likelyMs);
     this.#idle.update(now, slots / awayMs, waits, slots > 0 && inMs(0) === 0);
   }
