@@ -17,7 +17,7 @@ const CROWDS = [
   { load: 1, carts: 1 / 3 },
   { load: 2, carts: 0 },
   { load: 2, carts: 1 / 3 },
-  { load: 5, carts: 0 },
+  { load: 5, carts: 1 / 3 },
 ];
 const NEARBY_MS = 0.3;
 const FAR_MS = 50;

@@ -1,5 +1,6 @@
 /** Replicas borrow slots from each other for urgent requests, and unreachable replicas keep their shares; with a real Redis. */
 import { describe, expect } from "@jest/globals";
+import { systemClock } from "../../src/clock.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import { describeWithRedis } from "../support/redis.js";
 import { until } from "../support/service.js";
@@ -53,7 +54,7 @@ describeWithRedis("a slot of another replica", () => {
     const stop = keepBusy(busy);
     await threeUpdates();
     expect(await drain(urgent.ledger)).toEqual({ own: SHARE, borrowed: 0 });
-    urgent.ledger.urgent([performance.now()]);
+    urgent.ledger.urgent([systemClock.monotonic()]);
     await until(async () => (await drain(urgent.ledger)).borrowed > 0, "the loan of a slot");
     await sleep(100);
     stop();
@@ -72,11 +73,39 @@ describeWithRedis("a slot of another replica", () => {
     const stop = keepBusy(first);
     await threeUpdates();
     await drain(second.ledger);
-    second.ledger.urgent([performance.now()]);
+    second.ledger.urgent([systemClock.monotonic()]);
     await threeUpdates();
     stop();
     expect(await drain(first.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
     expect(await drain(second.ledger)).toEqual({ own: 0, borrowed: 1 });
+  });
+
+  /** What two replicas get that both have urgent requests: the owner of the slots, and one that has used its own. */
+  async function shared({ replica, ready }: SharedLedger, waits: { ownerMs: number; otherMs: number }) {
+    const [owner, other] = [await replica(), await replica()];
+    await ready();
+    const stop = keepBusy(owner);
+    await threeUpdates();
+    await drain(other.ledger);
+    owner.ledger.urgent([systemClock.monotonic() - waits.ownerMs]);
+    other.ledger.urgent([systemClock.monotonic() - waits.otherMs]);
+    await threeUpdates();
+    stop();
+    return { owner: await drain(owner.ledger), other: await drain(other.ledger) };
+  }
+
+  test("goes to an urgent request that has waited longer than that of its owner", async (ledger) => {
+    expect(await shared(ledger, { ownerMs: 1000, otherMs: 2000 })).toEqual({
+      owner: { own: SHARE - 1, borrowed: 0 },
+      other: { own: 0, borrowed: 1 },
+    });
+  });
+
+  test("isn't lent to an urgent request that has waited for less time than that of its owner", async (ledger) => {
+    expect(await shared(ledger, { ownerMs: 2000, otherMs: 1000 })).toEqual({
+      owner: { own: SHARE, borrowed: 0 },
+      other: { own: 0, borrowed: 0 },
+    });
   });
 
   test("counts as lent while its owner is cut off, if the owner had agreed to lend", async ({
@@ -86,13 +115,31 @@ describeWithRedis("a slot of another replica", () => {
   }) => {
     const [lender, other] = [await replica(), await replica()];
     await ready();
-    other.ledger.urgent([performance.now()]);
+    other.ledger.urgent([systemClock.monotonic()]);
     await threeUpdates();
     server.hang();
     await sleep(ALONE_AFTER_MS + 200);
     expect(await drain(lender.ledger)).toEqual({ own: SHARE - 1, borrowed: 0 });
     expect(await drain(other.ledger)).toEqual({ own: SHARE, borrowed: 0 });
     server.wake();
+  });
+});
+
+describeWithRedis("a slot that two other replicas want for urgent requests", () => {
+  const test = concurrentTest(async () => openSharedLedger({ ...SETTINGS, replicasMax: 3 }));
+
+  test("is lent to the one that has waited longest", async ({ replica, ready }) => {
+    const [owner, later, earlier] = [await replica(), await replica(), await replica()];
+    await ready();
+    const stop = keepBusy(owner);
+    await threeUpdates();
+    await Promise.all([drain(later.ledger), drain(earlier.ledger)]);
+    later.ledger.urgent([systemClock.monotonic() - 1000]);
+    earlier.ledger.urgent([systemClock.monotonic() - 2000]);
+    await threeUpdates();
+    expect((await drain(later.ledger)).borrowed).toBe(0);
+    expect((await drain(earlier.ledger)).borrowed).toBe(1);
+    stop();
   });
 });
 
@@ -103,7 +150,7 @@ describeWithRedis("a replica that gets no replies, although Redis executes its c
     const [unanswered, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(unanswered);
-    other.ledger.urgent([performance.now()]);
+    other.ledger.urgent([systemClock.monotonic()]);
     await threeUpdates();
     await Promise.all([drain(unanswered.ledger), drain(other.ledger)]);
     // Its slots have rested shortly after it continues alone.
@@ -156,7 +203,7 @@ describeWithRedis("a replica whose last reply came late", () => {
     const [late, other] = [await replica(), await replica()];
     await ready();
     const stop = keepBusy(late);
-    other.ledger.urgent([performance.now()]);
+    other.ledger.urgent([systemClock.monotonic()]);
     await threeUpdates();
     await Promise.all([drain(late.ledger), drain(other.ledger)]);
     const [askedAfterMs, lateMs] = [1400, 900];
@@ -277,7 +324,7 @@ describeWithRedis("when Redis has lost the table,", () => {
       const [unanswered, other] = [await replica(), await replica()];
       await ready();
       const stop = keepBusy(unanswered);
-      other.ledger.urgent([performance.now()]);
+      other.ledger.urgent([systemClock.monotonic()]);
       await threeUpdates();
       stop();
       unanswered.dropReplies();
