@@ -141,6 +141,24 @@ describeWithRedis("a slot that two other replicas want for urgent requests", () 
     expect((await drain(earlier.ledger)).borrowed).toBe(1);
     stop();
   });
+
+  test("is lent even while slots of the pool are kept for a replica that is silent", async ({
+    replica,
+    ready,
+  }) => {
+    const [owner, other, silent] = [await replica(), await replica(), await replica()];
+    await ready();
+    const stop = keepBusy(owner);
+    await drain(other.ledger);
+    await threeUpdates();
+    // The slots that the idle one has left to the pool, which now have to rest.
+    expect((await drain(other.ledger)).own).toBeGreaterThan(0);
+    other.ledger.urgent([systemClock.monotonic()]);
+    silent.cutOff();
+    await sleep(ALONE_AFTER_MS + 200);
+    expect((await drain(other.ledger)).borrowed).toBe(1);
+    stop();
+  });
 });
 
 describeWithRedis("a replica that gets no replies, although Redis executes its commands,", () => {

@@ -403,20 +403,23 @@ if q.op == 'take' and s.pausedUntil <= now then
   for _, slot in ipairs(mine) do if rested(slot) then own[#own + 1] = slot end end
   -- If the table has lost its last writes, one of its own slots may be lent.
   local keeps = s.unconfirmed and q.mayHaveLent and 1 or 0
+  -- Those before it get the free slots of the pool and, if there aren't enough, the first slots that others lend.
+  local spare = 0
   if before > 0 then
+    spare = math.min(0, math.max(0, poolFree) - before)
     poolFree = poolFree - before
-    if poolFree < 0 and lendable(q.me, self) then keeps = 1 end
+    if spare < 0 and lendable(q.me, self) then keeps = 1 end
   end
   local slot = #own > keeps and longestRested(own) or nil
   if not slot and poolFree > 0 then slot = longestRested(pool) end
   if not slot and q.urgent > 0 then
-    local lender, lent = nil, math.min(0, poolFree)
+    local lender = nil
     for name, member in pairs(s.members) do
       local other = name ~= q.me and lendable(name, member)
-      if other then lent = lent + 1 end
+      if other then spare = spare + 1 end
       if other and (not slot or other.at < slot.at) then slot = other; lender = member end
     end
-    if lent <= 0 then slot = nil end
+    if spare <= 0 then slot = nil end
     if slot then lender.lent = s.revision + 1; isBorrowed = true end
   end
   if slot then
