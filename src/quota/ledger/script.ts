@@ -24,8 +24,8 @@
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
  *
- * Lending. `urgent`, `urgentSince`: how many urgent requests wait at the member, and since when. `lends`: whether it has agreed to lend. `lent`: the revision that lent one of its
- * slots, until the member has seen it.
+ * Lending. `urgent`, `urgentSince`: how many urgent requests wait at the member, and since when, the first first. `lends`: whether it has agreed to
+ * lend. `lent`: the revision that lent one of its slots, until the member has seen it.
  */
 import { redisScript } from "../../redis.js";
 
