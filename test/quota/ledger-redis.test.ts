@@ -349,6 +349,28 @@ describeWithRedis("the shared ledger", () => {
       expect(taken.filter((one) => "slot" in one)).toHaveLength(BUDGET / 2);
     });
 
+    test("records when a replica used its slots, even if the last reply before Redis was emptied arrives with the first one after it, and Redis's clock had stepped", async ({
+      server,
+      replica,
+      ready,
+    }) => {
+      const { ledger, holdReplies } = await replica({ replicasMax: 1 });
+      await ready();
+      await server.command("SET", "test:ahead", "60000");
+      // By then the table has corrected the step.
+      await sleep(1500);
+      for (let n = 0; n < BUDGET; n += 1)
+        await takeWhenUsable(ledger).then((slot) => ledger.settle(slot, "answered"));
+      const deliver = holdReplies();
+      const last = ledger.pause(0);
+      await server.command("DEL", TABLE);
+      const first = ledger.pause(0);
+      await server.command("PING");
+      deliver();
+      await Promise.all([last, first]);
+      expect(await drain(ledger)).toHaveLength(0);
+    });
+
     test("never treats an emptied Redis as free, not even for a replica that starts then", async ({
       server,
       replica,

@@ -149,10 +149,26 @@ const tableSchema = z.strictObject({
   aheadMs: z.number(),
   members: listOf(memberSchema),
 });
-export type Table = z.infer<typeof tableSchema>;
 const replySchema = z.union([tableSchema, clockSchema]);
 
-/** The table from this replica's view; or only Redis's clock, with whether the settings differ from those of the other replicas. */
-export function parseReply(reply: unknown): Table | z.infer<typeof clockSchema> {
-  return replySchema.parse(JSON.parse(z.string().parse(reply)));
+/**
+ * The table from this replica's view; or only Redis's clock, with whether the settings differ from those of the other replicas. Times are converted
+ * to the replica's clock by this reply alone, because the next one may come from a table with another time. They are as late as they can be, because
+ * Redis's clock was read before the reply arrived. `redisAheadMs`: a lower bound of its lead over the replica's.
+ */
+export function parseReply(reply: unknown, receivedAt: number) {
+  const { now, ...parsed } = replySchema.parse(JSON.parse(z.string().parse(reply)));
+  const redisAheadMs = now - receivedAt;
+  if ("isMismatch" in parsed) return { ...parsed, redisAheadMs };
+  const ours = (at: number): number => at - redisAheadMs;
+  const slotsOf = (list: z.infer<typeof slots>) => list.map(({ id, at }) => ({ id, at: ours(at) }));
+  return {
+    ...parsed,
+    redisAheadMs,
+    pausedUntil: ours(parsed.pausedUntil),
+    own: slotsOf(parsed.own),
+    pool: slotsOf(parsed.pool),
+    others: parsed.others.map(ours),
+  };
 }
+export type Table = Exclude<ReturnType<typeof parseReply>, { isMismatch: boolean }>;

@@ -490,8 +490,9 @@ class RedisLedger implements Ledger {
   /** Null if Redis didn't execute the request; rejects if it didn't answer in time. */
   async #exchange(request: Request): Promise<Table | null> {
     const { redis, clock } = this.#settings;
-    const reply = parseReply(await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]));
-    this.#redisAheadMs = reply.now - clock.monotonic();
+    const answer = await redis.run(LEDGER_SCRIPT, this.#key, [JSON.stringify(request)]);
+    const reply = parseReply(answer, clock.monotonic());
+    this.#redisAheadMs = reply.redisAheadMs;
     this.#clockRead = "isMismatch" in reply;
     if (!("isMismatch" in reply)) return reply;
     if (reply.isMismatch) this.#own.assign([], false);
@@ -510,15 +511,12 @@ class RedisLedger implements Ledger {
     this.#epoch = reply.epoch;
     this.#generation = reply.generation;
     this.#revision = reply.revision;
-    // Converts Redis's times to ours. They come out as late as they can be, because its clock was read before the reply arrived.
-    const ours = (at: number): number => at - this.#redisAheadMs;
-    const oursOf = ({ id, at }: Slot): Slot => ({ id, at: ours(at) });
     const lateMs = this.#settings.clock.monotonic() - sentAt;
-    this.#own.assign(reply.own.map(oursOf), reply.isSeated, lateMs);
-    const pool = reply.pool.map(oursOf).sort((a, b) => a.at - b.at);
+    this.#own.assign(reply.own, reply.isSeated, lateMs);
+    const pool = reply.pool.sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
-    this.#others = reply.others.map(ours);
-    this.#pausedUntil = Math.max(this.#pausedUntil, ours(reply.pausedUntil));
+    this.#others = reply.others;
+    this.#pausedUntil = Math.max(this.#pausedUntil, reply.pausedUntil);
     if (reply.urgentElsewhere > 0) this.#lendsUntil = sentAt + this.windowMs;
     this.#members = reply.members;
     this.#tableAheadMs = reply.aheadMs;

@@ -21,6 +21,8 @@ export interface Replica {
   dropReplies(): void;
   /** From now on every reply takes this much longer. */
   delay(ms: number): void;
+  /** From now on replies wait; the returned function delivers them in the same turn of the event loop, as after a busy period. */
+  holdReplies(): () => void;
   /** Nothing reaches Redis until `heal`. */
   cutOff(): void;
   heal(): void;
@@ -93,6 +95,7 @@ export async function openSharedLedger(
       let dropsReplies = false;
       let isCutOff = false;
       let delayMs = 0;
+      let delivery: Promise<void> = Promise.resolve();
       const ledger = await openRedisLedger({
         redis: {
           ...redis,
@@ -101,6 +104,7 @@ export async function openSharedLedger(
             if (isCutOff) throw new RedisGoneError("Redis is gone");
             const reply = await redis.run(...command);
             if (delayMs > 0) await new Promise((done) => setTimeout(done, delayMs));
+            await delivery;
             if (dropsReplies) throw new RedisGoneError("the reply came too late");
             return reply;
           },
@@ -125,6 +129,13 @@ export async function openSharedLedger(
         },
         delay(ms) {
           delayMs = ms;
+        },
+        holdReplies() {
+          let deliver = (): void => {};
+          delivery = new Promise((done) => {
+            deliver = done;
+          });
+          return deliver;
         },
         cutOff() {
           isCutOff = true;
