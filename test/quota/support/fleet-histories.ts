@@ -110,6 +110,28 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistoryRe
     );
   };
 
+  /** Pauses a replica again and again for a moment, so that it receives several replies at once. */
+  function keepBusy(index: number, untilMs: number): void {
+    if (clock.monotonic() > untilMs) return;
+    after(upTo(300), () => {
+      const again = (): void => {
+        keepBusy(index, untilMs);
+      };
+      const replica = replicas[index];
+      if (replica === undefined || faultOf[index] !== "") {
+        again();
+        return;
+      }
+      faultOf[index] = "busy";
+      replica.stop();
+      after(upTo(oneOf([20, 200])), () => {
+        replica.resume();
+        faultOf[index] = "";
+        again();
+      });
+    });
+  }
+
   /** Kills a replica, which may have continued without Redis before, and starts another one in its place. */
   function kill(index: number, cutOffForMs: number): void {
     const replica = replicas[index];
@@ -215,6 +237,15 @@ export async function fleetHistory(settings: HistorySettings): Promise<HistoryRe
     },
     stepClock,
     stopRedis,
+    () => {
+      note("Redis is emptied");
+      void fleet.rollBack();
+    },
+    () => {
+      const forMs = upTo(oneOf([5000, 60_000]));
+      note(`all are busy for ${Math.round(forMs)} ms`);
+      for (const index of replicas.keys()) keepBusy(index, clock.monotonic() + forMs);
+    },
   ];
   function injectFaults(): void {
     clock.after(upTo(oneOf([2000, 20_000, 60_000])), () => {
