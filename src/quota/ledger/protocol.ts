@@ -84,8 +84,7 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   readonly isGoodbye: boolean;
   /** Whether requests wait at this replica. */
   readonly waiting: boolean;
-  /** How many urgent requests wait at this replica, and for how long. */
-  readonly urgent: number;
+  /** How long each urgent request has waited at this replica. */
   readonly urgentForMs: readonly number[];
   /**
    * `borrows`: whether this replica borrows at all. `lends`: whether it agrees to lend. `mayHaveLent`: whether one of its slots may have been lent

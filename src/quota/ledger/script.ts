@@ -24,8 +24,8 @@
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
  *
- * Lending. `urgent`, `urgentSince`: how many urgent requests wait at the member, and since when, the first first. `lends`: whether it has agreed to
- * lend. `lent`: the revision that lent one of its slots, until the member has seen it.
+ * Lending. `urgentSince`: since when each urgent request waits at the member, the oldest first. `lends`: whether it has agreed to lend. `lent`: the
+ * revision that lent one of its slots, until the member has seen it.
  */
 import { redisScript } from "../../redis.js";
 
@@ -387,13 +387,13 @@ const CALLS = `
 self.urgentSince = {}
 for n, forMs in ipairs(q.urgentForMs) do self.urgentSince[n] = now - forMs end
 table.sort(self.urgentSince)
+local oldest = self.urgentSince[1]
 local wanted, before = 0, 0
 for name, member in pairs(s.members) do
-  if name ~= q.me and member.urgent and now - member.seen <= q.evictMs / 2 then
-    wanted = wanted + member.urgent
-    if q.urgent == 0 then before = before + member.urgent
-    else
-      for _, since in ipairs(member.urgentSince or {}) do if since < self.urgentSince[1] then before = before + 1 end end
+  if name ~= q.me and now - member.seen <= q.evictMs / 2 then
+    for _, since in ipairs(member.urgentSince or {}) do
+      wanted = wanted + 1
+      if not oldest or since < oldest then before = before + 1 end
     end
   end
 end
@@ -412,7 +412,7 @@ if q.op == 'take' and s.pausedUntil <= now then
   end
   local slot = #own > keeps and longestRested(own) or nil
   if not slot and poolFree > 0 then slot = longestRested(pool) end
-  if not slot and q.urgent > 0 then
+  if not slot and oldest then
     local lender = nil
     for name, member in pairs(s.members) do
       local other = name ~= q.me and lendable(name, member)
@@ -436,11 +436,7 @@ elseif q.op == 'settle' then
     slot.grant = ''
   end
 end
-self.urgent = q.urgent
-if taken > 0 and q.urgent > 0 then
-  self.urgent = q.urgent - 1
-  table.remove(self.urgentSince, 1)
-end
+if taken > 0 then table.remove(self.urgentSince, 1) end
 if q.pauseMs > 0 then s.pausedUntil = math.max(s.pausedUntil, now + q.pauseMs) end
 `;
 
