@@ -112,6 +112,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const upstream = createUpstream({
     baseUrl: settings.upstream.baseUrl,
     timeoutMs: config.upstreamTimeoutMs,
+    callsPerSecond: (1000 * config.quota.limit) / config.quota.windowMs,
     currencies: () => policies.current().wholesaleCurrencies,
     credentials,
     quotaOf: ({ fingerprint }) => quotas.of(fingerprint),

@@ -188,6 +188,7 @@ export function createCaller(settings: CallerSettings): Caller {
       throw error;
     } finally {
       endCall(outcome);
+      if (outcome !== "success") transport.closeIdle();
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
       use.ended();
       slots.withdrawUseless();
@@ -253,7 +254,7 @@ export function createCaller(settings: CallerSettings): Caller {
     let httpStatus: number | null = null;
     const startedMs = clock.monotonic();
     try {
-      const response = await transport(credential, request, permit);
+      const response = await transport.send(credential, request, permit);
       httpStatus = response.status;
       outcome = String(response.status);
       const reply = await readReply(response, { operation, name, credential });

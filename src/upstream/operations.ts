@@ -41,6 +41,8 @@ export interface Upstream {
 
 export interface UpstreamSettings extends Omit<CallerSettings, "transport" | "readReply"> {
   readonly baseUrl: string;
+  /** How many calls the quota allows. Default: a few. */
+  readonly callsPerSecond?: number;
   /** Prices in other currencies are refused. Default: any currency is accepted. */
   readonly currencies?: () => ReadonlySet<string>;
   /** Receives every response before it is interpreted. */
@@ -62,6 +64,7 @@ export function createUpstream(settings: UpstreamSettings): Upstream {
       method: "POST",
       path: "/api/v1/domains/check",
       body: { domain: name.ascii, years },
+      isNamedInAnswer: true,
       name,
       decode: (data: unknown) => decodeCheck(data, name, years, currencies?.()),
     }) as const;

@@ -2,14 +2,12 @@
  * One HTTP exchange with the upstream: to its origin only, without redirects or proxies, within the deadline and the size limit. The only
  * user of axios.
  */
-import { Agent as HttpAgent, type ClientRequestArgs } from "node:http";
-import { Agent as HttpsAgent, type RequestOptions } from "node:https";
-import type { Duplex } from "node:stream";
 import axios, { type AxiosInstance } from "axios";
 import type { Clock } from "../clock.js";
 import { inTurns } from "../turns.js";
 import type { Permit } from "../quota/quota.js";
 import { ServiceError } from "../errors.js";
+import { createConnections } from "./connections.js";
 import type { Credential } from "./credentials.js";
 import { timedOut, upstreamFailed } from "./failures.js";
 
@@ -17,6 +15,8 @@ export interface UpstreamRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly body?: object;
+  /** Whether the answer names what was asked, so that the answer to another request can't be taken for it. Default: false. */
+  readonly isNamedInAnswer?: boolean;
 }
 
 export interface UpstreamResponse {
@@ -26,40 +26,50 @@ export interface UpstreamResponse {
   readonly data: unknown;
 }
 
-/**
- * Sends one request with the credential, one per turn of the event loop, if the permit is still valid once there is a connection. Calls `answered`
- * when the answer is complete.
- */
-export type Transport = (
-  credential: Credential,
-  request: UpstreamRequest,
-  permit: Permit,
-) => Promise<UpstreamResponse>;
+export interface Transport {
+  /**
+   * Sends one request with the credential, one per turn of the event loop, if the permit is still valid once there is a connection. Calls `answered`
+   * when the answer is complete.
+   */
+  send(credential: Credential, request: UpstreamRequest, permit: Permit): Promise<UpstreamResponse>;
+  /** Closes the connections that are kept for later calls, because one of them may have been left in a faulty state. */
+  closeIdle(): void;
+}
 
 interface TransportSettings {
   readonly baseUrl: string;
   /** For the whole exchange, from connecting to the last byte. */
   readonly timeoutMs: number;
+  /** How many calls the quota allows. Default: so few that no connection is kept for the next one. */
+  readonly callsPerSecond?: number | undefined;
   readonly clock: Clock;
 }
 
 /** 1000 typical domain records fit. */
 export const MAX_BODY_BYTES = 256 * 1024;
 const MAX_REQUEST_BYTES = 64 * 1024;
+/** With so many calls, the next one follows within a few hundredths of a second. */
+const KEPT_FROM_CALLS_PER_SECOND = 15;
 
-export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings): Transport {
+export function createTransport(settings: TransportSettings): Transport {
+  const { baseUrl, timeoutMs, callsPerSecond = 0, clock } = settings;
   const http = createHttp();
   const { origin, protocol } = new URL(baseUrl);
-  const isTls = protocol === "https:";
+  const connections = createConnections(protocol === "https:");
+  const keepsConnections = callsPerSecond >= KEPT_FROM_CALLS_PER_SECOND;
   // Dozens of calls may be due at once, each taking a millisecond of CPU before it is sent.
   const inTurn = inTurns(1);
 
-  return async (credential, { method, path, body }, permit) => {
+  async function send(
+    credential: Credential,
+    { method, path, body, isNamedInAnswer = false }: UpstreamRequest,
+    permit: Permit,
+  ): Promise<UpstreamResponse> {
     const url = new URL(path, baseUrl);
     if (url.pathname !== path || url.origin !== origin)
       throw new ServiceError("internal", "A request would have left its path.");
     await new Promise<void>(inTurn);
-    const connection = new Connection(isTls, permit);
+    const connection = connections.open(permit, keepsConnections && isNamedInAnswer);
     let cancel = (): void => {};
     const late = new Promise<never>((_, reject) => {
       cancel = clock.after(timeoutMs, () => {
@@ -80,7 +90,7 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
           ...(body && { "Content-Type": "application/json" }),
         },
         ...(body && { data: JSON.stringify(body) }),
-        [isTls ? "httpsAgent" : "httpAgent"]: connection.agent,
+        transport: connection,
       });
       const response = await Promise.race([exchange, late]);
       permit.answered();
@@ -94,74 +104,9 @@ export function createTransport({ baseUrl, timeoutMs, clock }: TransportSettings
     } finally {
       cancel();
     }
-  };
-}
-
-/**
- * Every call gets its own socket. At 60 calls a minute a new connection costs little, and leftover bytes of an answer can't become part of the next
- * one.
- *
- * Node writes a request as soon as its socket is connected. After the whole process was suspended (by SIGSTOP, or a migration of the machine), that
- * can happen before any timer can cancel it. So the request gets its socket only once it is connected, and only if the permit is still valid.
- */
-class Connection {
-  readonly agent: HttpAgent;
-  readonly #permit: Permit;
-  #socket: Duplex | null = null;
-
-  constructor(isTls: boolean, permit: Permit) {
-    this.agent = isTls ? new TlsAgent(this) : new PlainAgent(this);
-    this.#permit = permit;
   }
 
-  /** Hands over the socket once it is connected. */
-  opened(socket: Opened, connected: "connect" | "secureConnect", onSocket: OnSocket): Opened {
-    if (socket === null || socket === undefined || onSocket === undefined) return socket;
-    this.#socket = socket;
-    socket.once(connected, () => {
-      if (this.#permit.isValid()) onSocket(null, socket);
-      else this.end();
-    });
-    socket.once("error", (error) => {
-      onSocket(error, socket);
-    });
-    return null;
-  }
-
-  /** Ends the call, for half a millisecond less than an AbortSignal that axios watches. */
-  end(): void {
-    this.#socket?.destroy(new Error("it is too late for this call"));
-  }
-}
-
-type Opened = ReturnType<HttpAgent["createConnection"]>;
-type OnSocket = Parameters<HttpAgent["createConnection"]>[1];
-
-// Classes, because V8 keeps everything that a function refers to until the next full garbage collection if each agent gets its own.
-class PlainAgent extends HttpAgent {
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    super({ keepAlive: false });
-    this.#connection = connection;
-  }
-
-  override createConnection(options: ClientRequestArgs, onSocket?: OnSocket): Opened {
-    return this.#connection.opened(super.createConnection(options), "connect", onSocket);
-  }
-}
-
-class TlsAgent extends HttpsAgent {
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    super({ keepAlive: false, minVersion: "TLSv1.2" });
-    this.#connection = connection;
-  }
-
-  override createConnection(options: RequestOptions, onSocket?: OnSocket): Opened {
-    return this.#connection.opened(super.createConnection(options), "secureConnect", onSocket);
-  }
+  return { send, closeIdle: connections.closeIdle };
 }
 
 function createHttp(): AxiosInstance {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/g
 import type { ErrorCode } from "../../src/errors.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
+import { until } from "../support/service.js";
 import {
   ACTIVE,
   ask,
@@ -23,6 +24,7 @@ import {
   drip,
   flood,
   head,
+  type Headers,
   json,
   type Play,
   raw,
@@ -34,6 +36,7 @@ import {
 } from "./support/stub.js";
 
 const MIB = 1024 * 1024;
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 const PRICED = { status: "available", wholesale: { kind: "wholesale", amount: "12.34", currency: "USD" } };
 
 let stub: Stub;
@@ -58,21 +61,38 @@ interface BadAnswer {
   readonly play: Play;
 }
 
-/** The call fails with this code, within the deadline and without revealing what was in the answer, and the next call succeeds. */
+/** So many calls that connections are kept for the next one. */
+const MANY = 100;
+
+/**
+ * The call fails with this code, within the deadline and without revealing what was in the answer, and the next call succeeds on a new connection,
+ * whether or not the failed one had been kept.
+ */
 async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promise<Bench> {
+  const kept = createBench({ baseUrl: stub.url, timeoutMs, callsPerSecond: MANY });
+  await check(kept.upstream);
+  await expectFailureOn(kept, { code, timeoutMs, play });
+  expect(stub.sockets).toHaveLength(2);
+  stub.forget();
   const bench = createBench({ baseUrl: stub.url, timeoutMs });
+  await expectFailureOn(bench, { code, timeoutMs, play });
+  return bench;
+}
+
+async function expectFailureOn(bench: Bench, { code, timeoutMs, play }: Required<BadAnswer>): Promise<void> {
+  const { lastSuccessAtMs } = bench.upstream.health();
+  const callsBefore = bench.calls.length;
   stub.next(play);
   const startedAtMs = performance.now();
   const error = await refusalOf(check(bench.upstream));
   expect(performance.now() - startedAtMs).toBeLessThan(timeoutMs + 250);
   expect(error.code).toBe(code);
   expectNothingRevealed(error, bench.lines);
-  expect(bench.calls).toHaveLength(1);
-  expect(bench.upstream.health()).toMatchObject({ lastSuccessAtMs: null });
+  expect(bench.calls).toHaveLength(callsBefore + 1);
+  expect(bench.upstream.health()).toMatchObject({ lastSuccessAtMs });
   expect(bench.upstream.health().lastFailureAtMs).not.toBeNull();
   await expect(check(bench.upstream)).resolves.toEqual(PRICED);
   expect(bench.upstream.health().lastSuccessAtMs).not.toBeNull();
-  return bench;
 }
 
 describe("a request", () => {
@@ -171,6 +191,78 @@ describe("a request", () => {
       }
       await recorder.close();
     }
+  });
+});
+
+describe("a connection that is kept because calls are frequent", () => {
+  const whole = JSON.stringify({ success: true, data: AVAILABLE });
+  const stale = JSON.stringify({
+    success: true,
+    data: { ...AVAILABLE, domain: "herat.af", pricing: { amount: "0.01", currency: "USD" } },
+  });
+  const respond = (body: string, headers: Headers = {}): string =>
+    head(200, { "Content-Length": String(Buffer.byteLength(body)), ...headers }) + body;
+
+  test("is used by the next check, and by no other request", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
+    for (let call = 0; call < 3; call += 1) await check(upstream);
+    expect(stub.sockets).toHaveLength(1);
+    for (let call = 0; call < 2; call += 1) {
+      stub.next(answer(404, ""));
+      await expect(upstream.domain(ask(), KABUL)).resolves.toBeNull();
+    }
+    expect(stub.sockets).toHaveLength(3);
+    await check(upstream);
+    expect(stub.sockets).toHaveLength(3);
+    expect(stub.seen.map(({ headers }) => headers.get("connection"))).toEqual([
+      "keep-alive",
+      "keep-alive",
+      "keep-alive",
+      "close",
+      "close",
+      "keep-alive",
+    ]);
+  });
+
+  test.each<[string, Play]>([
+    ["a second answer follows at once", raw(respond(whole) + respond(stale))],
+    [
+      "a second answer follows a moment later",
+      (socket) => socket.write(respond(whole), () => setTimeout(() => socket.write(respond(stale)), 5)),
+    ],
+    [
+      "a single byte follows a moment later",
+      (socket) => socket.write(respond(whole), () => setTimeout(() => socket.write(" "), 5)),
+    ],
+    ["the upstream ends it", thenEnd(respond(whole))],
+    ["the upstream announces its end", raw(respond(whole, { Connection: "close" }))],
+    ["the upstream keeps it only for a second", raw(respond(whole, { "Keep-Alive": "timeout=1" }))],
+    ["the answer is compressed", answer(200, gzipSync(whole), { "Content-Encoding": "gzip" })],
+    ["the answer has no length", thenEnd(head(200, {}) + whole)],
+  ])("isn't used again if %s", async (_what, play) => {
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
+    stub.next(play);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    await sleep(30);
+    for (let call = 0; call < 2; call += 1) await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.sockets).toHaveLength(2);
+  });
+
+  test("isn't used again after a second without calls", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
+    await check(upstream);
+    await until(() => stub.sockets[0]?.closed === true, "the end of the connection");
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.sockets).toHaveLength(2);
+  });
+
+  test("never gives a call the late answer to another name", async () => {
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
+    await check(upstream);
+    stub.next((socket) => socket.write(respond(stale) + respond(whole)));
+    expect((await refusalOf(check(upstream))).code).toBe("upstream_contract");
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.sockets).toHaveLength(2);
   });
 });
 

@@ -11,6 +11,7 @@ const CREDENTIAL = { role: "active", key: "key", secret: "secret", fingerprint: 
 const TIER = { method: "GET", path: "/api/v1/account/tier" } as const;
 
 let server: Server;
+let settings: Parameters<typeof createTransport>[0];
 let transport: Transport;
 let requests: number;
 let connections: number;
@@ -23,11 +24,8 @@ beforeAll(async () => {
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("the server has no port");
-  transport = createTransport({
-    baseUrl: `http://127.0.0.1:${address.port}`,
-    timeoutMs: 2000,
-    clock: systemClock,
-  });
+  settings = { baseUrl: `http://127.0.0.1:${address.port}`, timeoutMs: 2000, clock: systemClock };
+  transport = createTransport(settings);
 });
 afterAll(() => new Promise((done) => server.close(done)));
 beforeEach(() => {
@@ -39,7 +37,7 @@ test("a request is sent once, on its own connection, and reports that it was ans
   let answered = 0;
   const permit = { isValid: () => true, answered: () => (answered += 1) };
   for (let n = 1; n <= 2; n += 1) {
-    expect((await transport(CREDENTIAL, TIER, permit)).status).toBe(200);
+    expect((await transport.send(CREDENTIAL, TIER, permit)).status).toBe(200);
     expect([requests, connections, answered]).toEqual([n, n, n]);
   }
 });
@@ -50,7 +48,7 @@ test("calls that are due together are begun one per turn of the event loop", asy
   const note = (): void => void begun.push(turn);
   subscribe("net.client.socket", note);
   const permit = { isValid: () => true, answered: () => {} };
-  const calls = Promise.all(Array.from({ length: 3 }, () => transport(CREDENTIAL, TIER, permit)));
+  const calls = Promise.all(Array.from({ length: 3 }, () => transport.send(CREDENTIAL, TIER, permit)));
   for (turn = 1; turn <= 3; turn += 1) await new Promise(setImmediate);
   await calls;
   unsubscribe("net.client.socket", note);
@@ -60,9 +58,11 @@ test("calls that are due together are begun one per turn of the event loop", asy
 test("a request whose permit expires while it connects isn't sent, and its connection is closed", async () => {
   let isValid = true;
   let answered = 0;
-  const call = transport(CREDENTIAL, TIER, { isValid: () => isValid, answered: () => (answered += 1) });
-  isValid = false;
+  const call = transport.send(CREDENTIAL, TIER, { isValid: () => isValid, answered: () => (answered += 1) });
+  const expire = (): void => void (isValid = false);
+  subscribe("net.client.socket", expire);
   await expect(call).rejects.toMatchObject({ code: "upstream_timeout" });
+  unsubscribe("net.client.socket", expire);
   await until(
     async () => (await promisify(server.getConnections.bind(server))()) === 0,
     "the end of the connection",
@@ -70,8 +70,20 @@ test("a request whose permit expires while it connects isn't sent, and its conne
   expect([requests, answered]).toEqual([0, 0]);
 });
 
+test("a request whose permit has expired isn't sent on a connection that was kept", async () => {
+  const keeping = createTransport({ ...settings, callsPerSecond: 100 });
+  const named = { ...TIER, isNamedInAnswer: true };
+  const answered = (): void => {};
+  await keeping.send(CREDENTIAL, named, { isValid: () => true, answered });
+  const late = keeping.send(CREDENTIAL, named, { isValid: () => false, answered });
+  await expect(late).rejects.toMatchObject({ code: "upstream_timeout" });
+  await keeping.send(CREDENTIAL, named, { isValid: () => true, answered });
+  expect([requests, connections]).toEqual([2, 1]);
+  keeping.closeIdle();
+});
+
 test("a request to a port where nothing listens fails immediately", async () => {
   const nowhere = createTransport({ baseUrl: "http://127.0.0.1:9", timeoutMs: 2000, clock: systemClock });
   const permit = { isValid: () => true, answered: () => {} };
-  await expect(nowhere(CREDENTIAL, TIER, permit)).rejects.toMatchObject({ code: "upstream_failed" });
+  await expect(nowhere.send(CREDENTIAL, TIER, permit)).rejects.toMatchObject({ code: "upstream_failed" });
 });

@@ -55,6 +55,7 @@ export interface Bench {
 export interface BenchSettings {
   readonly baseUrl: string;
   readonly timeoutMs?: number;
+  readonly callsPerSecond?: number;
   readonly clock?: Clock;
   readonly standby?: boolean;
   /** Default: ACTIVE. */
@@ -72,6 +73,7 @@ export interface BenchSettings {
 export function createBench({
   baseUrl,
   timeoutMs = 5000,
+  callsPerSecond = 1,
   clock = systemClock,
   standby = false,
   credential = ACTIVE,
@@ -109,6 +111,7 @@ export function createBench({
   const upstream = createUpstream({
     baseUrl,
     timeoutMs,
+    callsPerSecond,
     credentials,
     failuresToOpen,
     quotaOf: async (credential) =>
