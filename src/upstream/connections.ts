@@ -41,7 +41,6 @@ export function createConnections(isTls: boolean): Connections {
 }
 
 /** The connection of one call, through which axios sends its request. */
-// A class, because V8 keeps everything that a function refers to until the next full garbage collection if each call gets its own.
 class Connection {
   readonly #isTls: boolean;
   readonly #agent: HttpAgent;
