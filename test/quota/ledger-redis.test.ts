@@ -430,6 +430,25 @@ describeWithRedis("the shared ledger", () => {
     expect(alone + (await drain(ledger)).length).toBe(BUDGET);
   });
 
+  test("takes back grants of a new table whose replies were lost, but not what was used without Redis in the meantime", async ({
+    server,
+    replica,
+    ready,
+  }) => {
+    const { ledger, dropReplies } = await replica({ replicasMax: 1, longestCallMs: 3000 });
+    await ready();
+    await server.command("DEL", TABLE);
+    const receive = dropReplies();
+    for (let grants = 0; grants < 5; grants += 1) expect(await ledger.take()).toHaveProperty("retryInMs");
+    await sleep(ALONE_AFTER_MS + 100);
+    for (let calls = 0; calls < 6; calls += 1)
+      await takeWhenUsable(ledger).then((slot) => ledger.settle(slot, "answered"));
+    receive();
+    // The first request reports the calls; the next one says that the grants weren't used.
+    for (let requests = 0; requests < 3; requests += 1) await ledger.pause(0);
+    expect(await drain(ledger)).toHaveLength(BUDGET - 6);
+  });
+
   test("notices that a failover lost its last writes, even if another replica writes first", async ({
     server,
     replica,

@@ -242,6 +242,11 @@ local chargeable = {
   function(slot) local member = otherMember(slot); return member and member.place == q.place and now - member.seen > q.evictMs end,
   function(slot) local member = otherMember(slot); return member and now - member.seen <= q.evictMs end,
 }
+-- Records a call on a slot, unless it is known to have been used later. If that was by a grant that is taken back, this call still counts.
+local function record(slot, at)
+  slot.before = math.max(slot.before, at)
+  if slot.at < at then slot.at = at; slot.grant = ''; slot.unclaimed = false; slot.assumed = false end
+end
 -- Records a call that this replica made alone, on a slot that nobody uses now: its own, one of the pool, one of a silent member in the same place,
 -- or one of a replica that currently takes slots through Redis and so learns of it. If there is none, on the one used longest ago.
 local function charge(agoMs)
@@ -251,7 +256,7 @@ local function charge(agoMs)
     for _, slot in ipairs(s.slots) do if isChargeable(slot) and (not last or slot.at < last.at) then last = slot end end
     if last and rested(last) then break end
   end
-  if last and last.at < at then last.at = at; last.grant = ''; last.unclaimed = false; last.assumed = false end
+  if last then record(last, at) end
 end
 
 self.ahead = self.ahead or now - q.at
@@ -289,8 +294,7 @@ else
     table.sort(q.own, function(a, b) return a < b end)
     for n, agoMs in ipairs(q.own) do
       local slot = mine[#mine + 1 - n]
-      if not slot then charge(agoMs)
-      elseif slot.at < now - agoMs then slot.at = now - agoMs; slot.grant = '' end
+      if slot then record(slot, now - agoMs) else charge(agoMs) end
     end
   else
     for _, agoMs in ipairs(q.own) do

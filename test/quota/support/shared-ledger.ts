@@ -17,8 +17,8 @@ export interface Replica {
   readonly ledger: Ledger;
   /** Ends the replica as `kill -9` does. */
   kill(): void;
-  /** From now on Redis still executes commands, but every reply comes too late. */
-  dropReplies(): void;
+  /** Redis still executes commands, but every reply comes too late, until the returned function is called. */
+  dropReplies(): () => void;
   /** From now on every reply takes this much longer. */
   delay(ms: number): void;
   /** From now on replies wait; the returned function delivers them in the same turn of the event loop, as after a busy period. */
@@ -126,6 +126,9 @@ export async function openSharedLedger(
         },
         dropReplies() {
           dropsReplies = true;
+          return () => {
+            dropsReplies = false;
+          };
         },
         delay(ms) {
           delayMs = ms;
