@@ -188,7 +188,7 @@ export function createCaller(settings: CallerSettings): Caller {
       throw error;
     } finally {
       endCall(outcome);
-      if (outcome !== "success") transport.closeIdle();
+      if (outcome !== "success") transport.distrust();
       if (outcome !== "success" && outcome !== "inconclusive") for (const act of onFailure) act();
       use.ended();
       slots.withdrawUseless();

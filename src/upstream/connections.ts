@@ -2,13 +2,15 @@
  * Connections to the upstream. Usually each call has its own: at 60 calls a minute a new one costs little, and leftover bytes of an answer can't become
  * part of the next one.
  *
- * A connection that is kept for the next call is closed if anything arrives on it meanwhile, if its answer was compressed, or after a second.
+ * A connection that is kept is used again only after a turn of the event loop in which nothing followed its answer, and for a second at most. If
+ * anything goes wrong with a call or with a connection that is kept, none is kept for a minute.
  *
  * Node writes a request as soon as its socket is connected. After the whole process was suspended (by SIGSTOP, or a migration of the machine), that
  * can happen before any timer can cancel it. So the request gets its socket only once it is connected, and only if the permit is still valid.
  */
 import {
   Agent as HttpAgent,
+  type AgentOptions,
   type ClientRequest,
   type ClientRequestArgs,
   type IncomingMessage,
@@ -16,38 +18,68 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from "node:https";
 import type { Duplex } from "node:stream";
+import type { Clock } from "../clock.js";
 import type { Permit } from "../quota/quota.js";
 
 export interface Connections {
-  /** With `isKept`, uses a connection that an earlier call has left, and leaves it for the next one. */
-  open(permit: Permit, isKept: boolean): Connection;
-  /** Closes the connections that no call uses. */
-  closeIdle(): void;
+  /** With `mayShare`, it may be one that an earlier call has left, and be left for the next one. */
+  open(permit: Permit, mayShare: boolean): Connection;
+  /** Closes those that no call uses, and keeps none for a minute. */
+  distrust(): void;
 }
 
 /** Shorter than servers usually keep an idle connection, so that it isn't closed just as the next request is sent. */
 const MAX_IDLE_MS = 1000;
+const NONE_KEPT_FOR_MS = 60_000;
 
-export function createConnections(isTls: boolean): Connections {
+export function createConnections(isTls: boolean, clock: Clock): Connections {
   const fresh = openAgent(isTls, {});
-  const kept = openAgent(isTls, { keepAlive: true, timeout: MAX_IDLE_MS });
+  const kept = openAgent(isTls, { keepAlive: true, scheduling: "fifo", timeout: MAX_IDLE_MS });
+  const keep = kept.keepSocketAlive.bind(kept);
+  const reuse = kept.reuseSocket.bind(kept);
+  /** Those whose last answer came in this turn of the event loop or the one before. */
+  const unproven = new WeakSet<Duplex>();
+  let keptFrom = -Infinity;
+
+  kept.keepSocketAlive = (socket) => {
+    unproven.add(socket);
+    setImmediate(() => setImmediate(() => unproven.delete(socket)));
+    socket.on("data", distrust).on("end", distrust);
+    return keep(socket);
+  };
+  kept.reuseSocket = (socket, request) => {
+    socket.off("data", distrust).off("end", distrust);
+    reuse(socket, request);
+  };
+
+  function distrust(): void {
+    keptFrom = clock.monotonic() + NONE_KEPT_FOR_MS;
+    for (const sockets of Object.values(kept.freeSockets))
+      for (const socket of sockets ?? []) socket.destroy();
+  }
+
+  function agentFor(mayShare: boolean): HttpAgent {
+    const isNextUnproven = (): boolean =>
+      Object.values(kept.freeSockets).some(
+        (sockets) => sockets?.[0] !== undefined && unproven.has(sockets[0]),
+      );
+    return mayShare && clock.monotonic() >= keptFrom && !isNextUnproven() ? kept : fresh;
+  }
+
   return {
-    open: (permit, isKept) => new Connection(isTls, isKept ? kept : fresh, permit),
-    closeIdle() {
-      for (const sockets of Object.values(kept.freeSockets))
-        for (const socket of sockets ?? []) socket.destroy();
-    },
+    open: (permit, mayShare) => new Connection(isTls, () => agentFor(mayShare), permit),
+    distrust,
   };
 }
 
 /** The connection of one call, through which axios sends its request. */
 class Connection {
   readonly #isTls: boolean;
-  readonly #agent: HttpAgent;
+  readonly #agent: () => HttpAgent;
   readonly #permit: Permit;
   #socket: Duplex | null = null;
 
-  constructor(isTls: boolean, agent: HttpAgent, permit: Permit) {
+  constructor(isTls: boolean, agent: () => HttpAgent, permit: Permit) {
     this.#isTls = isTls;
     this.#agent = agent;
     this.#permit = permit;
@@ -56,7 +88,7 @@ class Connection {
   /** Throws if the permit is no longer valid. */
   request(options: RequestOptions, onResponse: (response: IncomingMessage) => void): ClientRequest {
     if (!this.#permit.isValid()) throw tooLate();
-    const own: CallOptions = { ...options, agent: this.#agent, call: this };
+    const own: CallOptions = { ...options, agent: this.#agent(), call: this };
     const request = (this.#isTls ? httpsRequest : httpRequest)(own, (response) => {
       // Such an answer is judged only once it is decompressed.
       if (response.headers["content-encoding"] !== undefined) request.shouldKeepAlive = false;
@@ -93,28 +125,15 @@ function tooLate(): Error {
   return new Error("it is too late for this call");
 }
 
-function openAgent(isTls: boolean, options: { keepAlive?: boolean; timeout?: number }): HttpAgent {
+function openAgent(isTls: boolean, options: AgentOptions): HttpAgent {
   const agent = isTls ? new HttpsAgent({ ...options, minVersion: "TLSv1.2" }) : new HttpAgent(options);
   const connect = agent.createConnection.bind(agent);
-  const keep = agent.keepSocketAlive.bind(agent);
-  const reuse = agent.reuseSocket.bind(agent);
-  function faulty(this: Duplex): void {
-    this.destroy();
-  }
   agent.createConnection = ({ call, ...rest }: CallOptions, onSocket) => {
     const socket = connect(rest);
     if (socket === null || socket === undefined || onSocket === undefined || call === undefined)
       return socket;
     call.opened(socket, isTls ? "secureConnect" : "connect", onSocket);
     return null;
-  };
-  agent.keepSocketAlive = (socket) => {
-    socket.on("data", faulty);
-    return keep(socket);
-  };
-  agent.reuseSocket = (socket, request) => {
-    socket.off("data", faulty);
-    reuse(socket, request);
   };
   return agent;
 }

@@ -32,8 +32,8 @@ export interface Transport {
    * when the answer is complete.
    */
   send(credential: Credential, request: UpstreamRequest, permit: Permit): Promise<UpstreamResponse>;
-  /** Closes the connections that are kept for later calls, because one of them may have been left in a faulty state. */
-  closeIdle(): void;
+  /** Keeps no connections for a while, because something was wrong with an answer. */
+  distrust(): void;
 }
 
 interface TransportSettings {
@@ -49,14 +49,14 @@ interface TransportSettings {
 export const MAX_BODY_BYTES = 256 * 1024;
 const MAX_REQUEST_BYTES = 64 * 1024;
 /** With so many calls, the next one follows within a few hundredths of a second. */
-const KEPT_FROM_CALLS_PER_SECOND = 15;
+const SHARED_FROM_CALLS_PER_SECOND = 15;
 
 export function createTransport(settings: TransportSettings): Transport {
   const { baseUrl, timeoutMs, callsPerSecond = 0, clock } = settings;
   const http = createHttp();
   const { origin, protocol } = new URL(baseUrl);
-  const connections = createConnections(protocol === "https:");
-  const keepsConnections = callsPerSecond >= KEPT_FROM_CALLS_PER_SECOND;
+  const connections = createConnections(protocol === "https:", clock);
+  const sharesConnections = callsPerSecond >= SHARED_FROM_CALLS_PER_SECOND;
   // Dozens of calls may be due at once, each taking a millisecond of CPU before it is sent.
   const inTurn = inTurns(1);
 
@@ -69,7 +69,7 @@ export function createTransport(settings: TransportSettings): Transport {
     if (url.pathname !== path || url.origin !== origin)
       throw new ServiceError("internal", "A request would have left its path.");
     await new Promise<void>(inTurn);
-    const connection = connections.open(permit, keepsConnections && isNamedInAnswer);
+    const connection = connections.open(permit, sharesConnections && isNamedInAnswer);
     let cancel = (): void => {};
     const late = new Promise<never>((_, reject) => {
       cancel = clock.after(timeoutMs, () => {
@@ -106,7 +106,7 @@ export function createTransport(settings: TransportSettings): Transport {
     }
   }
 
-  return { send, closeIdle: connections.closeIdle };
+  return { send, distrust: connections.distrust };
 }
 
 function createHttp(): AxiosInstance {

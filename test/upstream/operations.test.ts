@@ -1,7 +1,9 @@
 /** The client against an upstream that misbehaves in every way: it fails in time, with our own errors, and the next call succeeds. */
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { z } from "zod";
+import { parseDomainName } from "../../src/domain-name.js";
 import type { ErrorCode } from "../../src/errors.js";
 import type { Values } from "./support/bench.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -71,8 +73,9 @@ const MANY = 100;
 async function expectFailure({ code, timeoutMs = 3000, play }: BadAnswer): Promise<Bench> {
   const kept = createBench({ baseUrl: stub.url, timeoutMs, callsPerSecond: MANY });
   await check(kept.upstream);
+  await sleep(5);
   await expectFailureOn(kept, { code, timeoutMs, play });
-  expect(stub.sockets).toHaveLength(2);
+  expect(stub.sockets.length).toBe(2);
   stub.forget();
   const bench = createBench({ baseUrl: stub.url, timeoutMs });
   await expectFailureOn(bench, { code, timeoutMs, play });
@@ -203,17 +206,25 @@ describe("a connection that is kept because calls are frequent", () => {
   const respond = (body: string, headers: Headers = {}): string =>
     head(200, { "Content-Length": String(Buffer.byteLength(body)), ...headers }) + body;
 
+  /** One after another, each some turns of the event loop after the last one. */
+  async function checks(count: number, upstream: Values): Promise<void> {
+    for (let call = 0; call < count; call += 1) {
+      await expect(check(upstream)).resolves.toEqual(PRICED);
+      await sleep(5);
+    }
+  }
+
   test("is used by the next check, and by no other request", async () => {
     const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
-    for (let call = 0; call < 3; call += 1) await check(upstream);
-    expect(stub.sockets).toHaveLength(1);
+    await checks(3, upstream);
+    expect(stub.sockets.length).toBe(1);
     for (let call = 0; call < 2; call += 1) {
       stub.next(answer(404, ""));
       await expect(upstream.domain(ask(), KABUL)).resolves.toBeNull();
     }
-    expect(stub.sockets).toHaveLength(3);
+    expect(stub.sockets.length).toBe(3);
     await check(upstream);
-    expect(stub.sockets).toHaveLength(3);
+    expect(stub.sockets.length).toBe(3);
     expect(stub.seen.map(({ headers }) => headers.get("connection"))).toEqual([
       "keep-alive",
       "keep-alive",
@@ -244,8 +255,44 @@ describe("a connection that is kept because calls are frequent", () => {
     stub.next(play);
     await expect(check(upstream)).resolves.toEqual(PRICED);
     await sleep(30);
-    for (let call = 0; call < 2; call += 1) await expect(check(upstream)).resolves.toEqual(PRICED);
-    expect(stub.sockets).toHaveLength(2);
+    await expect(check(upstream)).resolves.toEqual(PRICED);
+    expect(stub.sockets.length).toBe(2);
+  });
+
+  test.each<[string, (socket: Socket, text: string) => void]>([
+    ["the upstream ends it without saying so", (socket, text) => socket.end(text)],
+    ["a second answer follows at once", (socket, text) => socket.write(text, () => socket.write(text))],
+  ])("isn't used again if %s, not even by a call that is already due", async (_what, send) => {
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
+    const names = Array.from({ length: 100 }, (_, n) => parseDomainName(`name-${n}.af`, [".af"], "domain"));
+    stub.next(
+      ...names.map((): Play => (socket, { body }) => {
+        const { domain } = z.object({ domain: z.string() }).parse(JSON.parse(body));
+        send(socket, respond(JSON.stringify({ success: true, data: { ...AVAILABLE, domain } })));
+      }),
+    );
+    const checks = await Promise.allSettled(names.map((name) => upstream.check(ask(), name, 1)));
+    expect(checks.filter(({ status }) => status === "rejected")).toEqual([]);
+  });
+
+  test.each<[string, Play]>([
+    [
+      "something followed an answer",
+      (socket) => socket.write(respond(whole), () => setTimeout(() => socket.write(" "), 5)),
+    ],
+    ["the upstream ended one", thenEnd(respond(whole))],
+    ["a call failed", answer(500, "")],
+  ])("is no longer kept for a minute after %s", async (_what, play) => {
+    const clock = new FakeClock();
+    const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY, clock });
+    stub.next(play);
+    await check(upstream).catch(() => {});
+    await sleep(30);
+    await checks(2, upstream);
+    expect(stub.sockets.length).toBe(3);
+    await clock.advance(60_000);
+    await checks(2, upstream);
+    expect(stub.sockets.length).toBe(4);
   });
 
   test("isn't used again after a second without calls", async () => {
@@ -253,16 +300,16 @@ describe("a connection that is kept because calls are frequent", () => {
     await check(upstream);
     await until(() => stub.sockets[0]?.closed === true, "the end of the connection");
     await expect(check(upstream)).resolves.toEqual(PRICED);
-    expect(stub.sockets).toHaveLength(2);
+    expect(stub.sockets.length).toBe(2);
   });
 
   test("never gives a call the late answer to another name", async () => {
     const { upstream } = createBench({ baseUrl: stub.url, callsPerSecond: MANY });
-    await check(upstream);
+    await checks(1, upstream);
     stub.next((socket) => socket.write(respond(stale) + respond(whole)));
     expect((await refusalOf(check(upstream))).code).toBe("upstream_contract");
     await expect(check(upstream)).resolves.toEqual(PRICED);
-    expect(stub.sockets).toHaveLength(2);
+    expect(stub.sockets.length).toBe(2);
   });
 });
 

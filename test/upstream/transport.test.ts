@@ -79,7 +79,7 @@ test("a request whose permit has expired isn't sent on a connection that was kep
   await expect(late).rejects.toMatchObject({ code: "upstream_timeout" });
   await keeping.send(CREDENTIAL, named, { isValid: () => true, answered });
   expect([requests, connections]).toEqual([2, 1]);
-  keeping.closeIdle();
+  keeping.distrust();
 });
 
 test("a request to a port where nothing listens fails immediately", async () => {
