@@ -385,13 +385,15 @@ describeWithBrowser("the operator page", () => {
     await signIn(page, ANNA);
     await page.getByRole("button", { name: "1 day" }).press("Enter");
     await page.getByLabel(/^Quota in use in the last day/).waitFor();
-    // The line reaches the left part of the plot.
+    // The line reaches the left part of the plot. It is read from a copy, because the browser warns if a canvas is read repeatedly.
     const drawn = `(() => {
       const canvas = document.querySelector("#charts canvas");
       const colour = getComputedStyle(canvas).getPropertyValue("--line-1").trim();
       const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
       const { width, height } = canvas;
-      const { data } = canvas.getContext("2d").getImageData(0, 0, Math.round(width / 3), height);
+      const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const { data } = copy.getImageData(0, 0, Math.round(width / 3), height);
       for (let at = 0; at < data.length; at += 4)
         if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
       return false;
