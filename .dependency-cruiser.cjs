@@ -13,6 +13,7 @@ const words = [
   "clock.ts",
   "turns.ts",
   "file-text.ts",
+  "json.ts",
   "secret.ts",
   "tr46.d.ts",
   "logger.ts",
@@ -32,7 +33,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|secret|logger|root|state-dir)\\.ts":
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|state-dir)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts", "wire/"],

@@ -136,8 +136,10 @@ export function connectRedis({ url, clock, log }: RedisSettings): RedisLink {
         throw new RedisGoneError("Redis refused a command", { cause: error });
       }
       // After one late answer, the next ones on this connection would be late, too.
-      if (connected && client === main.client()) client.disconnect(true);
-      lost();
+      if (client === main.client()) {
+        if (connected) client.disconnect(true);
+        lost();
+      }
       throw new RedisGoneError("Redis didn't answer");
     }
   }

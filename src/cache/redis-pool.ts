@@ -5,6 +5,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type Clock, every } from "../clock.js";
+import { parseJson } from "../json.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { Fact } from "./facts.js";
 import type { Channel } from "./invalidation.js";
@@ -158,14 +159,4 @@ export function redisPool<V>(settings: RedisPoolSettings<V>): SharedPool<V> {
       });
     },
   };
-}
-
-/** The JSON of a stored text; null for anything else. */
-export function parseJson(text: unknown): unknown {
-  if (typeof text !== "string") return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -4,10 +4,10 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
+import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
 import { createFolder } from "../state-dir.js";
 import type { Fact } from "./facts.js";
-import { parseJson } from "./redis-pool.js";
 
 export interface SavedFile<T> {
   /** What was saved last; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */

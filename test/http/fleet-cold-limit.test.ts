@@ -84,6 +84,12 @@ describeWithRedis("the limit on new names across four replicas", () => {
     expect(more).toBeLessThanOrEqual(1.1 * PER_MINUTE);
   });
 
+  test("ignores messages that it can't read, as from another release", async () => {
+    for (const message of ["", "{", "[]", '["a"]', '["a",[["client","1"]]]', "null"])
+      await server.command("PUBLISH", "af-storefront:counts:cold", message);
+    expect(await admitted(20)).toBeLessThanOrEqual(1.1 * PER_MINUTE);
+  });
+
   test("admits each replica's share while Redis is unreachable", async () => {
     await server.kill();
     await until(() => links.every((link) => !link.reachable()), "the loss of the connections");

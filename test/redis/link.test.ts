@@ -5,6 +5,7 @@ import { type RedisLink, RedisGoneError, redisScript } from "../../src/redis.js"
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog, until } from "../support/service.js";
 
 describeWithRedis("the connection to Redis", () => {
@@ -70,6 +71,24 @@ describeWithRedis("the connection to Redis", () => {
     while (performance.now() < until);
     expect(await answer).toBeNull();
     expect(link.reachable()).toBe(true);
+  });
+
+  test("keeps using a new address when a command fails that the former one never answered", async () => {
+    const [clock, other] = [new FakeClock(), await startRedis()];
+    let address = server.url;
+    const moving = connectRedis({ url: { current: () => address }, clock, log: recordingLog([]) });
+    await until(() => moving.reachable(), "the connection");
+    server.hang();
+    const unanswered = expect(moving.get("k")).rejects.toBeInstanceOf(RedisGoneError);
+    address = other.url;
+    await clock.advance(250);
+    await until(() => moving.reachable(), "the new connection");
+    await unanswered;
+    expect(moving.reachable()).toBe(true);
+    expect(await moving.get("k")).toBeNull();
+    moving.close();
+    server.wake();
+    await other.close();
   });
 
   test("delivers messages, and reports when some may have been missed", async () => {

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../../clock.js";
+import { parseJson } from "../../json.js";
 import type { Replicas } from "./shared-limit.js";
 
 export interface SharedCounts {
@@ -65,7 +66,10 @@ export function createSharedCounts(settings: SharedCountsSettings): SharedCounts
   link.subscribe(
     channel,
     (message) => {
-      const [replica, counts] = messageSchema.parse(JSON.parse(message));
+      const { data } = messageSchema.safeParse(parseJson(message));
+      // Another release may write its messages differently.
+      if (data === undefined) return;
+      const [replica, counts] = data;
       if (replica !== me) for (const [client, count] of counts) onCounted(client, count);
     },
     () => {},
