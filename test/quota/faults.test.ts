@@ -1,7 +1,7 @@
 /** A failing ledger and shutdown: no call is sent without a ledger entry, and no request waits forever. */
 import { describe, expect, test } from "@jest/globals";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
-import { ask, gate, memoryQuota, refusalOf } from "./support/asks.js";
+import { ask, gate, memoryQuota, refusalOf, WINDOW_MS } from "./support/asks.js";
 
 describe("the quota", () => {
   test("sends no call without a ledger entry", async () => {
@@ -17,6 +17,26 @@ describe("the quota", () => {
     expect(refusal.code).toBe("quota_exhausted");
     expect(called).toBe(false);
     expect(faults).toHaveLength(1);
+  });
+
+  test("charges nothing for requests that were refused because the ledger failed", async () => {
+    const base = memoryQuota(1);
+    let isFull = true;
+    const take: Ledger["take"] = () =>
+      isFull ? Promise.reject(new Error("disk full")) : base.ledger.take();
+    const { clock } = base;
+    const { quota } = memoryQuota(1, { ledger: { ...base.ledger, take }, clock });
+    for (let requests = 0; requests < 3; requests += 1)
+      await refusalOf(quota.run(ask({ client: "refused" }), async () => 1));
+    isFull = false;
+    await quota.run(ask({ client: "served" }), async () => 1);
+    const order: string[] = [];
+    const waiting = ["served", "refused"].map((client) =>
+      quota.run(ask({ client, maxWaitMs: Infinity }), async () => order.push(client)),
+    );
+    await clock.advance(2 * (WINDOW_MS + 60));
+    await Promise.all(waiting);
+    expect(order).toEqual(["refused", "served"]);
   });
 
   test("refuses waiting and new requests when it closes, and lets calls in flight finish", async () => {

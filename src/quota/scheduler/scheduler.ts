@@ -103,7 +103,7 @@ class Scheduler implements CredentialQuota {
       most: settings.maxQueued ?? Math.max(1000, ledger.budget),
       mostPerClient: settings.maxQueuedPerClient ?? 20,
       onLate: (waiter) => {
-        this.#giveUp(waiter);
+        this.#refuseLate(waiter);
       },
       onGone: (waiter) => {
         this.#admission.left(waiter);
@@ -154,7 +154,7 @@ class Scheduler implements CredentialQuota {
     this.#plan = null;
     const pausedUntil = this.#clock.monotonic() + this.#ledger.forecast().pausedForMs;
     for (const waiter of this.#queue.all())
-      if (waiter.since + waiter.request.maxWaitMs < pausedUntil) this.#giveUp(waiter);
+      if (waiter.since + waiter.request.maxWaitMs < pausedUntil) this.#refuseLate(waiter);
     this.#pumpSoon();
   }
 
@@ -227,19 +227,23 @@ class Scheduler implements CredentialQuota {
     if (entry instanceof ServiceError) throw entry;
     this.#admission.admitted(request, entry);
     const turn = this.#queue.join(request, entry);
-    for (const waiter of this.#admission.overtaken()) this.#giveUp(waiter);
+    for (const waiter of this.#admission.overtaken()) this.#refuseLate(waiter);
     this.#changed();
     this.#pumpSoon();
     return turn;
   }
 
   /** Refuses a request that can no longer be served in time. */
-  #giveUp(waiter: Waiter): void {
-    // Leaves first, so that it doesn't count among those ahead of its own retry.
+  #refuseLate(waiter: Waiter): void {
+    this.#leaves(waiter);
+    waiter.fail(this.#admission.refuseLate(waiter));
+  }
+
+  /** Call before a waiting request is refused, so that it doesn't count among those ahead of its own retry. */
+  #leaves(waiter: Waiter): void {
     waiter.leave();
     this.#admission.left(waiter);
     this.#changed();
-    waiter.fail(this.#admission.refuseLate(waiter));
   }
 
   /** The plan of the next calls; at most this old if nothing has changed since. */
@@ -306,7 +310,10 @@ class Scheduler implements CredentialQuota {
       }
     } catch (error) {
       this.#onFault("a call could not be recorded in the quota ledger, so none is sent", error);
-      for (const waiter of this.#queue.all()) waiter.fail(this.#admission.refuseForFault(waiter));
+      for (const waiter of this.#queue.all()) {
+        this.#leaves(waiter);
+        waiter.fail(this.#admission.refuseForFault(waiter));
+      }
     } finally {
       this.#pumping = false;
     }
