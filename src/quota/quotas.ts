@@ -96,7 +96,14 @@ export function createQuotas(settings: QuotasSettings): Quotas {
       return quota === undefined ? null : use(quota);
     },
     async close() {
-      await Promise.all([...open.values()].map((quota) => quota.close()));
+      await Promise.all(
+        [...opening.values()].map((quota) =>
+          quota.then(
+            (opened) => opened.close(),
+            () => {},
+          ),
+        ),
+      );
     },
   };
 }

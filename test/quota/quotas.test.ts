@@ -129,6 +129,13 @@ test("a call that was reserved before the credential was replaced can be claimed
   expect(quotas.opened("second")?.refusal(VISITOR)).toBeNull();
 });
 
+test("closes a quota that is still being opened, as for a new credential just before a stop", async () => {
+  await open().openAll([]);
+  const opening = quotas.of("first");
+  await quotas.close();
+  await expect((await opening).run(ASK, async () => 1)).rejects.toMatchObject({ code: "shutting_down" });
+});
+
 describe("a call that was reserved before a restart", () => {
   const saved = (): string[] => readdirSync(directory).filter((file) => file.startsWith("reservations-"));
 
