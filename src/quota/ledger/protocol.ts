@@ -112,7 +112,12 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   readonly replaced: readonly string[];
 }
 
-const memberSchema = z.strictObject({ name: z.string(), place: z.string(), silentMs: z.number() });
+const memberSchema = z.strictObject({
+  name: z.string(),
+  place: z.string(),
+  share: z.number(),
+  silentMs: z.number(),
+});
 /** Another replica that has a share. */
 export type Member = Readonly<z.infer<typeof memberSchema>>;
 

@@ -46,12 +46,16 @@ export interface RedisLedgerSettings extends BudgetSettings {
 /** The delay before a take that was lost with its connection is retried. */
 const TRY_AGAIN_MS = 50;
 const FIRST_CONTACT_MS = 1000;
+/** Longer than it takes to open a new connection. */
+const LEAVES_WITHIN_MS = 1000;
 const LONG_AGO_MS = 1e9;
 /** Replicas with a larger share don't borrow, because they rarely wait for a slot of their own. */
 const MAX_TO_BORROW = 60;
 
 interface Call {
   readonly grant: string;
+  /** The table that has the slot. */
+  readonly epoch: string;
   readonly slot: number;
   readonly takenAt: number;
 }
@@ -107,6 +111,8 @@ class RedisLedger implements Ledger {
   #largest = 0;
   #waitedAt = -Infinity;
   #grants = 0;
+  /** How many calls were made alone. */
+  #madeAlone = 0;
   #closed = false;
   #cancelBeat = (): void => {};
 
@@ -166,7 +172,8 @@ class RedisLedger implements Ledger {
     this.#asked.add(grant);
     const reply = await this.#request({ op: "take", grant });
     const now = clock.monotonic();
-    if (reply !== null && reply.taken > 0) this.#calls.set(call, { grant, slot: reply.taken, takenAt: now });
+    if (reply !== null && reply.taken > 0)
+      this.#calls.set(call, { grant, epoch: reply.epoch, slot: reply.taken, takenAt: now });
     // Only once `#calls` has it; otherwise a request sent in between would report that the call was never made.
     this.#asked.delete(grant);
     if (reply === null) return this.#takeAlone(call, grant);
@@ -180,7 +187,9 @@ class RedisLedger implements Ledger {
     const call = this.#calls.get(slot);
     if (call === undefined) return;
     this.#calls.delete(slot);
-    const { grant, slot: id } = call;
+    const { grant, epoch, slot: id } = call;
+    // A later table counts the slots of its own accord, and has others with these numbers.
+    if (epoch !== this.#epoch) return;
     const graceMs = outcome === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;
     this.#own.settle(id, at);
@@ -235,7 +244,11 @@ class RedisLedger implements Ledger {
     this.#cancelBeat();
     // Deleted first: even if Redis loses the leave request, no successor may repeat it.
     this.#handover.end();
-    await this.#request({ op: "leave" });
+    const { clock } = this.#settings;
+    // Without any reply so far, it hardly has a share to pass on.
+    const tryUntil = this.#epoch === "" ? -Infinity : clock.monotonic() + LEAVES_WITHIN_MS;
+    while ((await this.#request({ op: "leave" })) === null && clock.monotonic() < tryUntil)
+      await new Promise<void>((done) => clock.after(TRY_AGAIN_MS, done));
   }
 
   #beat(): void {
@@ -342,7 +355,8 @@ class RedisLedger implements Ledger {
     if (this.#mayHaveLent()) this.#own.assumeLent(this.#contactAt);
     const slot = this.#own.takeAlone(grant, now, this.#contactAt, () => this.#writeHandover());
     if (slot === null) return { retryInMs: this.#retryInMs() };
-    this.#calls.set(call, { grant, slot, takenAt: now });
+    this.#madeAlone += 1;
+    this.#calls.set(call, { grant, epoch: this.#epoch, slot, takenAt: now });
     return { slot: call, sendBefore: this.#sendBefore(now) };
   }
 
@@ -398,6 +412,7 @@ class RedisLedger implements Ledger {
     const othersAsked = this.#asked.size - (what.grant === undefined ? 0 : 1);
     // If so, others may have used its slots since.
     const isReplaced = this.#alone(sentAt) && this.#handover.isTaken();
+    const madeAlone = this.#madeAlone;
     if (lends) this.#agreedAt = sentAt;
     const reply = await this.#exchange({
       ...this.#nothing(sentAt),
@@ -424,7 +439,8 @@ class RedisLedger implements Ledger {
         .ofLostTable(sentAt + COMMAND_VALID_MS, othersAsked + (mayHaveLent ? 1 : 0))
         .map((at) => this.#agoMs(isReplaced ? Infinity : at, sentAt)),
     });
-    if (reply === null) return null;
+    // A reply that doesn't know of a call made alone, or comes from an older table, counts as lost.
+    if (reply === null || madeAlone !== this.#madeAlone || this.#isOlder(reply)) return null;
     this.#own.reported(reports);
     if (pauseMs > 0) this.#pausePublished = true;
     this.#learn(reply, sentAt);
@@ -499,6 +515,11 @@ class RedisLedger implements Ledger {
   #aheadAt(now: number): { ahead?: number } {
     if (this.#tableAheadMs === null) return {};
     return { ahead: Math.ceil(this.#tableAheadMs + (now - this.#contactAt) / 1000) };
+  }
+
+  /** Whether the reply comes from a table that was restored for a while after another one had been created. */
+  #isOlder({ epoch, generation }: Table): boolean {
+    return this.#epoch !== "" && epoch !== this.#epoch && generation <= this.#generation;
   }
 
   #learn(reply: Table, sentAt: number): void {

@@ -24,6 +24,8 @@
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
  * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock.
  *
+ * `former`: the members that left or died within the last `deadMs`, with their last revision and request.
+ *
  * Lending. `urgentSince`: since when each urgent request waits at the member, the oldest first. `lends`: whether it has agreed to lend. `lent`: the
  * revision that lent one of its slots, until the member has seen it.
  */
@@ -65,9 +67,9 @@ local lost = nil
 -- A table with another budget can't be trusted, nor one whose last writes were lost (in a failover, or restored from a snapshot). Every reply to a
 -- replica is on record, so a replica that has seen a later one has seen what was lost, whatever others have written since.
 if s then
-  local listed = s.members[q.me]
-  local onRecord = listed and listed.revision or s.revision
-  local isLost = s.epoch == q.epoch and onRecord < q.revision
+  s.former = s.former or {}
+  local onRecord = s.members[q.me] or s.former[q.me]
+  local isLost = s.epoch == q.epoch and q.revision > (onRecord and onRecord.revision or 0)
   local isOlder = q.epoch ~= '' and s.epoch ~= q.epoch and (s.generation or 0) <= q.generation
   if s.budget ~= q.budget or s.windowMs ~= q.windowMs or isLost or isOlder then lost = s; s = nil end
 end
@@ -81,9 +83,11 @@ if not listed or isExpected then
 end
 -- A handover applies only to the table that the dead replica knew: in a later one, its slots may belong to others.
 if q.isGoodbye and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
--- Overtaken by a later request of this replica, which no longer waits for this one.
-if q.sent <= (self.sent or 0) then return nothing(false) end
-self.sent = q.sent
+-- Overtaken by a later request of this replica, which no longer waits for this one, or has left.
+local former = not listed and s and s.former[q.me] or {}
+if q.sent <= math.max(self.sent or 0, former.sent or 0) then return nothing(false) end
+-- The replica may only have been stopped, and send further requests.
+if not q.isGoodbye then self.sent = q.sent end
 `;
 
 /** Determines the time: distinguishes steps of Redis's clock from network delay. */
@@ -95,6 +99,7 @@ local function shareOf(member) return member.share or q.share end
 local function isPresent(name, member) return name ~= q.me and s.now - member.seen <= q.evictMs end
 -- The time of a request is when it was sent, by the replica's own clock. If every request within a second was late by at least some amount, that
 -- amount isn't delay but a step of Redis's clock, and is corrected for everyone. Small steps add up here.
+local stoodMs = 0
 if s then
   self.ahead = self.ahead or now - q.at
   -- If nobody could detect a step while it was away, its slots and those of the pool have rested for less than they seem to.
@@ -125,11 +130,9 @@ if s then
   end
   now = math.max(now, s.now)
   -- If Redis's clock stood still, the others have been silent for so much longer than the table's time says.
-  local stoodMs = self.ahead - (now - q.at)
-  if stoodMs > 0 then
-    for name, member in pairs(s.members) do
-      if name ~= q.me and member.contactAt then member.contactAt = member.contactAt - stoodMs end
-    end
+  stoodMs = math.max(0, self.ahead - (now - q.at))
+  for name, member in pairs(s.members) do
+    if name ~= q.me and member.contactAt then member.contactAt = member.contactAt - stoodMs end
   end
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
@@ -143,7 +146,7 @@ if not s then
   local freeSlots = 0
   if not raw and q.epoch == '' then freeSlots = q.assumeFree and q.budget or q.headroom end
   s = { epoch = q.nonce, generation = math.max(clock, q.generation + 1), revision = 0, skew = now - clock, budget = q.budget, windowMs = q.windowMs, now = now, pausedUntil = 0,
-        settledFrom = now + q.evictMs, wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {} }
+        settledFrom = now + q.evictMs, wantedAt = 0, wantedBy = '', day = 0, largest = 0, slots = {}, members = {}, former = {} }
   for id = 1, q.budget do
     -- Not usable until replicas that know better have had time to report it.
     if id <= freeSlots then s.slots[id] = { at = now - q.occupiedMs + q.evictMs, before = 0, grant = '', holder = '', unclaimed = true, assumed = false }
@@ -165,7 +168,7 @@ if q.epoch ~= '' and s.epoch ~= q.epoch then
   for _, slot in ipairs(s.slots) do
     if slot.unclaimed then slot.unclaimed = false; slot.at = latest; slot.before = latest; slot.assumed = true end
   end
-  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs, now - other.silentMs, q.share) end
+  for _, other in ipairs(q.others) do expect(other.name, other.place, now - other.silentMs, now - other.silentMs, other.share) end
 end
 if lost then
   for name, member in pairs(lost.members) do
@@ -178,7 +181,7 @@ end
 const TRUST = `
 -- If no replica sent a request for a while, Redis itself was unreachable, and the table may have lost its last writes. Until every replica that may
 -- have seen one has reported, or its calls have rested, no slot of the pool is given out.
-if now - (s.requestedAt or s.now) > q.evictMs / 2 then
+if now - (s.requestedAt or s.now) + stoodMs > q.evictMs / 2 then
   s.trustedFrom = now + q.localAfterMs
   s.poolFrom = now + q.longestMs + q.occupiedMs
   s.unconfirmed = s.unconfirmed or {}
@@ -276,7 +279,8 @@ if s.epoch == q.epoch then
     if r.inFlight then slot.grant = r.grant; slot.before = latest; slot.at = latest
     else
       -- Another call granted on the slot since then can no longer be undone.
-      slot.at = slot.grant == r.grant and now - r.agoMs or math.max(slot.at, now - r.agoMs)
+      local isLast = r.grant ~= '' and slot.grant == r.grant
+      slot.at = isLast and now - r.agoMs or math.max(slot.at, now - r.agoMs)
       slot.grant = ''
     end
     slot.unclaimed = false; slot.assumed = false
@@ -318,6 +322,14 @@ end
 
 /** Determines which members are dead, which have a share, and how many slots of the pool are withheld for silent ones. */
 const MEMBERS = `
+local function remove(name)
+  local member = s.members[name]
+  s.members[name] = nil
+  s.former[name] = { revision = member.revision, sent = member.sent, at = now }
+end
+for name, one in pairs(s.former) do
+  if now - one.at > q.deadMs then s.former[name] = nil end
+end
 -- Frees the slots of a dead replica: as recorded, unless it was silent for long enough to have used them alone.
 local function retire(name, aliveUntil)
   local exact = aliveUntil - contactOf(s.members[name]) <= q.exactMs
@@ -325,10 +337,11 @@ local function retire(name, aliveUntil)
     slot.holder = ''; slot.leaving = nil
     if not exact then slot.at = math.max(slot.at, aliveUntil + q.longestMs); slot.grant = ''; slot.assumed = true end
   end
-  s.members[name] = nil
+  remove(name)
 end
 -- Silence alone proves nothing, because a replica that is cut off continues alone. A replica is dead if another one started in its place after its
--- last request, or if it has been silent for very long.
+-- last request, or if it has been silent for very long, as long as the replica that tells has been running: a younger one can't tell a silence from
+-- a step of Redis's clock.
 if now > (s.trustedFrom or 0) then
   local began = now - q.openForMs
   for _, name in ipairs(q.replaced) do
@@ -337,7 +350,7 @@ if now > (s.trustedFrom or 0) then
   end
   local dead = {}
   for name, member in pairs(s.members) do
-    if name ~= q.me and now - member.seen > q.deadMs then dead[#dead + 1] = name end
+    if name ~= q.me and math.min(now - member.seen, q.openForMs) > q.deadMs then dead[#dead + 1] = name end
   end
   for _, name in ipairs(dead) do retire(name, now) end
 end
@@ -377,7 +390,7 @@ if not lends and q.op ~= 'leave' and #mine < share and now - contactOf(self) <= 
 end
 if q.op == 'leave' then
   for _, slot in ipairs(slotsOf(q.me)) do slot.holder = ''; slot.leaving = nil end
-  s.members[q.me] = nil
+  remove(q.me)
 end
 mine = ownSlotsOf(q.me)
 local pool = ownSlotsOf('')
@@ -464,7 +477,7 @@ redis.call('SET', KEYS[1], cmsgpack.pack(s), 'PX', 86400000)
 local others = {}
 for name, member in pairs(s.members) do
   if name ~= q.me and (member.seat or seats < q.replicasMax) then
-    others[#others + 1] = { name = name, place = member.place, silentMs = math.max(0, now - member.seen) }
+    others[#others + 1] = { name = name, place = member.place, share = shareOf(member), silentMs = math.max(0, now - member.seen) }
   end
 end
 local ids, ats, poolIds, poolAts, otherAts = {}, {}, {}, {}, {}

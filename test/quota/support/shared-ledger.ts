@@ -23,9 +23,18 @@ export interface Replica {
   delay(ms: number): void;
   /** From now on replies wait; the returned function delivers them in the same turn of the event loop, as after a busy period. */
   holdReplies(): () => void;
+  /** From now on requests fail, but stay underway. */
+  delayRequests(): DelayedRequests;
   /** Nothing reaches Redis until `heal`. */
   cutOff(): void;
   heal(): void;
+}
+
+export interface DelayedRequests {
+  /** From now on requests are answered again. */
+  end(): void;
+  /** Lets the delayed requests arrive. */
+  arrive(): Promise<unknown>;
 }
 
 export interface SharedLedger extends World {
@@ -80,7 +89,7 @@ export async function openSharedLedger(
   const server = await startRedis();
   const directory = await mkdtemp(join(tmpdir(), "shared-ledger-"));
   const links: RedisLink[] = [];
-  const ledgers: Ledger[] = [];
+  const ledgers = new Set<Ledger>();
   return {
     server,
     async stopClock(forMs) {
@@ -95,6 +104,7 @@ export async function openSharedLedger(
       let dropsReplies = false;
       let isCutOff = false;
       let delayMs = 0;
+      let underway: Parameters<RedisLink["run"]>[] | null = null;
       let delivery: Promise<void> = Promise.resolve();
       const ledger = await openRedisLedger({
         redis: {
@@ -102,6 +112,10 @@ export async function openSharedLedger(
           reachable: () => !isCutOff && redis.reachable(),
           async run(...command) {
             if (isCutOff) throw new RedisGoneError("Redis is gone");
+            if (underway !== null) {
+              underway.push(command);
+              throw new RedisGoneError("Redis didn't answer");
+            }
             const reply = await redis.run(...command);
             if (delayMs > 0) await new Promise((done) => setTimeout(done, delayMs));
             await delivery;
@@ -117,10 +131,11 @@ export async function openSharedLedger(
         ...settings,
         ...more,
       });
-      ledgers.push(ledger);
+      ledgers.add(ledger);
       return {
         ledger,
         kill() {
+          ledgers.delete(ledger);
           end();
           redis.close();
         },
@@ -140,6 +155,15 @@ export async function openSharedLedger(
           });
           return deliver;
         },
+        delayRequests() {
+          const delayed: Parameters<RedisLink["run"]>[] = (underway = []);
+          return {
+            end() {
+              underway = null;
+            },
+            arrive: () => Promise.all(delayed.map((command) => redis.run(...command))),
+          };
+        },
         cutOff() {
           isCutOff = true;
         },
@@ -152,12 +176,13 @@ export async function openSharedLedger(
       const { evictMs } = timesOf(settings.windowMs, settings.longestCallMs);
       await new Promise((done) => setTimeout(done, evictMs + 50));
       // A replica gets its share with the first request after the others have learned of it.
-      for (let round = 0; round < 2; round += 1) await Promise.all(ledgers.map((ledger) => ledger.pause(0)));
+      for (let round = 0; round < 2; round += 1)
+        await Promise.all([...ledgers].map((ledger) => ledger.pause(0)));
     },
     reconnected: () => until(() => links.every((link) => link.reachable()), "the reconnection"),
     async close() {
+      await Promise.all([...ledgers].map((ledger) => ledger.close()));
       for (const link of links) link.close();
-      await Promise.all(ledgers.map((ledger) => ledger.close()));
       await server.close();
       await rm(directory, { recursive: true });
     },

@@ -70,6 +70,8 @@ export interface TimedFleet {
 const REDIS_TIME = "redis.call('TIME')";
 const TEST_TIME = "{ math.floor(ARGV[2] / 1000), ARGV[2] % 1000 * 1000 }";
 const RECONNECT_MS = 10;
+/** For so long replies still arrive on a connection that is being closed. */
+const CLOSING_MS = 100;
 /** The key of the ledger's table in Redis, with the fingerprint that tests use. */
 export const TABLE = "af-storefront:quota:abc";
 const COPY = redisScript(`redis.call('COPY', KEYS[1], ARGV[1], 'REPLACE')`);
@@ -168,6 +170,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     let isConnected = isNetworkUp;
     let isDead = false;
     let connections = 0;
+    let closedAt = -Infinity;
     let arrives = (): number | null => null;
     let sentAt = 0;
     let answeredAt = 0;
@@ -191,7 +194,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
           const reply = await evaluate(onTestTime(script), key, [...args, now]);
           answeredAt = Math.max(answeredAt, clock.monotonic() + latencyMs());
           clock.after(answeredAt - clock.monotonic(), () => {
-            if (isCut()) return;
+            if (isCut() && clock.monotonic() > closedAt + CLOSING_MS) return;
             process.receive(() => {
               cancelTimeout();
               roundTripMs += (clock.monotonic() - askedAt - roundTripMs) / 8;
@@ -220,6 +223,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
     /** Reconnects after a late answer, as the service does. The new connection is ready after two round trips. */
     function reconnect(): void {
       connections += 1;
+      closedAt = clock.monotonic();
       const mine = connections;
       arrives = arrivesLate;
       isConnected = false;
@@ -261,6 +265,7 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
         isNetworkUp = isDead;
         isConnected = isDead;
         connections += 1;
+        closedAt = clock.monotonic();
         arrives = which;
       },
       heal() {
