@@ -22,8 +22,7 @@ describe("the quota", () => {
   test("charges nothing for requests that were refused because the ledger failed", async () => {
     const base = memoryQuota(1);
     let isFull = true;
-    const take: Ledger["take"] = () =>
-      isFull ? Promise.reject(new Error("disk full")) : base.ledger.take();
+    const take: Ledger["take"] = () => (isFull ? Promise.reject(new Error("disk full")) : base.ledger.take());
     const { clock } = base;
     const { quota } = memoryQuota(1, { ledger: { ...base.ledger, take }, clock });
     for (let requests = 0; requests < 3; requests += 1)
