@@ -68,6 +68,10 @@ const SURROUNDING = /[\s\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/;
 
 const TOO_LONG = "is too long: each part can have up to 63 characters, and the whole name up to 253";
 const BAD_CHARACTERS = "isn't a valid domain name: use letters, digits and hyphens, in one writing direction";
+const BAD_DIRECTION =
+  "isn't a valid domain name: it mixes writing directions, or a name from right to left starts with a digit";
+/** Dots of all kinds, and characters that UTS 46 leaves out. */
+const MAPPED = /[.\u3002\uFF0E\uFF61]|(?![\u200C\u200D])\p{Default_Ignorable_Code_Point}/u;
 
 /** Strict UTS 46, or null. ASCII without A-labels only has to be lower-cased, which is much faster. */
 function strictAscii(host: string): string | null {
@@ -114,11 +118,30 @@ function whyInvalid(host: string): string {
   const relaxed = isSimple(host)
     ? host.toLowerCase()
     : toASCII(host, { ...STRICT, checkHyphens: false, verifyDNSLength: false });
-  if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return BAD_CHARACTERS;
+  if (relaxed === null || !/^[a-z\d.-]*$/.test(relaxed)) return whyMalformed(host);
   const labels = relaxed.split(".");
   if (labels.includes("")) return "has an empty part: two dots in a row, or a dot at the start";
   if (relaxed.length > 253 || labels.some(({ length }) => length > 63)) return TOO_LONG;
   return "has a misplaced hyphen: at the start or end of a part, or as its third and fourth character";
+}
+
+function whyMalformed(host: string): string {
+  const forbidden = [...host].find((character) => !MAPPED.test(character) && isForbidden(character));
+  if (forbidden !== undefined) return containsForbidden(forbidden);
+  const permits = (rules: { checkJoiners?: boolean; checkBidi?: boolean }): boolean => toASCII(host, { ...STRICT, ...rules }) !== null;
+  const joiner = /[\u200C\u200D]/.exec(host)?.[0];
+  if (joiner !== undefined && permits({ checkJoiners: false }))
+    return `contains ${named(joiner)}, an invisible character that isn't possible in this place`;
+  if (permits({ checkBidi: false })) return BAD_DIRECTION;
+  return BAD_CHARACTERS;
+}
+
+function isForbidden(character: string): boolean {
+  return forbiddenIn(character.normalize("NFKC").toLowerCase()) !== null;
+}
+
+function containsForbidden(character: string): string {
+  return `contains ${named(character)}, which domain names can't have`;
 }
 
 function make(label: string, tld: string): DomainName {
@@ -176,8 +199,7 @@ function canonicalInput(text: string, field: string): { ascii: string; isBare: b
   const ascii = strictAscii(host);
   if (ascii === null) throw invalidField(field, whyInvalid(host));
   const forbidden = ascii.includes("xn--") ? forbiddenInHost(ascii) : null;
-  if (forbidden !== null)
-    throw invalidField(field, `contains ${named(forbidden)}, which domain names can't have`);
+  if (forbidden !== null) throw invalidField(field, containsForbidden(forbidden));
   return { ascii, isBare };
 }
 

@@ -1,7 +1,7 @@
 /** Parses requests. Parameters that are unknown, repeated or malformed are rejected with an error that names the field. */
 import { parse } from "node:querystring";
 import type { Request } from "express";
-import type { ZodType } from "zod";
+import type { z, ZodType } from "zod";
 import { canonicalHost, parseDomainName } from "../domain-name.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
 import { type Action, ACTIONS, type RetailPolicy } from "../retail/policy.js";
@@ -10,6 +10,8 @@ import { quoteRequestShape } from "../wire/visitors.js";
 
 /** A hostile query can have thousands of parameters, each with an error longer than itself. */
 const MAX_ERRORS = 20;
+/** Other names of parameters and fields are not echoed, since they may be hostile. */
+const PLAIN_NAME = /^[\w.-]{1,40}$/;
 
 export type Query<K extends string> = Readonly<Partial<Record<K, string>>>;
 
@@ -43,9 +45,8 @@ export function readQuery<K extends string>(query: ParsedQuery, allowed: readonl
   return read;
 }
 
-/** Unusual parameter names are not echoed, since they may be hostile. */
 function nameForPeople(name: string): string {
-  return /^[\w.-]{1,40}$/.test(name) ? name : "query";
+  return PLAIN_NAME.test(name) ? name : "query";
 }
 
 /** The canonical `:domain` of a path, which must be the name itself, unlike a query parameter that may be a pasted URL. */
@@ -137,7 +138,16 @@ export function readCart(body: unknown, policy: RetailPolicy): QuoteItem[] {
 export function readBody<T>(body: unknown, shape: ZodType<T>): T {
   const result = shape.safeParse(body);
   if (result.success) return result.data;
-  throw invalid(result.error.issues.map(({ path, message }) => ({ field: fieldName(path), message })));
+  throw invalid(result.error.issues.flatMap(errorsOf).slice(0, MAX_ERRORS));
+}
+
+function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
+  const field = fieldName(issue.path);
+  if (issue.code !== "unrecognized_keys") return [{ field, message: issue.message }];
+  return issue.keys.map((key) => ({
+    field,
+    message: `has an unknown field${PLAIN_NAME.test(key) ? `: ${key}` : ""}`,
+  }));
 }
 
 function fieldName(path: readonly PropertyKey[]): string {

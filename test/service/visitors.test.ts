@@ -489,6 +489,15 @@ describe("a visitor", () => {
       expect(problem.errors?.map((error) => error.field)).toContain(field);
     });
 
+    test("with many unknown fields gets at most twenty errors, which repeat no unusual name", async () => {
+      const unusual = "<img onerror=alert(1)>";
+      const unknown = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`coupon${n}`, n]));
+      const { errors = [] } = problemOf(await post({ items: [], [unusual]: 1, ...unknown }));
+      expect(errors).toHaveLength(20);
+      expect(errors).toContainEqual({ field: "body", message: "has an unknown field: coupon0" });
+      expect(JSON.stringify(errors)).not.toContain("onerror");
+    });
+
     test.each(["", "{", '{"items":', "null", '"kabul.af"', "[1,]", "\u0000"])(
       "that isn't a JSON object, %j, is rejected",
       async (body) => {
