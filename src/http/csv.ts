@@ -1,7 +1,7 @@
 /** Lists for staff as CSV (RFC 4180), safe to open in a spreadsheet. */
 import type { Request, Response } from "express";
 import { staffDomainShape } from "../wire/staff.js";
-import { renderBody, sendJson, sendRendered } from "./edge/rendered.js";
+import { JSON_TYPE, renderBody, sendJson, sendRendered } from "./edge/rendered.js";
 
 /** A list as CSV: its rows, and its columns as paths into them, such as `retail.amount`. */
 interface Table {
@@ -10,18 +10,17 @@ interface Table {
   readonly rows: readonly object[];
 }
 
-export const CSV = "text/csv";
+export const CSV = "text/csv; charset=utf-8; header=present";
 
 /** Sends the list as JSON, or as CSV to a client that prefers it. */
 export function sendList(request: Request, response: Response, body: object, table: Table): void {
   response.vary("Accept");
-  if (request.accepts(["application/json", CSV]) !== CSV) {
+  if (request.accepts([JSON_TYPE, CSV]) !== CSV) {
     sendJson(response, body);
     return;
   }
   response.attachment(`${table.name}.csv`);
-  const type = `${CSV}; charset=utf-8; header=present`;
-  sendRendered(response, renderBody(csvOf(table), { type, cacheControl: "no-store", tagged: true }));
+  sendRendered(response, renderBody(csvOf(table), { type: CSV, cacheControl: "no-store", tagged: true }));
 }
 
 export function csvOf({ columns, rows }: Omit<Table, "name">): string {

@@ -10,6 +10,7 @@ import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
 import { pagePolicy } from "./pages.js";
 import { route } from "./routes.js";
+import { JSON_TYPE } from "./edge/rendered.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
 
 const FILES = fileURLToPath(new URL("dist/docs/", ROOT));
@@ -56,7 +57,7 @@ export function addDocs(router: IRouter, describe: () => Promise<object>): void 
   route(router, "/openapi.json", {
     GET: async (request, response) => {
       document ??= staticFile(JSON.stringify(await describe()), {
-        type: "application/json; charset=utf-8",
+        type: JSON_TYPE,
         cacheControl: "no-store",
       });
       return document.send(request, response);

@@ -45,12 +45,12 @@ const MAX_PER_CLIENT = 10;
 /** A stream that waits for quota holds a socket and a few kB. */
 const MAX = 500;
 
-const TYPE = "text/event-stream; charset=utf-8";
+export const EVENT_STREAM = "text/event-stream; charset=utf-8";
 // Compression would delay events until there is enough to compress.
 const CACHE_CONTROL = "no-store, no-transform";
 // Stops nginx and compatible proxies from buffering.
 const UNBUFFERED = { "X-Accel-Buffering": "no" };
-const HEADERS = { "Content-Type": TYPE, "Cache-Control": CACHE_CONTROL, ...UNBUFFERED };
+const HEADERS = { "Content-Type": EVENT_STREAM, "Cache-Control": CACHE_CONTROL, ...UNBUFFERED };
 
 interface Open {
   readonly client: string;
@@ -135,7 +135,7 @@ export function createEventStreams({ longestMs, clock }: EventStreamSettings): E
 
 /** A stream whose events are all there. */
 export function renderEvents(text: string): Rendered {
-  return renderBody(text, { type: TYPE, cacheControl: CACHE_CONTROL, headers: UNBUFFERED });
+  return renderBody(text, { type: EVENT_STREAM, cacheControl: CACHE_CONTROL, headers: UNBUFFERED });
 }
 
 export function frameOf({ id, event, data }: ServerEvent): string {

@@ -18,7 +18,6 @@ import { parseQuery } from "./parse.js";
 import { renderProblem } from "./edge/problems.js";
 import { isNotModified, type Rendered } from "./edge/rendered.js";
 import { handOn, type Question, type QuestionKind, type ReadQuestion } from "./questions.js";
-import { EVENT_STREAM } from "./routes.js";
 
 interface FastPathParts {
   readonly questions: ReadonlyMap<string, QuestionKind>;
@@ -39,6 +38,8 @@ const MAX_SPELLING_LENGTH = 256;
 const PLAIN_URL = /^\/[!-"$-~]*$/;
 /** What browsers' fetch, axios and apps send. Express negotiates all other values. */
 const PLAIN_ACCEPT = /^(?:\*\/\*|application\/json(?:, ?text\/plain)?(?:, ?\*\/\*)?)$/;
+/** What EventSource sends. */
+const EVENTS_ACCEPT = "text/event-stream";
 
 interface Spelling {
   readonly path: string;
@@ -71,7 +72,7 @@ export function fastPath(parts: FastPathParts): (request: Arrived, response: Ser
   ): Rendered | undefined {
     const familiar = spelling.question?.shop === parts.shop() ? spelling.question : null;
     const question = familiar ?? read(parseQuery(spelling.query));
-    const asEvents = request.headers.accept === EVENT_STREAM;
+    const asEvents = request.headers.accept === EVENTS_ACCEPT;
     const answer = asEvents ? question.events?.known(lastEventIdOf(request)) : question.known();
     if (answer !== undefined) {
       if (familiar === null) remember(request, { ...spelling, question });
@@ -192,6 +193,6 @@ function lastEventIdOf({ headers }: Arrived): string {
 function isPlain(request: Arrived, hasEvents: boolean): boolean {
   const { accept, expect } = request.headers;
   const isAccepted =
-    accept === undefined || (accept === EVENT_STREAM ? hasEvents : PLAIN_ACCEPT.test(accept));
+    accept === undefined || (accept === EVENTS_ACCEPT ? hasEvents : PLAIN_ACCEPT.test(accept));
   return isAccepted && expect === undefined && hasRightHost(request);
 }

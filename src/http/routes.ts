@@ -2,7 +2,10 @@
 import express, { type IRouter, type Request, type RequestHandler, type Response } from "express";
 import { ServiceError } from "../errors.js";
 import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
+import { CSV } from "./csv.js";
 import { contextOf } from "./edge/context.js";
+import { JSON_TYPE, PROBLEM_TYPE } from "./edge/rendered.js";
+import { EVENT_STREAM } from "./event-stream.js";
 
 type Handler = (request: Request, response: Response) => unknown;
 
@@ -48,21 +51,21 @@ export function route(
 /** Rejects requests whose Accept header excludes all of these types and JSON problems. */
 function answers(...types: readonly string[]): RequestHandler {
   return (request, _response, next) => {
-    if (request.accepts([...types, "application/problem+json"]) === false) {
-      throw new ServiceError("not_acceptable", `This endpoint answers with ${types.join(" or ")}.`);
+    if (request.accepts([...types, PROBLEM_TYPE]) === false) {
+      const names = types.map((type) => type.replace(/;.*/, ""));
+      throw new ServiceError("not_acceptable", `This endpoint answers with ${names.join(" or ")}.`);
     }
     next();
   };
 }
 
-export const EVENT_STREAM = "text/event-stream";
-export const answersJson = answers("application/json");
-export const answersJsonOrCsv = answers("application/json", "text/csv");
-export const answersJsonOrEvents = answers("application/json", EVENT_STREAM);
+export const answersJson = answers(JSON_TYPE);
+export const answersJsonOrCsv = answers(JSON_TYPE, CSV);
+export const answersJsonOrEvents = answers(JSON_TYPE, EVENT_STREAM);
 
 /** Whether the client prefers events to JSON. */
 export function prefersEvents(request: Request): boolean {
-  return request.accepts(["application/json", EVENT_STREAM]) === EVENT_STREAM;
+  return request.accepts([JSON_TYPE, EVENT_STREAM]) === EVENT_STREAM;
 }
 
 /** Parses a body of this type and rejects others; without any, the handler has a better message, unless the body is required. */
@@ -75,8 +78,8 @@ function bodyOf(type: string, parse: RequestHandler, required?: "required"): Req
   };
 }
 
-const JSON_TYPE = "application/json";
-const jsonBody = bodyOf(JSON_TYPE, express.json({ limit: "32kb", type: JSON_TYPE }));
+const JSON_BODY = "application/json";
+const jsonBody = bodyOf(JSON_BODY, express.json({ limit: "32kb", type: JSON_BODY }));
 const formBody = bodyOf(
   "application/x-www-form-urlencoded",
   express.urlencoded({ limit: "32kb", extended: false }),
@@ -86,7 +89,7 @@ const YAML = "application/yaml";
 export const yamlBody = bodyOf(YAML, express.text({ limit: MAX_CONFIG_BYTES, type: YAML }), "required");
 
 /** Answers a valid HEAD request without a lookup, because its headers aren't worth quota. Returns whether it did. */
-export function endedByHead(request: Request, response: Response, type = "application/json"): boolean {
+export function endedByHead(request: Request, response: Response, type = JSON_TYPE): boolean {
   if (request.method !== "HEAD") return false;
   response.type(type).status(200).end();
   return true;

@@ -7,14 +7,8 @@ import { readAction, readQuery, readTld, readYears, required, termOf } from "./p
 import { presentTermQuote } from "./presenters.js";
 import { type QuestionKind, questionOf } from "./questions.js";
 import { sendJson, sendRendered } from "./edge/rendered.js";
-import {
-  answersJson,
-  answersJsonOrEvents,
-  endedByHead,
-  EVENT_STREAM,
-  prefersEvents,
-  route,
-} from "./routes.js";
+import { EVENT_STREAM } from "./event-stream.js";
+import { answersJson, answersJsonOrEvents, endedByHead, prefersEvents, route } from "./routes.js";
 
 interface VisitorParts {
   readonly shop: () => Shop;

@@ -175,6 +175,24 @@ describe("content negotiation", () => {
       expect(status).toBe(Accept === "garbage" ? 406 : 200);
     },
   );
+
+  test("accepts each answer's own Content-Type, and some of its parameters, but no others", async () => {
+    for (const [path, type] of [
+      ["/v1/prices", "application/json"],
+      ["/v1/search?q=kabul&tlds=.af", "text/event-stream"],
+      ["/v1/staff/prices", "application/json"],
+      ["/v1/staff/prices", "text/csv"],
+    ] as const) {
+      const typeFor = async (Accept: string): Promise<string | undefined> =>
+        (await service.ask(path, { headers: { Accept, ...bearer("read") } })).headers["content-type"];
+      const own = await typeFor(type);
+      expect([path, own]).toEqual([path, expect.stringContaining(`${type}; charset=utf-8`)]);
+      for (const Accept of [own ?? "", `${type};charset="UTF-8"`, `${type};charset=utf-8, */*;q=0.1`])
+        expect([path, Accept, await typeFor(Accept)]).toEqual([path, Accept, own]);
+      const problem = expect.stringMatching(/^application\/problem\+json/);
+      expect([path, await typeFor(`${type}; charset=utf-16`)]).toEqual([path, problem]);
+    }
+  });
 });
 
 describe("a body", () => {

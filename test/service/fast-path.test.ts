@@ -124,12 +124,14 @@ const ACCEPTS = [
   undefined,
   "*/*",
   "application/json",
+  "application/json; charset=utf-8",
   "application/json, text/plain, */*",
   "text/html",
   "text/html,*/*;q=0.8",
   "application/json;q=0",
   "text/event-stream",
   "text/event-stream, */*",
+  "text/event-stream; charset=utf-8, */*;q=0.1",
   "",
 ] as const;
 const ORIGINS = [undefined, WEBSITE, "https://elsewhere.example"] as const;

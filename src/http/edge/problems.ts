@@ -7,7 +7,7 @@ import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
 import { contextOf } from "./context.js";
 import { problemKind } from "./problem-kinds.js";
-import { render, type Rendered, sendJson, sendRendered } from "./rendered.js";
+import { JSON_TYPE, PROBLEM_TYPE, render, type Rendered, sendJson, sendRendered } from "./rendered.js";
 import type { StaticFile } from "./static-files.js";
 
 /** Whole seconds, rounded up so that a retry at that second isn't too early. */
@@ -46,7 +46,7 @@ export function problemHandler(
 /** Browsers open pages with an Accept header that puts HTML first. API paths answer everyone alike. */
 function isForPeople(request: Request): boolean {
   if (/^\/(?:v1|problems|\.well-known)\//.test(request.path)) return false;
-  return request.accepts(["application/problem+json", "application/json", "text/html"]) === "text/html";
+  return request.accepts([PROBLEM_TYPE, JSON_TYPE, "text/html"]) === "text/html";
 }
 
 /** Renders an error as an answer. */
@@ -67,7 +67,7 @@ export function renderProblem(error: ServiceError, requestId: string): Rendered 
   };
   return render(problem, {
     status,
-    type: "application/problem+json",
+    type: PROBLEM_TYPE,
     cacheControl: "no-store",
     headers: { ...error.headers, ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }) },
   });

@@ -5,6 +5,10 @@ import type { ServerResponse } from "node:http";
 /** Alternating names and values, as Node accepts them. Not frozen, because V8 concatenates frozen arrays slowly. */
 export type HeaderList = readonly string[];
 
+/** Types are offered with the parameters that are sent, so that an Accept header may name them. */
+export const JSON_TYPE = "application/json; charset=utf-8";
+export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
+
 export interface Rendered {
   readonly status: number;
   /**
@@ -32,8 +36,7 @@ export interface RenderOptions {
 
 /** Renders a presented body as JSON. */
 export function render(presented: object, options: RenderOptions): Rendered {
-  const { type = "application/json", ...rest } = options;
-  return renderBody(JSON.stringify(presented), { ...rest, type: `${type}; charset=utf-8` });
+  return renderBody(JSON.stringify(presented), { type: JSON_TYPE, ...options });
 }
 
 /** Renders a complete body with exactly this content type; a string is encoded as UTF-8. */
