@@ -22,6 +22,7 @@ import { quickRefusals } from "./http/quick-refusals.js";
 import { createRouter, type Phase } from "./http/router.js";
 import { createSearchStream, SEARCH_PATIENCE_MS } from "./http/search-stream.js";
 import { createMetrics } from "./metrics.js";
+import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
 export interface AppSettings extends Omit<EngineSettings, "onCall"> {
@@ -100,6 +101,7 @@ export function createApp(settings: AppSettings): App {
   let stopWork = (): void => {};
   return {
     server: serve(router, {
+      maxBodyBytes: MAX_CONFIG_BYTES,
       isAnswered,
       isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
       deferred: (request) => {

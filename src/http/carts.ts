@@ -6,6 +6,7 @@ import type { Shop } from "../storefront/shop.js";
 import { readCart } from "./parse.js";
 import { presentCart } from "./presenters.js";
 import { render, type Rendered } from "./edge/rendered.js";
+import { MAX_BODY_BYTES } from "./routes.js";
 
 export const CART_PATH = "/v1/quotes";
 
@@ -33,9 +34,8 @@ export function cartOf(request: Request, shop: Shop): readonly QuoteItem[] {
   return read?.shop === shop ? read.items : readCart(request.body, shop.policy);
 }
 
-/** As most clients send it; up to the size that Express reads. */
+/** As most clients send it. */
 const PLAIN_JSON = /^application\/json(?:; ?charset=utf-8)?$/i;
-const MAX_BYTES = 32 * 1024;
 
 /**
  * The signed cart if the whole body has arrived and memory has the price of every line. Otherwise undefined, and Express can still read the
@@ -44,7 +44,7 @@ const MAX_BYTES = 32 * 1024;
 export function knownCart(request: IncomingMessage, shop: Shop): SignedCart | undefined {
   const { "content-type": type = "", "content-encoding": coding } = request.headers;
   const bytes = Number(request.headers["content-length"]);
-  if (!PLAIN_JSON.test(type) || coding !== undefined || bytes > MAX_BYTES) return undefined;
+  if (!PLAIN_JSON.test(type) || coding !== undefined || bytes > MAX_BODY_BYTES) return undefined;
   // Not `complete`, which Node sets after it has handed over the body.
   if (request.readableLength !== bytes) return undefined;
   const body: unknown = request.read(bytes);

@@ -4,6 +4,7 @@ import { ServiceError } from "../errors.js";
 import { MAX_CONFIG_BYTES } from "../retail/price-file/yaml.js";
 import { CSV } from "./csv.js";
 import { contextOf } from "./edge/context.js";
+import { tooLarge } from "./edge/problems.js";
 import { JSON_TYPE, PROBLEM_TYPE } from "./edge/rendered.js";
 import { EVENT_STREAM } from "./event-stream.js";
 
@@ -68,25 +69,41 @@ export function prefersEvents(request: Request): boolean {
   return request.accepts([JSON_TYPE, EVENT_STREAM]) === EVENT_STREAM;
 }
 
-/** Parses a body of this type and rejects others; without any, the handler has a better message, unless the body is required. */
-function bodyOf(type: string, parse: RequestHandler, required?: "required"): RequestHandler {
+type Parser = (options: { readonly type: string; readonly limit: number }) => RequestHandler;
+
+/**
+ * Parses a body of this type and size and rejects others; without any, the handler has a better message, unless the body is required. A body
+ * that is too large is rejected as soon as that is known; Express's parsers would wait until all of it has arrived.
+ */
+function bodyOf(type: string, limit: number, parser: Parser, required?: "required"): RequestHandler {
+  const parse = parser({ type, limit });
   return (request, response, next) => {
     const matches = request.is(type);
     if (matches === false || (matches === null && required !== undefined))
       throw new ServiceError("unsupported_media_type", `The body must be sent as ${type}.`);
-    parse(request, response, next);
+    if (Number(request.headers["content-length"]) > limit) throw tooLarge(limit);
+    let isSettled = false;
+    const settle = (error?: unknown): void => {
+      if (!isSettled) next(error);
+      isSettled = true;
+    };
+    let bytes = 0;
+    request.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > limit) settle(tooLarge(limit));
+    });
+    parse(request, response, settle);
   };
 }
 
-const JSON_BODY = "application/json";
-const jsonBody = bodyOf(JSON_BODY, express.json({ limit: "32kb", type: JSON_BODY }));
-const formBody = bodyOf(
-  "application/x-www-form-urlencoded",
-  express.urlencoded({ limit: "32kb", extended: false }),
+/** The largest JSON body or form. */
+export const MAX_BODY_BYTES = 32 * 1024;
+const jsonBody = bodyOf("application/json", MAX_BODY_BYTES, express.json);
+const formBody = bodyOf("application/x-www-form-urlencoded", MAX_BODY_BYTES, (options) =>
+  express.urlencoded({ ...options, extended: false }),
 );
-const YAML = "application/yaml";
 /** Reads the body as text. */
-export const yamlBody = bodyOf(YAML, express.text({ limit: MAX_CONFIG_BYTES, type: YAML }), "required");
+export const yamlBody = bodyOf("application/yaml", MAX_CONFIG_BYTES, express.text, "required");
 
 /** Answers a valid HEAD request without a lookup, because its headers aren't worth quota. Returns whether it did. */
 export function endedByHead(request: Request, response: Response, type = JSON_TYPE): boolean {

@@ -1,6 +1,7 @@
 /** Hostile clients: every well-formed request is still answered, in order, and no client gets more than its share. */
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { createHash } from "node:crypto";
+import { connect } from "node:net";
 import { z } from "zod";
 import { readConfig } from "../../src/config/env.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -177,6 +178,58 @@ describe("a request", () => {
   test("to upgrade the connection is answered like any other", async () => {
     const upgrade = { Connection: "Upgrade, close", Upgrade: "websocket", "Sec-WebSocket-Version": "13" };
     expect(statusesOf(await exchange(service.port, get(KNOWN, upgrade)))).toEqual([200]);
+  });
+});
+
+describe("a body that is larger than its route reads", () => {
+  const head = (...fields: readonly string[]): string =>
+    ["POST /v1/quotes HTTP/1.1", "Host: a", "Content-Type: application/json", ...fields, "", ""].join("\r\n");
+
+  /** Sends `piece` again and again until the server ends the connection, and only then reads. */
+  function upload(first: string, piece: string): Promise<string> {
+    return new Promise((done, failed) => {
+      const socket = connect(service.port, "127.0.0.1");
+      let text = "";
+      socket.pause().setEncoding("latin1").write(first);
+      const sending = setInterval(() => socket.write(piece), 5);
+      setTimeout(() => socket.resume(), 500);
+      socket.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      socket.once("error", failed).once("close", () => {
+        clearInterval(sending);
+        done(text);
+      });
+    });
+  }
+
+  test.each([
+    ["declares its size", head("Content-Length: 99999999"), "x".repeat(10_000)],
+    ["sends it in chunks", head("Transfer-Encoding: chunked"), `2710\r\n${"x".repeat(10_000)}\r\n`],
+    ["compresses it", head("Content-Length: 99999999", "Content-Encoding: gzip"), "x".repeat(10_000)],
+  ])(
+    "is refused at once, and a client that %s and is still sending can read why",
+    async (_, first, piece) => {
+      const before = logged("http.request").length;
+      const [refused, ...others] = answersIn(await upload(first, piece));
+      expect(others).toEqual([]);
+      expect(refused && problemIn(refused)).toMatchObject({
+        code: "payload_too_large",
+        detail: "The body is too large. The body can be at most 32 kB.",
+      });
+      expect(refused?.headers["connection"]).toBe("close");
+      const lines = logged("http.request").slice(before);
+      expect(lines.map(({ status, code }) => [status, code])).toEqual([[413, "payload_too_large"]]);
+      expect(logged("internal")).toEqual([]);
+    },
+  );
+
+  test("isn't asked for with 100 Continue", async () => {
+    for (const path of ["/v1/quotes", "/v1/prices", "/nothing"]) {
+      const text = head("Content-Length: 99999999", "Expect: 100-continue").replace("/v1/quotes", path);
+      const [refused, ...others] = answersIn(await exchange(service.port, text));
+      expect([path, refused?.headers["connection"], others]).toEqual([path, "close", []]);
+    }
   });
 });
 

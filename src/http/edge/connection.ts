@@ -65,6 +65,11 @@ export class Connection {
       if (this.#outstanding.length > 0) setImmediate(this.#clientEnded);
     });
     socket.on("close", this.#closed);
+    // Node calls it after the last answer. By itself it would close the socket, although the client may still be sending and would then lose the answer.
+    socket.destroySoon = () => {
+      for (const response of this.#outstanding.splice(0)) abandon(response);
+      this.#endWith(() => socket.end());
+    };
   }
 
   /** Whether the next request must wait until others have been answered. */

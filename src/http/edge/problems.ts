@@ -86,16 +86,18 @@ export function refuseUnreadable(
   sendRendered(response, renderProblem(problem, context.id));
 }
 
+/** Ends the connection, because the client may still be sending. */
+export function tooLarge(limitBytes: number): ServiceError {
+  const detail = `The body is too large. The body can be at most ${limitBytes / 1024} kB.`;
+  return new ServiceError("payload_too_large", detail, { headers: { Connection: "close" } });
+}
+
 /** Recognizes errors of body-parser and Express by their documented `type` or status. Everything else is internal. */
 function serviceErrorOf(error: unknown): ServiceError {
   if (isExpected(error)) return error;
   const type = property(error, "type");
   const status = property(error, "status");
-  if (type === "entity.too.large") {
-    const limit = property(error, "limit");
-    const most = typeof limit === "number" ? ` The body can be at most ${limit / 1024} kB.` : "";
-    return new ServiceError("payload_too_large", `The body is too large.${most}`);
-  }
+  if (type === "entity.too.large") return tooLarge(Number(property(error, "limit")));
   if (type === "encoding.unsupported" || type === "charset.unsupported") {
     return new ServiceError(
       "unsupported_media_type",

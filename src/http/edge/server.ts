@@ -57,6 +57,8 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
 }
 
 export interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "unreadable"> {
+  /** The largest body that any route reads. */
+  readonly maxBodyBytes: number;
   /** Whether the request is served immediately even during a burst of new connections. */
   readonly isUrgent: (request: Arrived) => boolean;
   /** Called for a request that may have to wait for a burst to end. Returns what to call if its client leaves first. */
@@ -136,7 +138,12 @@ export function serve(app: Express, parts: ServerParts): Server {
     for (const socket of connections.keys()) socket.destroy();
   };
   server.on("checkContinue", (request, response) => {
-    // Otherwise Node would end the connection after an answer without 100 Continue, although the body is read either way.
+    // No route would read such a body. Node ends the connection after an answer without 100 Continue.
+    if (Number(request.headers["content-length"]) > parts.maxBodyBytes) {
+      handle(request, response);
+      return;
+    }
+    // Otherwise Node would end the connection after an early answer, although the body is read either way.
     Object.assign(response, { _expect_continue: false });
     handle(request, response);
     if (hasBody(request) && !response.headersSent) continueInTurn(response);
