@@ -170,7 +170,7 @@ Promise.all([service, others]).then(
 
 const pages = ["storefront", "operator", "checkout"];
 const plainPages = ["missing"];
-// Whatever lies there is served.
+// Every file in it is served.
 rmSync(join(__dirname, "dist/pages"), { recursive: true, force: true });
 buildSync({
   ...bundled,

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { Script } from "node:vm";
 
 export interface Loaded {
-  /** What the bundle has exported. */
+  /** The bundle's exports. */
   readonly exports: unknown;
   /** Stores what has been compiled so far for the next run, unless this run used a cache. Never throws. */
   save(): void;

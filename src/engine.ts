@@ -65,7 +65,7 @@ export interface Engine {
   quota(): Quota | null;
   /** Identifies the credential in use. */
   credentialInUse(): string;
-  /** Why nothing can be saved in STATE_DIR; null if it can. */
+  /** Why nothing can be saved in STATE_DIR; null if it can, and with Redis, where it is not checked. */
   stateProblem(): string | null;
   /** Purges the caches of all replicas; resolves with how many facts of each kind this one had. */
   purge(what: Purgeable): Promise<Readonly<Record<string, number>>>;

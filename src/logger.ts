@@ -1,6 +1,7 @@
 /** The only user of winston: JSON lines on stdout, each an event with explicitly chosen fields, so that nothing is logged by accident. */
 import winston from "winston";
 
+/** Winston's levels. Nothing is logged at http, verbose and silly. */
 export const LOG_LEVELS = ["error", "warn", "info", "http", "verbose", "debug", "silly"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -16,7 +17,7 @@ export interface Log {
 }
 
 export interface ProcessLog extends Log {
-  /** Writes an info line at every log level: what whoever starts the process waits for. */
+  /** Writes an info line. Logged at every LOG_LEVEL, because supervisors wait for these lines. */
   announce(event: string, fields?: LogFields): void;
 }
 

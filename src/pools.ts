@@ -1,4 +1,4 @@
-/** The pools of facts: what each keeps, for how long, and which of two overlapping facts it believes. */
+/** The pools of facts: what each keeps, for how long, and which of two overlapping facts wins. */
 import { type AccountFact, decodeStoredFact, decodeStoredTier } from "./account/account-facts.js";
 import { createPool, type FailureKind, type Pool, type PoolStats } from "./cache/cache.js";
 import type { Channel, Invalidation } from "./cache/invalidation.js";

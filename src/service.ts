@@ -58,7 +58,7 @@ async function run(config: Config, log: ProcessLog): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  // Only now, because whoever has waited for this may stop the process at once.
+  // Logged last: a supervisor that waits for this line may send SIGTERM immediately.
   log.announce("server.listening", {
     note: `listening on port ${port}`,
     port,

@@ -66,7 +66,7 @@ export function saveReservations(
   };
 }
 
-/** What the last process has saved, which is deleted with that. A file that isn't as it was written contains nothing. */
+/** Reads and deletes what the last process saved. A malformed file counts as empty. */
 function takeSaved(path: string): z.infer<typeof savedSchema> {
   try {
     const text = readFileSync(path, "utf8");

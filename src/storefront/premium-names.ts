@@ -1,5 +1,5 @@
 /**
- * Whether a name is premium, by everything that checks have shown of it, for any term and on any replica. The upstream doesn't say what the renewal,
+ * Whether a name is premium, judging by all checks of it so far, for any term and on any replica. The upstream doesn't say what the renewal,
  * transfer and restore of a premium name cost, so these must not get the list price.
  */
 import type { DomainName } from "../domain-name.js";

@@ -1,6 +1,6 @@
 /**
  * Makes trial requests in the background for operations that fail, so that a recovery is noticed within seconds and without visitors. What a
- * trial reveals about prices is learned like any other answer.
+ * trial reveals about quotes and the tier is learned like any other answer.
  */
 import type { Clock } from "../clock.js";
 import { nameOf } from "../domain-name.js";

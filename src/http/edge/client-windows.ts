@@ -5,7 +5,7 @@
 import type { Clock } from "../../clock.js";
 
 export const CLIENT_WINDOW_MS = 60_000;
-/** Some 10 MB for both generations. A flood of addresses can't evict clients that keep sending requests. */
+/** Some 10 MB for both generations. Evicting a client takes 25,000 to 50,000 new addresses between two of its requests. */
 const MAX_PER_GENERATION = 25_000;
 
 /** One client's minute. */
