@@ -2,7 +2,8 @@
  * Account data for staff, and the domains of a customer, each with its age and its source. A change of tier is noticed within the tier's
  * freshness, no matter who asked for it.
  */
-import type { Flight, Known, Pool } from "../cache/cache.js";
+import type { Known, Pool } from "../cache/cache.js";
+import type { Flight } from "../cache/single-flight.js";
 import { type Clock, justAfter } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";

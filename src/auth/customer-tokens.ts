@@ -8,7 +8,8 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { JOSEError, JWKSNoMatchingKey } from "jose/errors";
 import type { createLocalJWKSet } from "jose/jwks/local";
 import { z } from "zod";
-import { type Asker, createPool } from "../cache/cache.js";
+import { createPool } from "../cache/cache.js";
+import type { Asker } from "../cache/single-flight.js";
 import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import { AF_TLDS, canonicalHost, type DomainName, parseDomainName } from "../domain-name.js";
@@ -156,14 +157,14 @@ export function createCustomerTokens(
       }
       const read = claims.safeParse(payload);
       if (!read.success) throw notAccepted();
-      const names = read.data.domains.flatMap((text) => nameOf(text) ?? []);
+      const names = read.data.domains.flatMap((text) => readName(text) ?? []);
       return new Map(names.map((name) => [name.ascii, name]));
     },
   };
 }
 
 /** The name, in any spelling, if a reseller of .af can manage it. */
-function nameOf(text: string): DomainName | null {
+function readName(text: string): DomainName | null {
   const host = canonicalHost(text);
   if (host === null) return null;
   try {

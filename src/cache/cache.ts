@@ -10,8 +10,6 @@ import { type Caution, type Evidence, type Fact, weigh } from "./facts.js";
 import { askOnceAcrossReplicas, type SharedKey, type SharedPool } from "./replicas.js";
 import { type Asker, callerGone, type Flight, type OpenFlight, SingleFlight } from "./single-flight.js";
 
-export type { Asker, Flight } from "./single-flight.js";
-
 interface Freshness {
   /** Answered from memory up to this age, in ms. */
   readonly freshMs: number;

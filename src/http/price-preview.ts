@@ -3,7 +3,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { presentWholesaleToStaff, type Wholesale } from "../money.js";
 import type { LivePolicy } from "../retail/live-policy.js";
-import { type Combination, createRetailPolicy, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import { createRetailPolicy, marginWarnings, type RetailPolicy } from "../retail/policy.js";
+import type { Combination } from "../upstream/contract.js";
 import type { PriceList } from "../retail/price-list.js";
 import { parseRetailConfig } from "../retail/price-file/parse.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";

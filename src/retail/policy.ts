@@ -14,19 +14,15 @@ import {
   retailOf,
   type Wholesale,
 } from "../money.js";
-import type { Action } from "../upstream/contract.js";
+import type { Action, Combination } from "../upstream/contract.js";
 import {
   type Affixes,
-  type Combination,
   combinationsOf,
   firstMatching,
   type Match,
   type Pricing,
   type RetailConfig,
 } from "./price-file/retail-config.js";
-
-export { type Action, ACTIONS } from "../upstream/contract.js";
-export type { Combination } from "./price-file/retail-config.js";
 
 export interface AppliedPromotion {
   readonly id: string;

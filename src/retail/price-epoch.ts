@@ -8,7 +8,7 @@ import type { Fact } from "../cache/facts.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import type { Wholesale } from "../money.js";
-import type { Combination } from "./price-file/retail-config.js";
+import type { Combination } from "../upstream/contract.js";
 
 /** The evidence that prices have changed, or may have. */
 export type PriceEvidence =

@@ -8,7 +8,7 @@ import type { Pool } from "../cache/cache.js";
 import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
 import type { Clock } from "../clock.js";
 import { parseWholesale, type Wholesale } from "../money.js";
-import { ACTIONS, type Combination } from "./policy.js";
+import { ACTIONS, type Combination } from "../upstream/contract.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;

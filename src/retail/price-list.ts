@@ -3,7 +3,7 @@ import type { Wholesale } from "../money.js";
 import type { Ask } from "../quota/quota.js";
 import type { Answered } from "../upstream/call.js";
 import type { LivePolicy } from "./live-policy.js";
-import type { Combination } from "./policy.js";
+import type { Combination } from "../upstream/contract.js";
 import { createPriceChanges, type PriceChange } from "./price-changes.js";
 import type { PriceEpochs } from "./price-epoch.js";
 import type { PriceFacts } from "./price-facts.js";

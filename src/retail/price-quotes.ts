@@ -12,7 +12,7 @@ import type { Ask } from "../quota/quota.js";
 import { SharedAsk } from "../quota/shared-ask.js";
 import type { Answered } from "../upstream/call.js";
 import type { Observed } from "./agreement.js";
-import type { Combination } from "./policy.js";
+import type { Combination } from "../upstream/contract.js";
 import type { InEpoch, PriceEpochs } from "./price-epoch.js";
 
 /** A quote in the pool. */

@@ -9,7 +9,7 @@ import type { Log } from "../logger.js";
 import { type Background, inBackground } from "../quota/background.js";
 import type { Ask } from "../quota/quota.js";
 import { failureCodeOf } from "../upstream/failures.js";
-import type { Combination } from "./policy.js";
+import type { Combination } from "../upstream/contract.js";
 import { keyOf, type PriceQuotes, type Quote, type QuotedPrice } from "./price-quotes.js";
 
 export interface PriceRefresh {

@@ -24,7 +24,6 @@ const claimsShape = z.object({
 type CheckedPromise =
   | {
       readonly ok: true;
-      readonly id: string;
       readonly validUntilMs: number;
       readonly lines: z.infer<typeof claimsShape>["items"];
     }
@@ -39,8 +38,8 @@ export async function checkPromise(jws: string, keys: JSONWebKeySet, nowMs: numb
       typ: "price-promise+jwt",
       currentDate: new Date(nowMs),
     });
-    const { jti, exp, items } = claimsShape.parse(payload);
-    return { ok: true, id: jti, validUntilMs: exp * 1000, lines: items };
+    const { exp, items } = claimsShape.parse(payload);
+    return { ok: true, validUntilMs: exp * 1000, lines: items };
   } catch (error) {
     if (error instanceof JWTExpired) return { ok: false, reason: "expired" };
     if (error instanceof JOSEError || error instanceof z.ZodError) return { ok: false, reason: "altered" };

@@ -15,7 +15,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
 import type { Secret } from "../secret.js";
-import type { Combination } from "./policy.js";
+import type { Combination } from "../upstream/contract.js";
 
 export interface PromisedLine extends Combination {
   readonly domain: string;

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { RedisLink } from "../redis.js";
-import { ACTIONS } from "./policy.js";
+import { ACTIONS } from "../upstream/contract.js";
 import type { PricePromise, SharedPromises } from "./promise.js";
 
 const MAX_UNWRITTEN = 2000;

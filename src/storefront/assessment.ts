@@ -8,7 +8,7 @@ import type { DomainName } from "../domain-name.js";
 import { isExpected, ServiceError } from "../errors.js";
 import { sameWholesale, type Wholesale } from "../money.js";
 import { type CheckedPrice, judge, type Verdict } from "../retail/agreement.js";
-import type { Combination } from "../retail/policy.js";
+import type { Combination } from "../upstream/contract.js";
 import type { InEpoch, PriceEpochs } from "../retail/price-epoch.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Quote, QuotedPrice } from "../retail/price-quotes.js";

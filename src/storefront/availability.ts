@@ -3,11 +3,12 @@
  * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
 import type { PooledFact } from "../cache/cache.js";
+import type { Combination } from "../upstream/contract.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Log } from "../logger.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
-import type { Combination, RetailPolicy } from "../retail/policy.js";
+import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
@@ -20,8 +21,6 @@ import {
   type VisitorAsk,
 } from "./name-facts.js";
 import { noPrice } from "./premium-names.js";
-
-export type { VisitorAsk } from "./name-facts.js";
 
 export interface Availability {
   readonly name: DomainName;

@@ -5,7 +5,8 @@
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import { sameWholesale } from "../money.js";
-import type { Combination, RetailPolicy } from "../retail/policy.js";
+import type { RetailPolicy } from "../retail/policy.js";
+import type { Combination } from "../upstream/contract.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Assessor } from "./assessment.js";
 import type { AvailableFact, NameFacts, VisitorAsk } from "./name-facts.js";

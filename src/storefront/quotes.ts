@@ -6,12 +6,14 @@ import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected, ServiceError } from "../errors.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
-import type { Action, AppliedPromotion, Combination, RetailPolicy } from "../retail/policy.js";
+import type { AppliedPromotion, RetailPolicy } from "../retail/policy.js";
+import type { VisitorAsk } from "./name-facts.js";
+import type { Action, Combination } from "../upstream/contract.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
 import type { Promises, SignedPromise } from "../retail/promise.js";
 import type { Demands } from "./assessment.js";
-import type { AvailabilityService, VisitorAsk } from "./availability.js";
+import type { AvailabilityService } from "./availability.js";
 import type { PremiumNames } from "./premium-names.js";
 
 export interface QuoteItem {

@@ -4,7 +4,8 @@ import { type Clock, pause } from "../clock.js";
 import { type DomainName, domainNameUnder, type SearchTerm } from "../domain-name.js";
 import { isExpected, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
-import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
+import type { VisitorAsk } from "./name-facts.js";
+import type { Availability, AvailabilityService } from "./availability.js";
 
 export interface SearchedName {
   readonly name: DomainName;

@@ -7,7 +7,8 @@ import { type DomainName, nameOf } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
 import type { Affixes } from "../retail/price-file/retail-config.js";
-import type { Availability, AvailabilityService, VisitorAsk } from "./availability.js";
+import type { VisitorAsk } from "./name-facts.js";
+import type { Availability, AvailabilityService } from "./availability.js";
 import type { SearchedName } from "./search.js";
 
 export interface Suggestions {

@@ -1,6 +1,7 @@
 /** The shapes of requests and answers of staff, the only ones with wholesale amounts. */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
+import { OPERATIONS } from "../upstream/vocabulary.js";
 import { action, count, currency, dateTime, moneyShape, promotionShape, tld, years } from "./visitors.js";
 
 export const originShape = z.strictObject({
@@ -173,7 +174,7 @@ export const cachePoolShape = z
   })
   .describe("One pool of the cache.");
 
-const operation = z.enum(["check", "quote", "domains", "domain", "balance", "tier"]);
+const operation = z.enum(OPERATIONS);
 
 export const endedEpochShape = z
   .strictObject({

@@ -1,6 +1,7 @@
 /** The pools on a simulated clock: who is answered from memory, who starts a load, how old an answer is, and what a failure does. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
-import { type Asker, createPool, type Pool } from "../../src/cache/cache.js";
+import { createPool, type Pool } from "../../src/cache/cache.js";
+import type { Asker } from "../../src/cache/single-flight.js";
 import { createStamps, justAfter } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import { FakeClock } from "../support/fake-clock.js";

@@ -4,7 +4,8 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import { type Asker, createPool, type Pool } from "../../src/cache/cache.js";
+import { createPool, type Pool } from "../../src/cache/cache.js";
+import type { Asker } from "../../src/cache/single-flight.js";
 import type { Caution, Fact } from "../../src/cache/facts.js";
 import { type Channel, createInvalidation } from "../../src/cache/invalidation.js";
 import { CLOCKS_DIFFER_MS, redisPool } from "../../src/cache/redis-pool.js";

@@ -1,13 +1,8 @@
 /** Pools that share their facts, on a simulated clock: which one loads, which ones wait for it, and which facts hold. */
 import { beforeEach, describe, expect, test } from "@jest/globals";
 import fc from "fast-check";
-import {
-  type Asker,
-  createPool,
-  type GetOptions,
-  type Pool,
-  type PoolSettings,
-} from "../../src/cache/cache.js";
+import { createPool, type GetOptions, type Pool, type PoolSettings } from "../../src/cache/cache.js";
+import type { Asker } from "../../src/cache/single-flight.js";
 import { type Caution, type Evidence, type Fact, weigh } from "../../src/cache/facts.js";
 import type { SharedPool } from "../../src/cache/replicas.js";
 import { createStamps } from "../../src/clock.js";

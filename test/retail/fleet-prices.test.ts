@@ -19,7 +19,7 @@ import {
   type Quote,
   quoteCaution,
 } from "../../src/retail/price-quotes.js";
-import type { Combination } from "../../src/retail/policy.js";
+import type { Combination } from "../../src/upstream/contract.js";
 import type { Answered } from "../../src/upstream/call.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog } from "../support/service.js";

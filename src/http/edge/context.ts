@@ -12,7 +12,7 @@ import type { Log } from "../../logger.js";
 import type { Metrics } from "../../metrics.js";
 import type { Lane } from "../../quota/lane.js";
 import type { Ask } from "../../quota/quota.js";
-import type { VisitorAsk } from "../../storefront/availability.js";
+import type { VisitorAsk } from "../../storefront/name-facts.js";
 import type { ColdLimit } from "./cold-limit.js";
 import { addressOf, askerOf, clientOf } from "./client.js";
 

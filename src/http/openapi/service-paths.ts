@@ -4,8 +4,8 @@ import { type JsonObject, schemaRef } from "./schemas.js";
 import { ERROR_CODES } from "../../errors.js";
 import { problemKind } from "../edge/problem-kinds.js";
 
-const LOCAL = ["InvalidRequest", "Internal"] as const;
-const LIMITED = [...LOCAL, "RateLimited", "ShuttingDown"] as const;
+const UNLIMITED = ["InvalidRequest", "Internal"] as const;
+const LIMITED = [...UNLIMITED, "RateLimited", "ShuttingDown"] as const;
 
 const HEALTH = {
   status: "pass",
@@ -55,7 +55,7 @@ const live = operation({
   tag: "service",
   summary: "Whether the process is running.",
   answers: { 200: state("The process is running.", "live") },
-  problems: LOCAL,
+  problems: UNLIMITED,
 });
 
 const ready = operation({
@@ -67,7 +67,7 @@ const ready = operation({
     200: state("The service is ready.", "ready"),
     503: state("The service is starting or stopping.", "draining"),
   },
-  problems: LOCAL,
+  problems: UNLIMITED,
 });
 
 const healthy = operation({
@@ -83,7 +83,7 @@ const healthy = operation({
       checks: { ...HEALTH.checks, upstream: [{ status: "fail", output: "Every credential is refused." }] },
     }),
   },
-  problems: LOCAL,
+  problems: UNLIMITED,
 });
 
 const problem = operation({

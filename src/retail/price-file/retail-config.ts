@@ -2,8 +2,6 @@
 import { type Action, ACTIONS, type Combination } from "../../upstream/contract.js";
 import type { ShopIdentity } from "./shop-identity.js";
 
-export type { Combination } from "../../upstream/contract.js";
-
 /** A key that is absent matches everything. */
 export interface Match {
   readonly tld?: string | undefined;

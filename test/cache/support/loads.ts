@@ -1,5 +1,6 @@
 /** Used by the tests of pools: callers that can leave, and loads that end when the test says so. */
-import type { Asker, FailureKind, Flight } from "../../../src/cache/cache.js";
+import type { FailureKind } from "../../../src/cache/cache.js";
+import type { Asker, Flight } from "../../../src/cache/single-flight.js";
 import type { Fact } from "../../../src/cache/facts.js";
 import { ServiceError } from "../../../src/errors.js";
 import { settle } from "../../support/fake-clock.js";
