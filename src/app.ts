@@ -25,7 +25,7 @@ import { createMetrics } from "./metrics.js";
 import { MAX_CONFIG_BYTES } from "./retail/price-file/yaml.js";
 import type { Secret } from "./secret.js";
 
-export interface AppSettings extends Omit<EngineSettings, "onCall"> {
+interface AppSettings extends Omit<EngineSettings, "onCall"> {
   readonly version: string;
   readonly staffTokens: Secret | null;
 }

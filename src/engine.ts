@@ -44,7 +44,7 @@ export interface EngineSettings {
   readonly log: Log;
 }
 
-export type Purgeable = "prices" | "availability" | "account" | "all";
+type Purgeable = "prices" | "availability" | "account" | "all";
 
 export interface Engine {
   readonly policies: LivePolicy;

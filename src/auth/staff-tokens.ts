@@ -6,7 +6,7 @@ import type { Secret } from "../secret.js";
 const SCOPES = ["read", "operate", "metrics"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-export interface StaffToken {
+interface StaffToken {
   readonly name: string;
   readonly sha256: Buffer;
   readonly scopes: readonly Scope[];

@@ -16,7 +16,7 @@ export interface SavedFile<T> {
   save(data: T): void;
 }
 
-export interface SavedFileSettings<T> {
+interface SavedFileSettings<T> {
   readonly path: string;
   readonly shape: z.ZodType<T>;
   /** Identifies the upstream and the configured credential, because facts of another one may be another reseller's. */

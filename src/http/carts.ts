@@ -10,7 +10,7 @@ import { MAX_BODY_BYTES } from "./routes.js";
 
 export const CART_PATH = "/v1/quotes";
 
-export interface SignedCart {
+interface SignedCart {
   readonly answer: Rendered;
   /** Resolves when the answer may be sent, because every replica knows its promise; null if it may be sent now. */
   readonly shared: Promise<void> | null;

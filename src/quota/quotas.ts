@@ -13,7 +13,7 @@ import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
 /** These apply to each credential. `headroom` is what all replicas together leave unused. */
-export interface QuotasSettings extends Omit<RedisLedgerSettings, "redis" | "fingerprint" | "directory"> {
+interface QuotasSettings extends Omit<RedisLedgerSettings, "redis" | "fingerprint" | "directory"> {
   /**
    * Where the ledgers are kept: in memory only for an upstream that starts together with the service. With Redis, processes leave handover files in
    * the folder.

@@ -8,7 +8,7 @@ import type { Clock } from "../clock.js";
 import type { SharedReservations } from "./scheduler/reservations.js";
 import type { OwnReservations } from "./scheduler/scheduler.js";
 
-export interface SaveReservationsSettings {
+interface SaveReservationsSettings {
   readonly directory: string;
   /** Identifies the credential without revealing it. */
   readonly fingerprint: string;

@@ -9,7 +9,7 @@ import { type RedisLink, redisScript } from "../redis.js";
 import type { Reservation, SharedReservations } from "./scheduler/reservations.js";
 import type { OwnReservations } from "./scheduler/scheduler.js";
 
-export interface ShareReservationsSettings {
+interface ShareReservationsSettings {
   readonly redis: RedisLink;
   /** Identifies the credential without revealing it. */
   readonly fingerprint: string;

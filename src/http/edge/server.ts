@@ -56,7 +56,7 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-export interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "unreadable"> {
+interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "unreadable"> {
   /** The largest body that any route reads. */
   readonly maxBodyBytes: number;
   /** Whether the request is served immediately even during a burst of new connections. */

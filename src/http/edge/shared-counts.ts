@@ -8,7 +8,7 @@ import type { Clock } from "../../clock.js";
 import { parseJson } from "../../json.js";
 import type { Replicas } from "./shared-limit.js";
 
-export interface SharedCounts {
+interface SharedCounts {
   /** Counts one event of this replica. */
   add(client: string): void;
   /** How much the events count that this replica hasn't published yet. */

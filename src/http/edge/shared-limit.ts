@@ -8,7 +8,7 @@ import { type Clock, pause } from "../../clock.js";
 import { type RedisLink, redisScript } from "../../redis.js";
 import type { ClientWindow, ClientWindows } from "./client-windows.js";
 
-export interface SharedLimit {
+interface SharedLimit {
   /** Whether the client's next request must be counted in Redis. */
   mustAsk(window: ClientWindow): boolean;
   /** Counts the request; returns whether it is within the limit of all replicas. Takes at most a few Redis deadlines. */

@@ -1,5 +1,5 @@
 /** Polls with one request at a time and not while the page is hidden. After a failure, waits as long as `fail` returns. */
-export interface PollSettings<T> {
+interface PollSettings<T> {
   readonly everyMs: number;
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly show: (value: T) => void;
@@ -7,7 +7,7 @@ export interface PollSettings<T> {
   readonly fail: (error: unknown) => number | null;
 }
 
-export interface Poll {
+interface Poll {
   /** Polls immediately, unless a request is in progress or a failure asked to wait. */
   now(): void;
   stop(): void;

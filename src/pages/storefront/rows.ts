@@ -5,7 +5,7 @@ import { rowsFor } from "./query.js";
 import type { Texts } from "./texts/en.js";
 
 /** A row without an answer; `failed`: there will be none, and why. */
-export type Unanswered =
+type Unanswered =
   { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
 
 export type Row = {

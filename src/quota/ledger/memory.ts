@@ -16,7 +16,7 @@ export interface Journal {
   close(): Promise<void>;
 }
 
-export interface TableLedgerSettings {
+interface TableLedgerSettings {
   readonly limit: number;
   readonly table: SlotTable;
   readonly clock: Clock;

@@ -22,7 +22,7 @@ export interface Moment {
   readonly uptimeMs: number;
 }
 
-export interface Recalled {
+interface Recalled {
   /** One for each slot, monotonic; -Infinity = never used. */
   readonly slots: readonly { readonly lastArrivalAt: number; readonly assumed: boolean }[];
   readonly pausedUntilMs: number;
@@ -89,7 +89,7 @@ function arrivalOf(body: string | undefined, windowMs: number, at: Moment): numb
   return at.monotonicMs - age;
 }
 
-export interface RecallSettings {
+interface RecallSettings {
   readonly budget: number;
   readonly headroom: number;
   readonly windowMs: number;

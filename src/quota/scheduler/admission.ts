@@ -13,7 +13,7 @@ import { type Entry, kindOf, type Queue, type Waiter } from "./queue.js";
 import { type Outlook, type Reservations, type Ticket, ticketKey } from "./reservations.js";
 import type { Views } from "./views.js";
 
-export interface AdmissionSettings {
+interface AdmissionSettings {
   readonly clock: Clock;
   readonly windowMs: number;
   readonly queue: Queue;

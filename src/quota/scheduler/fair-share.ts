@@ -17,7 +17,7 @@ export interface UsageLevel {
   readonly client: number;
 }
 
-export type Consumer = Pick<Ask, "client" | "network">;
+type Consumer = Pick<Ask, "client" | "network">;
 
 /** Of a client that has made no calls. */
 export const NO_USAGE: UsageLevel = { network: 0, client: 0 };

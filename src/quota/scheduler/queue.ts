@@ -34,7 +34,7 @@ export interface Waiter extends Entry {
   fail(error: Error): void;
 }
 
-export interface QueueSettings {
+interface QueueSettings {
   readonly clock: Clock;
   readonly most: number;
   /** The limit for one client while other clients want calls too. */

@@ -27,7 +27,7 @@ export interface Views {
   of(kind: Kind): View;
 }
 
-export interface ViewsSettings {
+interface ViewsSettings {
   readonly now: number;
   readonly forecast: Forecast;
   readonly pacer: Pacer;

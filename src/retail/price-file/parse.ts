@@ -18,7 +18,7 @@ import { instant, PLAIN_DECIMAL, SHAPES } from "./shapes.js";
 import { identitySchema, nameSchema, namesSchema, type ShopIdentity } from "./shop-identity.js";
 import { readYaml } from "./yaml.js";
 
-export type RetailConfigResult =
+type RetailConfigResult =
   { readonly ok: true; readonly config: RetailConfig } | { readonly ok: false; readonly faults: string[] };
 
 const MAX_FAULTS = 100;

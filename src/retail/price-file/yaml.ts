@@ -4,7 +4,7 @@ import { type Document, isScalar, LineCounter, parseDocument, visit } from "yaml
 /** The maximum file size. The time to parse a hostile file grows with the square of its size. */
 export const MAX_CONFIG_BYTES = 64 * 1024;
 
-export type YamlResult =
+type YamlResult =
   { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
 
 /** The parsed value, or all syntax faults with line and column. A repeated key is a fault. */
