@@ -36,13 +36,13 @@ export function createStateDir(path: string, clock: Clock): StateDir {
       // A new file, because rewriting an existing one can succeed on a full disk.
       writeFileSync(join(path, ".writable.new"), "\n", { mode: 0o600 });
       renameSync(join(path, ".writable.new"), join(path, ".writable"));
+      const { ino } = statSync(path);
+      identity ??= ino;
+      // The open ledger is still in the old folder.
+      return ino === identity ? null : "STATE_DIR was replaced; restart the service.";
     } catch {
       return "STATE_DIR can't be written.";
     }
-    const { ino } = statSync(path);
-    identity ??= ino;
-    // The open ledger is still in the old folder.
-    return ino === identity ? null : "STATE_DIR was replaced; restart the service.";
   }
 
   return {
