@@ -1,6 +1,6 @@
 /** Facts in a JSON file that only its owner can read, so that they survive a restart. */
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -35,6 +35,15 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     return null;
   }
 
+  /** On a full disk, a part of it has been written. */
+  function removeUnfinished(): void {
+    try {
+      unlinkSync(unfinished);
+    } catch {
+      // It wasn't created.
+    }
+  }
+
   return {
     load() {
       let text: string;
@@ -59,6 +68,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
         renameSync(unfinished, path);
       } catch (error) {
         log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+        removeUnfinished();
       }
     },
   };

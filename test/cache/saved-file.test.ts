@@ -1,6 +1,6 @@
 /** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { createSavedFile, fromSavedTimes, type SavedFile, toSavedTimes } from "../../src/cache/saved-file.js";
@@ -51,6 +51,12 @@ describe("a file of facts", () => {
       expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
     },
   );
+
+  test("that can't be put in its place leaves nothing else behind", () => {
+    mkdirSync(path, { recursive: true });
+    file.save(["one"]);
+    expect([readdirSync(dirname(path)), logged("saved.failed")]).toEqual([["words.json"], true]);
+  });
 
   test("is replaced as a whole, so that what is being read stays complete", () => {
     file.save(["one"]);
