@@ -126,7 +126,7 @@ function whyInvalid(host: string): string {
 }
 
 function whyMalformed(host: string): string {
-  const forbidden = [...host].find((character) => !MAPPED.test(character) && isForbidden(character));
+  const forbidden = Array.from(host).find((character) => !MAPPED.test(character) && isForbidden(character));
   if (forbidden !== undefined) return containsForbidden(forbidden);
   const permits = (rules: { checkJoiners?: boolean; checkBidi?: boolean }): boolean => toASCII(host, { ...STRICT, ...rules }) !== null;
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
