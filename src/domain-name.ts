@@ -128,7 +128,8 @@ function whyInvalid(host: string): string {
 function whyMalformed(host: string): string {
   const forbidden = Array.from(host).find((character) => !MAPPED.test(character) && isForbidden(character));
   if (forbidden !== undefined) return containsForbidden(forbidden);
-  const permits = (rules: { checkJoiners?: boolean; checkBidi?: boolean }): boolean => toASCII(host, { ...STRICT, ...rules }) !== null;
+  const permits = (rules: { checkJoiners?: boolean; checkBidi?: boolean }): boolean =>
+    toASCII(host, { ...STRICT, ...rules }) !== null;
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
   if (joiner !== undefined && permits({ checkJoiners: false }))
     return `contains ${named(joiner)}, an invisible character that isn't possible in this place`;
