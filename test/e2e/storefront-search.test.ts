@@ -1,10 +1,13 @@
 /** What visitors see of a search in a real browser: each name in its place, and its price. */
 import { expect, test } from "@jest/globals";
+import { readFileSync } from "node:fs";
 import { priceListShape } from "../../src/wire/visitors.js";
-import { CHECK } from "../support/service.js";
+import { CHECK, until } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
+
+const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url), "utf8");
 
 describeWithBrowser("a search at the storefront", () => {
   const shop = openShop();
@@ -59,6 +62,26 @@ describeWithBrowser("a search at the storefront", () => {
     await page.getByText("1 year", { exact: true }).first().click();
     expect((await texts(page, ".names .price"))[0]).toBe("$26.991 year");
     expect(shop.service.calls(CHECK)).toBe(before);
+  });
+
+  test("shows the regular price beside a reduced one until the promotion ends, whatever the list says", async () => {
+    const to = new Date(shop.clock.now() + 30_000).toISOString();
+    const sale = `{ id: sale, match: { tld: .af, action: registration }, percentOff: "10", from: "2026-01-01T00:00:00Z", to: "${to}" }`;
+    const at = await shop.start({ retail: RETAIL.replace("promotions: []", `promotions: [${sale}]`) });
+    const { page } = await shop.visitor({ at, stopped: true });
+    const listed = page.locator("tbody td").first();
+    await searchFor(page, "kabul");
+    expect(await row(page, "kabul.af").locator(".price").textContent()).toBe("$26.99 $24.301 year");
+    expect(await listed.textContent()).toMatch(/^\$24\.30.*\$26\.99/);
+    // The page's clock stands: to it, the promotion goes on.
+    await shop.clock.advance(33_000);
+    await searchFor(page, "herat");
+    expect(await row(page, "herat.af").locator(".price").textContent()).toBe("$26.991 year");
+    await page.clock.runFor(33_000);
+    await until(
+      async () => (await listed.textContent()) === "$26.99",
+      "the end of the promotion in the list",
+    );
   });
 
   test("shows a premium price for its own term, and a name without a price", async () => {

@@ -32,9 +32,9 @@ export class Prices {
   async keepCurrent(client: StorefrontClient): Promise<never> {
     for (;;) {
       try {
-        const { prices } = await client.prices();
-        const isNew = JSON.stringify(prices) !== JSON.stringify(this.#list);
-        this.#list = prices;
+        const list = (await client.prices()).prices.map(current);
+        const isNew = JSON.stringify(list) !== JSON.stringify(this.#list);
+        this.#list = list;
         if (isNew) this.#changed();
       } catch {
         // Without the list, searches still work.
@@ -128,4 +128,11 @@ export class Prices {
     }
     return cell;
   }
+}
+
+/** The price as it is now: a promotion can end while the list is still fresh. */
+function current({ promotion, ...price }: Price): Price {
+  if (promotion === undefined) return price;
+  const isOver = Date.parse(promotion.until) <= Date.now();
+  return isOver ? { ...price, price: promotion.regular } : { ...price, promotion };
 }

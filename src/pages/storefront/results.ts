@@ -25,10 +25,11 @@ export interface CartControl {
   add(wanted: Wanted): void;
 }
 
-/** A price and its term, as shown. */
+/** A price and its term, as shown. `regular` is the price without the promotion; null if there is none, or the price isn't from the price list. */
 interface Offer {
   readonly price: Money;
   readonly years: number;
+  readonly regular: Money | null;
 }
 
 export class Results {
@@ -83,7 +84,7 @@ export class Results {
         ? this.#state(texts, result)
         : element("p", { class: "state" }, this.#stateWithout(texts, row, isChecking)),
       result
-        ? this.#price(texts, this.#offer(result), result)
+        ? this.#price(texts, this.#offer(result))
         : this.#price(texts, state === "failed" ? null : this.#listed(row.tld)),
       result && this.#adder(texts, result),
     );
@@ -107,12 +108,10 @@ export class Results {
     return state;
   }
 
-  #price(texts: Texts, offer: Offer | null, result?: Availability): HTMLElement {
+  #price(texts: Texts, offer: Offer | null): HTMLElement {
     if (offer === null) return element("p", { class: "price" });
-    const { price, years: term } = offer;
+    const { price, years: term, regular } = offer;
     const note = term > 1 ? ` · ${texts.aYear(amount(texts, perYear(price, term)))}` : "";
-    const regular =
-      result && !result.premium && this.#prices.price(result.tld, "registration", term)?.promotion?.regular;
     return element(
       "p",
       { class: "price" },
@@ -126,7 +125,7 @@ export class Results {
   /** The price list has an ordinary name's price for every term; a premium name has its own price, for the requested term. */
   #offer(result: Availability): Offer | null {
     if (!result.available || result.price === null) return null;
-    const asked: Offer = { price: result.price, years: result.years };
+    const asked: Offer = { price: result.price, years: result.years, regular: null };
     const listed = result.premium ? null : this.#listed(result.tld);
     // If the two differ, the answer is newer.
     const sameTerm = this.#prices.price(result.tld, "registration", result.years)?.price.amount;
@@ -135,7 +134,9 @@ export class Results {
 
   #listed(tld: string): Offer | null {
     const found = this.#prices.price(tld, "registration", this.#prices.termFor(tld));
-    return found ? { price: found.price, years: found.years } : null;
+    if (found === undefined) return null;
+    const { price, years: term, promotion } = found;
+    return { price, years: term, regular: promotion?.regular ?? null };
   }
 
   /** The renewal price as text; empty while that of an ordinary name isn't known. */
@@ -150,7 +151,7 @@ export class Results {
       "li",
       { class: "idea", "data-state": idea.status, "data-domain": idea.domain },
       nameOf(rowOf(idea)),
-      this.#price(texts, this.#offer(idea), idea),
+      this.#price(texts, this.#offer(idea)),
       this.#adder(texts, idea),
     );
   }
@@ -171,7 +172,8 @@ export class Results {
       },
       () => {
         const { domain, unicodeName, tld, premium } = result;
-        this.#cart.add({ domain, unicodeName, tld, premium, ...offer });
+        const { price, years: term } = offer;
+        this.#cart.add({ domain, unicodeName, tld, premium, price, years: term });
       },
       word,
     );
