@@ -18,7 +18,7 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
     own.abort(new StorefrontProblem("unreachable", "Too slow."));
   }, timeoutMs);
   signal?.addEventListener("abort", stop);
-  if (signal?.aborted === true) stop();
+  if (signal?.aborted) stop();
   return {
     signal: own.signal,
     leftMs: () => endsAtMs - Date.now(),

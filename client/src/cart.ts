@@ -29,18 +29,21 @@ export interface Cart {
 export const MOST_ITEMS = 20;
 
 /**
- * Until when the signed prices hold, on this device's clock, like `Date.now()`; null without a promise. Call it when the answer arrives: a clock that
- * is wrong, even by hours, doesn't matter.
+ * Until when the signed prices hold, on this device's clock, like `Date.now()`; null without a promise. `sentMs` is when the request was sent, on the
+ * same clock: the promise was signed later, however long the answer travelled, and a clock that is wrong, even by hours, doesn't matter.
  */
-export function heldUntilMs({ promise, validUntil }: Pick<Quotes, "promise" | "validUntil">): number | null {
-  if (promise === null || validUntil === null) return null;
+export function heldUntilMs(
+  { promise, validUntil }: Pick<Quotes, "promise" | "validUntil">,
+  sentMs: number,
+): number | null {
+  if (!promise || !validUntil) return null;
   try {
     // Of names and amounts alone, base64url makes the same text as base64.
     const text = atob(promise.split(".")[1] ?? "");
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own text
     const { exp, iat } = JSON.parse(text) as { readonly exp: number; readonly iat: number };
-    // `iat` is rounded down: the promise may have been signed up to a second before it arrived.
-    return Date.now() + (exp - iat - 1) * 1000;
+    // `iat` is rounded down: the promise may have been signed up to a second later.
+    return sentMs + (exp - iat - 1) * 1000;
   } catch {
     return Date.parse(validUntil);
   }
@@ -87,19 +90,22 @@ export function createCart(
     },
     async confirm() {
       const signal = begin();
-      become({ phase: "confirming" });
+      let sentMs = 0;
+      const onRetry = (): void => {
+        sentMs = Date.now();
+        become({ phase: "confirming" });
+      };
+      onRetry();
       try {
         const quotes = await client.cart(state.items, {
           signal,
           onWait(problem, waitMs) {
             become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
           },
-          onRetry() {
-            become({ phase: "confirming" });
-          },
+          onRetry,
         });
         if (signal.aborted) return null;
-        const untilMs = heldUntilMs(quotes);
+        const untilMs = heldUntilMs(quotes, sentMs);
         become({ phase: "confirmed", quotes, untilMs });
         if (untilMs !== null)
           timer = setTimeout(() => {

@@ -63,8 +63,13 @@ export type StorefrontClient = ReturnType<typeof createClient>;
 const RECONNECT_MS = 1_000;
 
 export function createClient(settings: ClientSettings = {}) {
-  const { baseUrl = "", attempts = 3, longestWaitMs = 60_000, silenceMs = 45_000 } = settings;
-  const { timeoutMs = 120_000 } = settings;
+  const {
+    baseUrl = "",
+    attempts = 3,
+    longestWaitMs = 60_000,
+    silenceMs = 45_000,
+    timeoutMs = 120_000,
+  } = settings;
   const memory = new Memory();
   // A plain function call: browsers reject a `fetch` that is called as a method of another object.
   const send = settings.fetch ?? ((url: string, init: RequestInit) => fetch(url, init));

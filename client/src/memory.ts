@@ -21,9 +21,7 @@ export class Memory {
     if (etag === null || control.includes("no-store")) return;
     const seconds = Number(/max-age=(\d+)/.exec(control)?.[1] ?? 0) - Number(headers.get("age") ?? 0);
     this.#answers.set(address, { etag, text, freshUntilMs: Date.now() + 1000 * seconds });
-    for (const oldest of this.#answers.keys()) {
-      if (this.#answers.size <= MOST) break;
-      this.#answers.delete(oldest);
-    }
+    const [oldest = ""] = this.#answers.keys();
+    if (this.#answers.size > MOST) this.#answers.delete(oldest);
   }
 }

@@ -247,20 +247,36 @@ describe("a cart", () => {
     expect(phases).toEqual(["open", "confirming", "confirmed", "expired"]);
   });
 
+  /** Signed at this time for 15 minutes. */
+  function signed(issuedMs: number) {
+    const iat = Math.floor(issuedMs / 1000);
+    const claims = Buffer.from(JSON.stringify({ iat, exp: iat + 900 })).toString("base64url");
+    return { promise: `a.${claims}.c`, validUntil: new Date(1000 * (iat + 900)).toISOString() };
+  }
+
   test.each([
     ["right", 0],
     ["an hour fast", 3_600_000],
     ["an hour slow", -3_600_000],
   ])("knows how long its promise is valid on a device whose clock is %s", (_how, aheadMs) => {
-    const issuedMs = 1000 * Math.floor(Date.now() / 1000);
-    const claims = { iat: issuedMs / 1000, exp: issuedMs / 1000 + 900 };
-    const promise = `a.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.c`;
-    const validUntil = new Date(issuedMs + 900_000).toISOString();
-    const { now } = Date;
-    Date.now = () => issuedMs + aheadMs;
-    const untilMs = heldUntilMs({ promise, validUntil });
-    Date.now = now;
-    expect(untilMs).toBe(issuedMs + aheadMs + 899_000);
+    const issuedMs = Date.now();
+    expect(heldUntilMs(signed(issuedMs), issuedMs + aheadMs)).toBe(issuedMs + aheadMs + 899_000);
+  });
+
+  test("is held no longer than its promise is valid, however late the answer arrives and whatever came before it", async () => {
+    let signedMs = 0;
+    const late: Answer = (response, request) => {
+      signedMs = Date.now();
+      setTimeout(() => json(signed(signedMs))(response, request), 1_200);
+    };
+    answers = [refusal("1"), late];
+    const cart = createCart(createClient({ baseUrl }));
+    cart.add(item);
+    await cart.confirm();
+    expect(cart.state.untilMs).toBeLessThanOrEqual(signedMs + 899_000);
+    // The wait before the retry isn't subtracted.
+    expect(cart.state.untilMs).toBeGreaterThan(signedMs + 898_000);
+    cart.stop();
   });
 
   test("drops a confirmation, finished or in progress, when it changes", async () => {

@@ -2,6 +2,7 @@
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { quotesShape } from "../../src/wire/visitors.js";
+import { until } from "../support/service.js";
 import { fillCart, quotesWithProblems, refusal } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
@@ -161,6 +162,33 @@ describeWithBrowser("the cart", () => {
     await page.getByRole("button", { name: "Confirm again" }).click();
     await confirmed(page);
     expect(await status(page).textContent()).toMatch(/\(14:59\sleft\)\.$/);
+  });
+
+  test("counts the time for which an answer travels as part of the time for which the price is held", async () => {
+    const signed: Promise<unknown>[] = [];
+    let arrive = (): void => {};
+    const arrival = new Promise<void>((arrived) => {
+      arrive = arrived;
+    });
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/quotes", async (route) => {
+          const answer = route.fetch();
+          signed.push(answer);
+          await arrival;
+          await route.fulfill({ response: await answer });
+        }),
+    });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").press("Enter");
+    await until(() => signed.length === 1, "the request");
+    await Promise.all(signed);
+    await page.clock.runFor(8_000);
+    arrive();
+    await confirmed(page);
+    expect(await status(page).textContent()).toMatch(/\(14:51\sleft\)\.$/);
   });
 
   test.each([

@@ -142,6 +142,7 @@ export class Cart implements CartControl {
       action: "registration" as const,
       years,
     }));
+    let sentMs = Date.now();
     try {
       const quotes = await this.#client.cart(items, {
         signal,
@@ -149,11 +150,12 @@ export class Cart implements CartControl {
           this.#learn({ kind: "waiting", problem, untilMs: Date.now() + waitMs });
         },
         onRetry: () => {
+          sentMs = Date.now();
           this.#learn({ kind: "asking" });
         },
       });
       if (signal.aborted) return;
-      const untilMs = heldUntilMs(quotes);
+      const untilMs = heldUntilMs(quotes, sentMs);
       this.#learn({ kind: "confirmed", quotes, untilMs, isChanged: this.#takePrices(quotes) });
     } catch (error) {
       if (!signal.aborted) this.#learn({ kind: "refused", problem: asProblem(error) });
