@@ -120,13 +120,13 @@ export function createClient(settings: ClientSettings = {}) {
       const address = `${path}${searchOf(query)}`;
       const before = memory.find(address);
       call.signal.throwIfAborted();
-      if (before !== undefined && before.freshUntilMs > Date.now()) return shaped<T>(before.text);
+      if (before && before.freshUntilMs > Date.now()) return shaped<T>(before.text);
       const headers = { ...JSON_ONLY, ...(before && { "If-None-Match": before.etag }) };
       const response = await ask(address, { headers }, call, options);
-      const isSame = before !== undefined && response.status === NOT_MODIFIED;
+      const isSame = before && response.status === NOT_MODIFIED;
       const text = isSame ? before.text : await textOf(response, call);
       const body = shaped<T>(text);
-      memory.keep(address, response, text);
+      memory.keep(address, response, text, before);
       return body;
     });
   }

@@ -191,13 +191,23 @@ describe("the timeout of a call", () => {
 describe("a cached answer", () => {
   const prices = (asOf: string) => ({ asOf, prices: [] });
 
-  test("is reused for as long as the service allows", async () => {
-    answers = [json(prices("1"), 200, { ETag: '"1"', "Cache-Control": "public, max-age=300" })];
+  test("is reused for as long as the service allows, once it has been revalidated: the first one may be an old copy of the browser", async () => {
+    const headers = { ETag: '"1"', "Cache-Control": "public, max-age=300" };
+    answers = [json(prices("1"), 200, headers), (response) => response.writeHead(304, headers).end()];
     const client = createClient({ baseUrl });
-    expect([await client.prices(), await client.prices()]).toEqual([prices("1"), prices("1")]);
-    expect(asked).toHaveLength(1);
+    const lists = [await client.prices(), await client.prices(), await client.prices()];
+    expect(lists).toEqual([prices("1"), prices("1"), prices("1")]);
+    expect(asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"1"']);
     await client.prices({ tld: ".af" });
-    expect(asked).toHaveLength(2);
+    expect(asked).toHaveLength(3);
+  });
+
+  test("is revalidated by each of several calls that started together", async () => {
+    const headers = { ETag: '"1"', "Cache-Control": "public, max-age=300" };
+    answers = [json(prices("1"), 200, headers), json(prices("1"), 200, headers), json(prices("2"))];
+    const client = createClient({ baseUrl });
+    await Promise.all([client.prices(), client.prices()]);
+    expect(await client.prices()).toEqual(prices("2"));
   });
 
   test("is revalidated with its ETag afterwards, and isn't transferred again if it is unchanged", async () => {

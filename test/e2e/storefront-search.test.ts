@@ -1,8 +1,9 @@
 /** What visitors see of a search in a real browser: each name in its place, and its price. */
-import { expect, test } from "@jest/globals";
-import { readFileSync } from "node:fs";
+import { afterAll, expect, test } from "@jest/globals";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { priceListShape } from "../../src/wire/visitors.js";
-import { CHECK, until } from "../support/service.js";
+import { CHECK, temporaryFolder, until } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
@@ -11,6 +12,8 @@ const RETAIL = readFileSync(new URL("../../config/retail.yaml", import.meta.url)
 
 describeWithBrowser("a search at the storefront", () => {
   const shop = openShop();
+  const folder = temporaryFolder();
+  afterAll(folder.remove);
 
   test("shows a name under every TLD sold, the exact one first, with prices, and announces it to screen readers", async () => {
     const { page, picture, weight } = await shop.visitor();
@@ -82,6 +85,23 @@ describeWithBrowser("a search at the storefront", () => {
       async () => (await listed.textContent()) === "$26.99",
       "the end of the promotion in the list",
     );
+  });
+
+  test("shows a changed price within seconds of a return, even if the browser still has the old list", async () => {
+    const file = join(folder.path, "retail.yaml");
+    writeFileSync(file, RETAIL);
+    const at = await shop.start({ env: { RETAIL_CONFIG: file } });
+    const { page } = await shop.visitor({ at, stopped: true });
+    const listed = page.locator("tbody td").first();
+    expect(await listed.textContent()).toBe("$26.99");
+    writeFileSync(file, RETAIL.replace('addFixed: "1.00"', 'addFixed: "2.00"'));
+    await shop.clock.advance(1_000);
+    await page.goto("/livez");
+    await page.goto("/");
+    await listed.waitFor();
+    expect(await listed.textContent()).toBe("$26.99");
+    await page.clock.runFor(5_000);
+    await until(async () => (await listed.textContent()) === "$27.99", "the new price");
   });
 
   test("shows a premium price for its own term, and a name without a price", async () => {

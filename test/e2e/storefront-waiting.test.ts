@@ -1,6 +1,7 @@
 /** What visitors who have to wait see in a real browser: why, for how long, that it continues by itself, and that they can try now. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
+import { until } from "../support/service.js";
 import { onSearch, refusal, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, enter, inspect, openShop, row, searchFor, texts } from "./support/storefront.js";
@@ -12,8 +13,11 @@ describeWithBrowser("a search that has to wait", () => {
   /** The number of requests by which opening the page reduces a client's limit. */
   async function requestsOfThePage(): Promise<number> {
     const at = await shop.start({});
-    await shop.visitor({ at });
-    return at.log.filter((line) => line.includes('"http.request"')).length;
+    await shop.visitor({ at, stopped: true });
+    const requests = () => at.log.filter((line) => line.includes('"http.request"'));
+    const isOfPrices = (line: string): boolean => line.includes('"/v1/prices"');
+    await until(() => requests().filter(isOfPrices).length === 2, "the revalidation of the price list");
+    return requests().length;
   }
 
   test("explains the wait, counts down, and continues by itself", async () => {
