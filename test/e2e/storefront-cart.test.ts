@@ -277,6 +277,36 @@ describeWithBrowser("the cart", () => {
     await expectUnchanged(other);
   });
 
+  test("keeps its names after an upgrade of the page, but neither prices nor names in a form that the page no longer knows", async () => {
+    const { page } = await shop.visitor();
+    const price = { amount: "26.99", currency: "USD" };
+    const name = { domain: "kabul.af", unicodeName: "kabul.af", tld: ".af", years: 1, price };
+    const older = {
+      items: [{ ...name, premium: false }],
+      confirmed: {
+        kind: "confirmed",
+        quotes: { items: [{ domain: "kabul.af", price }], promise: "a.b.c" },
+        untilMs: shop.clock.now() + 600_000,
+      },
+    };
+    const reloadWith = async (cart: object): Promise<void> => {
+      const stored = JSON.stringify(JSON.stringify(cart));
+      await page.evaluate(`localStorage.setItem("storefront.cart", ${stored})`);
+      await page.reload();
+      await page.locator("tbody tr").first().waitFor();
+    };
+    await reloadWith(older);
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
+    expect(await total(page).textContent()).toBe("Total: $26.99");
+    await page.locator("#cart-confirm").press("Enter");
+    await confirmed(page);
+    await reloadWith({ ...older, items: [{ premium: false }] });
+    await page.getByText("Your cart is empty.").waitFor();
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
+  });
+
   test("is the same in two tabs", async () => {
     const { page } = await shop.visitor();
     const other = await page.context().newPage();

@@ -33,6 +33,24 @@ interface Removed {
   readonly at: number;
 }
 
+/**
+ * What the browser keeps. When the form of the prices changes, so must the name `prices`: those that another version of the page stored are then
+ * ignored, and the names stay.
+ */
+interface Stored {
+  readonly items: readonly Wanted[];
+  readonly prices?: Confirmed | null;
+}
+
+const FIELDS = Object.keys({
+  domain: true,
+  unicodeName: true,
+  tld: true,
+  premium: true,
+  years: true,
+  price: true,
+} satisfies Record<keyof Wanted, true>);
+
 export class Cart implements CartControl {
   readonly #client: StorefrontClient;
   readonly #prices: Prices;
@@ -189,15 +207,16 @@ export class Cart implements CartControl {
 
   #store(): void {
     const confirmed = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
-    store("cart", this.#items.length === 0 ? null : { items: this.#items, confirmed });
+    const kept: Stored = { items: this.#items, prices: confirmed };
+    store("cart", this.#items.length === 0 ? null : kept);
   }
 
   #restore(): void {
     const before = stored("cart");
-    const { items, confirmed } = isStored(before) ? before : { items: [], confirmed: null };
+    const { items, prices = null }: Stored = isStored(before) ? before : { items: [] };
     this.#items = items;
     this.#removed = null;
-    this.#confirmed = confirmed ?? { kind: "none" };
+    this.#confirmed = prices ?? { kind: "none" };
   }
 
   /** Null for a premium name: its price isn't listed and becomes known when the cart is confirmed. */
@@ -206,11 +225,13 @@ export class Cart implements CartControl {
   }
 }
 
-/** Whether the stored value has the form that this version of the page writes. Other values are ignored. */
-function isStored(value: unknown): value is { items: readonly Wanted[]; confirmed?: Confirmed | null } {
+/** Whether it is a cart whose names have every field. Anything else is ignored. */
+function isStored(value: unknown): value is Stored {
   if (typeof value !== "object" || value === null || !("items" in value)) return false;
   return (
     Array.isArray(value.items) &&
-    value.items.every((item: unknown) => typeof item === "object" && item !== null && "premium" in item)
+    value.items.every((item: unknown) => {
+      return typeof item === "object" && item !== null && FIELDS.every((field) => field in item);
+    })
   );
 }

@@ -89,7 +89,7 @@ export async function fillCart(page: Page): Promise<void> {
     const domain = `cart-${String.fromCodePoint(97 + at)}.af`;
     return { domain, unicodeName: domain, tld: ".af", premium: false, years: 1, price: PRICE };
   });
-  const stored = JSON.stringify(JSON.stringify({ items, confirmed: null }));
+  const stored = JSON.stringify(JSON.stringify({ items }));
   await page.evaluate(`localStorage.setItem("storefront.cart", ${stored})`);
   await page.reload();
   await page.locator(".item").nth(19).waitFor();
