@@ -423,6 +423,31 @@ describeWithBrowser("the operator page", () => {
     expect(await page.getByText("Silver").count()).toBe(0);
   });
 
+  test("counts down to the next try of a part that still fails, after another part has recovered", async () => {
+    const { page } = await signedIn();
+    await waitForText(page, "Silver");
+    const failing = (part: string, retryAfter: string) =>
+      page.route(`**/v1/staff/${part}`, (route) =>
+        route.fulfill({
+          status: part === "audit" ? 503 : 429,
+          headers: { "Retry-After": retryAfter },
+          body: "{}",
+        }),
+      );
+    await failing("audit", "60");
+    await page.clock.fastForward(10_000);
+    await waitForText(page, "The registry can't be asked right now.");
+    await failing("overview", "7");
+    await page.clock.fastForward(5_000);
+    await waitForText(page, /Too many requests from this address\./);
+    await waitForText(page, /^Retrying in [67] s\.$/);
+    await page.unroute("**/v1/staff/overview");
+    await page.clock.fastForward(7_000);
+    await page.getByText("Too many requests from this address.").waitFor({ state: "hidden" });
+    expect(await page.locator("#notice-words").textContent()).toBe("The registry can't be asked right now.");
+    await waitForText(page, /^Retrying in 4\d s\.$/);
+  });
+
   test("sends no requests while it is hidden", async () => {
     const { page } = await signedIn();
     await waitForText(page, "Silver");

@@ -6,21 +6,22 @@ export function noticeBoard() {
   const notice = byId("notice", HTMLParagraphElement);
   const words = byId("notice-words", HTMLSpanElement);
   const left = byId("notice-left", HTMLSpanElement);
-  const reasons = new Map<string, string>();
+  const reasons = new Map<string, { readonly text: string; readonly retryAtMs: number }>();
   const countdown = new Countdown();
 
   function show(): void {
-    const text = [...new Set(reasons.values())].join(" ");
+    const all = [...reasons.values()];
+    const text = [...new Set(all.map((reason) => reason.text))].join(" ");
     notice.hidden = text === "";
     if (words.textContent !== text) words.textContent = text;
-    if (text === "") countdown.stop();
+    if (text === "") return countdown.stop();
+    countdown.start(Math.min(...all.map(({ retryAtMs }) => retryAtMs)), (seconds) => {
+      left.textContent = seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying…";
+    });
   }
   return {
     set(part: string, text: string, retryInMs: number): void {
-      reasons.set(part, text);
-      countdown.start(Date.now() + retryInMs, (seconds) => {
-        left.textContent = seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying…";
-      });
+      reasons.set(part, { text, retryAtMs: Date.now() + retryInMs });
       show();
     },
     clear(part?: string): void {
