@@ -13,6 +13,8 @@ const SHARE = BUDGET / 2;
 const WINDOW_MS = 1500;
 const ALONE_AFTER_MS = 1000;
 const DEAD_AFTER_MS = 60_000;
+/** Long enough for a replica that is alone to use what it has lent. */
+const PAUSE_MS = 7000;
 
 const open = (): Promise<SharedLedger> =>
   openSharedLedger({ limit: BUDGET, headroom: 0, windowMs: WINDOW_MS, replicasMax: 2, longestCallMs: 100 });
@@ -177,6 +179,45 @@ describeWithRedis("the shared ledger", () => {
       await sleep(WINDOW_MS + 2500 + ALONE_AFTER_MS);
       await drain(smaller.ledger);
       expect(await drain(larger.ledger)).toBe(SHARE);
+      expect(largest()).toBeLessThanOrEqual(BUDGET);
+    });
+  });
+
+  describe("keeps the budget when Redis's machine was paused", () => {
+    test("and a request from before the pause arrives after it, though its replica has continued alone", async ({
+      stopClock,
+      replica,
+      ready,
+    }) => {
+      const [lender, busy] = [await replica(), await replica()];
+      await ready();
+      const { drain, largest } = caller();
+      // Uses its own share, then what has been lent to it, and wants more for as long as it has to rest.
+      expect(await drain(busy.ledger)).toBe(SHARE);
+      const ownUsedAt = performance.now();
+      await until(async () => (await drain(busy.ledger)) === SHARE - 1, "the use of the lent slots");
+      const lentUsedAt = performance.now();
+      while (performance.now() - ownUsedAt < WINDOW_MS - 100) {
+        await drain(busy.ledger);
+        await sleep(20);
+      }
+      await sleep(WINDOW_MS + 100 - (performance.now() - lentUsedAt));
+      const delayed = lender.delayRequests();
+      await lender.ledger.pause(0);
+      lender.cutOff();
+      busy.cutOff();
+      const pausedAt = performance.now();
+      await stopClock(PAUSE_MS);
+      await sleep(PAUSE_MS - 60);
+      expect(await drain(lender.ledger)).toBe(SHARE);
+      await sleep(PAUSE_MS + 10 - (performance.now() - pausedAt));
+      busy.heal();
+      await busy.ledger.pause(0);
+      await delayed.arrive();
+      for (let times = 0; times < 6; times += 1) {
+        await drain(busy.ledger);
+        await sleep(30);
+      }
       expect(largest()).toBeLessThanOrEqual(BUDGET);
     });
   });
