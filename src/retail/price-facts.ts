@@ -9,6 +9,7 @@ import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cac
 import type { Clock } from "../clock.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "../upstream/contract.js";
+import type { Quote } from "./price-quotes.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
@@ -49,11 +50,14 @@ export const storedWholesale = z
     return z.NEVER;
   });
 
-const quote = z.strictObject({ wholesale: storedWholesale, epoch: z.string() });
+const quote = z.strictObject({
+  wholesale: storedWholesale,
+  epoch: z.string(),
+  former: storedWholesale.nullable(),
+});
 
 /** Decodes a quote that was stored as JSON; undefined if the data isn't one. */
-export const decodeStoredQuote = (data: unknown): { wholesale: Wholesale; epoch: string } | undefined =>
-  quote.safeParse(data).data;
+export const decodeStoredQuote = (data: unknown): Quote | undefined => quote.safeParse(data).data;
 
 /** The prices and their tier as saved. */
 export const savedPrices = z.strictObject({

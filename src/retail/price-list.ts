@@ -141,7 +141,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
       for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
         const epoch = isDoubtful ? "" : epochs.current();
         if (sold().some((one) => keyOf(one) === keyOf(what)))
-          void pool.learn(keyOf(what), { value: { wholesale, epoch }, askedMs, answeredMs });
+          void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
       }
       await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
       epochs.resume(facts().length === 0 || isLive ? null : { tier });

@@ -19,15 +19,15 @@ import type { InEpoch, PriceEpochs } from "./price-epoch.js";
 export interface Quote {
   readonly wholesale: Wholesale;
   readonly epoch: string;
+  /** What the upstream quoted before its last change, as far as any replica has seen. */
+  readonly former: Wholesale | null;
 }
 
 /** While two quotes overlap, the higher one wins. */
 export const quoteCaution: Caution<Quote> = (a, b) => compareWholesale(a.wholesale, b.wholesale);
 
 /** A price that is trusted can decide and be signed. */
-export interface QuotedPrice extends Observed {
-  /** What the upstream quoted before its last change, as far as this process has seen. */
-  readonly former: Wholesale | null;
+export interface QuotedPrice extends Observed, Pick<Quote, "former"> {
   /** Wall clock, ms. */
   readonly asOfMs: number;
   /** It is past its freshness, or doubtful. */
@@ -79,7 +79,6 @@ function urgently(by: Ask): Ask {
 export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
   const { pool, epochs, log } = settings;
   const disputedAtMs = new Map<string, number>();
-  const formers = new Map<string, Wholesale>();
   const quoted = new WeakMap<object, { readonly price: QuotedPrice; readonly version: number }>();
   let disputes = 0;
 
@@ -95,7 +94,7 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
       askedMs,
       answeredMs,
       unchangedSinceMs,
-      former: formers.get(keyOf(what)) ?? null,
+      former: value.former,
       settled,
       asOfMs,
       isTrusted: trusted,
@@ -121,13 +120,14 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
 
   async function load(ask: Ask, what: Combination): Promise<Answered<Quote>> {
     const { value: wholesale, askedMs, answeredMs } = await settings.ask(ask, what);
+    const before = pool.peek(keyOf(what));
+    const differs = before !== undefined && !sameWholesale(before.value.wholesale, wholesale);
+    const former = (differs ? before.value.wholesale : before?.value.former) ?? null;
     const answered = (epoch: string): Answered<Quote> => ({
-      value: { wholesale, epoch },
+      value: { wholesale, epoch, former },
       askedMs,
       answeredMs,
     });
-    const before = pool.peek(keyOf(what));
-    const differs = before !== undefined && !sameWholesale(before.value.wholesale, wholesale);
     // A late answer that has already been replaced is no evidence.
     if (!differs || answeredMs < before.askedMs) return answered(epochs.of(askedMs));
     const { epoch, wholesale: from } = before.value;
@@ -141,7 +141,6 @@ export function createPriceQuotes(settings: PriceQuotesSettings): PriceQuotes {
       );
     }
     log.warn("prices.changed", { tld: what.tld, action: what.action, years: what.years });
-    formers.set(keyOf(what), from);
     if (epochs.hasChangedSince({ epoch, askedMs: before.askedMs })) return answered(epochs.of(askedMs));
     epochs.end({ kind: "quote", ...what, from, to: wholesale }, { askedMs, answeredMs });
     settings.onEpochEnded();

@@ -125,7 +125,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
       askedMs,
       answeredMs,
     });
-    if (!isPremium) prices.confirm(what, quoteOf(check));
+    if (!isPremium) prices.confirm(what, confirmed(quote, check));
     return verdict;
   }
 
@@ -189,6 +189,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
   return { recall, assess };
 }
 
-function quoteOf({ value, askedMs, answeredMs }: AvailableCheck): Fact<Quote> {
-  return { value: { wholesale: value.wholesale, epoch: value.epoch }, askedMs, answeredMs };
+/** The quote as a check with its amount has confirmed it. */
+function confirmed({ former }: QuotedPrice, { value, askedMs, answeredMs }: AvailableCheck): Fact<Quote> {
+  return { value: { wholesale: value.wholesale, epoch: value.epoch, former }, askedMs, answeredMs };
 }

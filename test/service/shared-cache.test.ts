@@ -449,7 +449,11 @@ describeWithRedis("replicas that share a Redis", () => {
         const prices = await factsOf("prices");
         expect(prices).toHaveLength(SOLD);
         for (const key of prices)
-          await redis.command("SET", key, fact({ wholesale: price("-1.00", "USD"), epoch: "one" }));
+          await redis.command(
+            "SET",
+            key,
+            fact({ wholesale: price("-1.00", "USD"), epoch: "one", former: null }),
+          );
         // A fact of the account, but of the wrong kind.
         const record = {
           status: null,

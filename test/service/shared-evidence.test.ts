@@ -241,6 +241,33 @@ describeWithRedis("what a replica has learned", () => {
     },
   );
 
+  for (const who of ["another", "one that starts later"])
+    testWithReplicas(
+      `about a price that goes and comes back keeps ${who} from taking an ordinary name for premium`,
+      async ({ clock, sandbox, replica }) => {
+        const price = (amountCents: number): void => {
+          const what = { tld: ".af", action: "registration", years: 1 } as const;
+          sandbox.control.setPrice("demo", { ...what, amountCents });
+        };
+        const [one, two] = [await replica(), await replica()];
+        await one.ask("/v1/staff/tier", { headers: bearer("read") });
+        const before = await shopAt(two).availability("fresh-name.af");
+        clock.aheadMs += CHECK_IS_OLD_MS;
+        price(3000);
+        const risen = await shopAt(one).availability("kabul.af");
+        const signer = who === "another" ? two : await replica();
+        await signer.ask("/v1/staff/tier", { headers: bearer("read") });
+        await until(
+          async () => (await shopAt(signer).quote("registration")).price.amount === risen.price?.amount,
+          "the rise of the price",
+        );
+        clock.aheadMs += 500;
+        price(2021);
+        const { items } = await shopAt(signer).cart(registration("fresh-name.af"));
+        expect(items).toMatchObject([{ premium: false, price: before.price }]);
+      },
+    );
+
   testWithReplicas(
     "about a name that has become available replaces another's 'taken'",
     async ({ clock, sandbox, replica }) => {
