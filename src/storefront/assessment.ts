@@ -99,6 +99,12 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     return mark !== undefined && mark.askedMs > check.answeredMs && mark.value.isPremium !== isPremium;
   }
 
+  /** The ordinary price of one year, from an upstream that ignores the term: it says nothing about the name. */
+  function isOfOneYear(what: Combination, { value }: AvailableCheck): boolean {
+    const ofYear = what.years === 1 ? undefined : prices.peek({ ...what, years: 1 });
+    return ofYear !== undefined && sameWholesale(ofYear.wholesale, value.wholesale);
+  }
+
   /** Nothing contradicts this price; evidence elsewhere only calls for another request. */
   function isUnconfirmed(name: DomainName, check: AvailableCheck, quote: QuotedPrice): boolean {
     return (
@@ -118,6 +124,7 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     const verdict = judge(checked(name, what, check, quote), quote);
     if (verdict !== "ordinary" && verdict !== "premium") return verdict;
     const isPremium = verdict === "premium";
+    if (isPremium && isOfOneYear(what, check)) return verdict;
     if (isOverruled(name, check, isPremium)) return "ask check";
     const { value, askedMs, answeredMs } = check;
     marks.note(name, {

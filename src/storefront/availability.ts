@@ -20,6 +20,7 @@ import {
   toComplete,
   type VisitorAsk,
 } from "./name-facts.js";
+import type { PremiumMarks } from "./premium-marks.js";
 import { noPrice } from "./premium-names.js";
 
 export interface Availability {
@@ -52,8 +53,8 @@ export interface Registration extends Pick<Availability, "status" | "premium" | 
 
 export interface AvailabilityService {
   /**
-   * The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same, except for the reseller's own
-   * names.
+   * The answer of `lookUp` if memory has it. It is the same object as long as the facts behind it are the same and no name is found to be premium,
+   * except for the reseller's own names.
    */
   known(name: DomainName, years: number): Availability | undefined;
   /** Counts hits for answers that `known` gave and that were sent. */
@@ -73,6 +74,7 @@ export interface AvailabilitySettings {
   readonly prices: PriceList;
   readonly names: NameFacts;
   readonly assessor: Assessor;
+  readonly marks: Pick<PremiumMarks, "of" | "version">;
   /** When the upstream last listed the name among the reseller's own domains, or null. */
   readonly ownedSinceMs: (ascii: string) => number | null;
   readonly clock: Clock;
@@ -85,12 +87,13 @@ interface Answered {
   readonly quote: QuotedPrice;
   readonly renewal: QuotedPrice | undefined;
   readonly promotionEpoch: number;
+  readonly marksVersion: number;
 }
 
 type Priced = Pick<Availability, "premium" | "price" | "stale">;
 
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
-  const { policy, prices, names, assessor, clock } = settings;
+  const { policy, prices, names, assessor, marks, clock } = settings;
   /** Answers by the fact that they were made from; collected together with it. */
   const answers = new WeakMap<PooledFact<unknown>, Answered>();
   const takenAnswers = new WeakMap<PooledFact<unknown>, Availability>();
@@ -102,13 +105,16 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return null;
   }
 
-  function priced(assessed: PricedAssessment, what: Combination): Priced {
+  const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
+
+  function priced(assessed: PricedAssessment, name: DomainName, what: Combination): Priced {
     const { kind, check, quote } = assessed;
     if (kind === "doubtful") {
+      const premium = isMarked(name);
       // If they contradict each other, either may be wrong.
-      const agrees = sameWholesale(check.value.wholesale, quote.wholesale);
+      const agrees = !premium && sameWholesale(check.value.wholesale, quote.wholesale);
       return {
-        premium: false,
+        premium,
         price: agrees ? retail(check.value.wholesale, what, "ordinary") : null,
         stale: true,
       };
@@ -163,7 +169,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     // In the meantime a check for another term may have found the name taken.
     const taken = names.taken(name);
     if (taken !== undefined) return takenFrom(name, what.years, taken);
-    const { premium, price, stale } = priced(assessed, what);
+    const { premium, price, stale } = priced(assessed, name, what);
     return {
       name,
       years: what.years,
@@ -175,6 +181,13 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       stale: stale || isOld,
       showUntilMs: assessed.check.askedMs + AVAILABLE_FOR_MS,
     };
+  }
+
+  /** An available name whose price is unknown at the moment. */
+  function withoutPrice(name: DomainName, years: number, { pooled, source }: AvailableFact): Availability {
+    const showUntilMs = pooled.askedMs + AVAILABLE_FOR_MS;
+    const unpriced = asTaken(name, years, pooled.asOfMs, source === "stale");
+    return { ...unpriced, status: "available", premium: isMarked(name), showUntilMs };
   }
 
   function known(name: DomainName, years: number): Availability | undefined {
@@ -198,7 +211,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       before &&
       before.quote === quote &&
       before.renewal === renewal &&
-      before.promotionEpoch === promotionEpoch
+      before.promotionEpoch === promotionEpoch &&
+      before.marksVersion === marks.version()
     )
       return before.answer;
     const assessed = assessor.recall(name, what, fact.pooled);
@@ -206,7 +220,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     if (assessed === undefined || (assessed.kind === "premium" && years > 1)) return undefined;
     const answer = presented(name, what, assessed, false);
     if (answer.price === null) return undefined;
-    answers.set(fact.pooled, { answer, quote: assessed.quote, renewal, promotionEpoch });
+    const marksVersion = marks.version();
+    answers.set(fact.pooled, { answer, quote: assessed.quote, renewal, promotionEpoch, marksVersion });
     return answer;
   }
 
@@ -307,12 +322,6 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 function asTaken(name: DomainName, years: number, asOfMs: number, stale: boolean): Availability {
   const noPrices = { premium: false, price: null, renewal: null } as const;
   return { name, years, status: "taken", ...noPrices, asOfMs, stale, showUntilMs: Infinity };
-}
-
-/** An available name whose price is unknown at the moment. */
-function withoutPrice(name: DomainName, years: number, { pooled, source }: AvailableFact): Availability {
-  const showUntilMs = pooled.askedMs + AVAILABLE_FOR_MS;
-  return { ...asTaken(name, years, pooled.asOfMs, source === "stale"), status: "available", showUntilMs };
 }
 
 function takenFrom(name: DomainName, years: number, { pooled, source }: TakenFact): Availability {

@@ -23,6 +23,8 @@ export interface PremiumMark {
 export interface PremiumMarks {
   /** The latest decision known here, with the times of the check that it was about. */
   of(name: DomainName): Fact<PremiumMark> | undefined;
+  /** A version number that changes whenever a decision becomes known here. */
+  version(): number;
   /** Remembers the decision about a check of the name, unless one about a later check is known. If checks overlap, "premium" counts. */
   note(name: DomainName, decision: Fact<PremiumMark>): void;
   /** Learns the decisions of other replicas, without upstream calls. Never rejects. */
@@ -84,6 +86,7 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
 
   return {
     of: (name) => pool.fresh(keyOf(name)),
+    version: pool.changes,
     note(name, decision) {
       const key = keyOf(name);
       if (!saysMore(decision, pool.fresh(key))) return;

@@ -20,6 +20,8 @@ export interface PremiumNames {
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
   /** Learns what other replicas know of the name; makes no upstream calls. Never rejects. */
   consult(name: DomainName): Promise<void>;
+  /** Whether the name was found to be premium, as far as is known here. */
+  isMarked(name: DomainName): boolean;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
   /** Whether the name was found to be premium, or a check of it differs from the list, and from the list before the last change. */
@@ -104,6 +106,7 @@ export function createPremiumNames({
   return {
     isPremium,
     consult,
+    isMarked,
     seemsOrdinary,
     isContradicted,
     isOrdinary: (name) => marks.isAlone() && seemsOrdinary(name),

@@ -64,7 +64,10 @@ export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
   readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
   readonly availability: Pick<AvailabilityService, "register">;
-  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isContradicted" | "isOrdinary">;
+  readonly premiumNames: Pick<
+    PremiumNames,
+    "isPremium" | "consult" | "isMarked" | "isContradicted" | "isOrdinary"
+  >;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -177,8 +180,9 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     );
   }
 
-  function unanswered(item: QuoteItem, problem: ServiceError, premium = false): Ready {
+  function unanswered(item: QuoteItem, problem: ServiceError, isPremium = false): Ready {
     const asOfMs = clock.now();
+    const premium = isPremium || premiumNames.isMarked(item.name);
     const line: CartLine = { ...item, price: null, status: "not_checked", premium, asOfMs, problem };
     return { line, wholesale: null, problemAtMs: clock.monotonic(), isCurrent: () => true };
   }

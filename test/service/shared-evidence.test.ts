@@ -104,6 +104,21 @@ describeWithRedis("what a replica has learned", () => {
   );
 
   testWithReplicas(
+    "about a premium name, read for a cart, counts for another's answers from memory too",
+    async ({ clock, sandbox, replica }) => {
+      const [one, two] = [await replica(), await replica()];
+      for (let twice = 0; twice < 2; twice += 1)
+        expect(await shopAt(one).availability("kabul.af")).toMatchObject({ premium: false });
+      sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+      clock.aheadMs += 500;
+      expect(await shopAt(two).availability("kabul.af", 2)).toMatchObject({ premium: true });
+      const { items } = await shopAt(one).cart(transfer("kabul.af"), renewal("khyber.af"));
+      expect(items[0]).toMatchObject({ price: null, premium: true });
+      expect(await shopAt(one).availability("kabul.af")).toMatchObject({ premium: true });
+    },
+  );
+
+  testWithReplicas(
     "about a premium name does so even while another waits for its list price",
     async ({ clock, sandbox, replica }) => {
       const [one, two] = [await replica(), await replica()];

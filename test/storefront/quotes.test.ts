@@ -25,6 +25,7 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     premiumNames: {
       isPremium: () => Promise.resolve(true),
       consult: unused,
+      isMarked: () => false,
       isContradicted: () => true,
       isOrdinary: () => false,
     },

@@ -212,11 +212,54 @@ describe("a premium name", () => {
     expect((await transferred).signed).toEqual(["kabul.af transfer 29.50"]);
   });
 
+  test("isn't shown as ordinary by an earlier answer once another term has shown that it is premium", async () => {
+    expect((await shop().availability("kabul.af")).premium).toBe(false);
+    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+    const hold = sandbox.control.hold({ operation: "quote", calls: 1 });
+    const forTwoYears = shop().availability("kabul.af", 2);
+    const late = await hold.caught();
+    expect((await shop().availability("kabul.af")).premium).toBe(false);
+    late.release();
+    expect((await forTwoYears).premium).toBe(true);
+    expect(await shop().availability("kabul.af")).toMatchObject({ premium: true, price: usd("990.00") });
+  });
+
+  test("isn't shown at the ordinary price of an earlier answer even if the upstream fails by then", async () => {
+    expect((await shop().availability("kabul.af")).premium).toBe(false);
+    sandbox.control.setPremium("kabul.af", { USD: 90_000 });
+    expect((await shop().availability("kabul.af", 2)).premium).toBe(true);
+    sandbox.control.setFault("all", { fault: "reset-on-accept" });
+    expect(await shop().availability("kabul.af")).toMatchObject({ premium: true, price: null, stale: true });
+  });
+
+  test("that becomes ordinary isn't shown as premium by an earlier answer once another term has shown it", async () => {
+    for (let twice = 0; twice < 2; twice += 1)
+      expect((await shop().availability("gold.af")).premium).toBe(true);
+    sandbox.control.setPremium("gold.af", null);
+    expect((await shop().availability("gold.af", 2)).premium).toBe(false);
+    expect(await shop().availability("gold.af")).toMatchObject({ premium: false, price: usd("26.97") });
+  });
+
+  test("that can't be priced for two years is still shown as premium", async () => {
+    sandbox.control.setShapes({ checkYears: "ignored" });
+    expect(await shop().availability("gold.af", 2)).toMatchObject({ premium: true, price: null });
+  });
+
+  test("isn't what an ordinary name looks like that can't be priced for two years", async () => {
+    sandbox.control.setShapes({ checkYears: "ignored" });
+    for (const years of [2, 1, 2, 1]) {
+      await clock.advance(1_000);
+      expect((await shop().availability("kabul.af", years)).premium).toBe(false);
+    }
+    expect(service.calls(CHECK)).toBe(2);
+  });
+
   test("T7: that can't be priced for two years is a problem of its line, not of the cart", async () => {
     sandbox.control.setShapes({ checkYears: "ignored" });
     const { items, total, signed } = await shop().cart(registration("gold.af", 2), registration("kabul.af"));
     expect(items[0]).toMatchObject({
       domain: "gold.af",
+      premium: true,
       price: null,
       problem: { code: expect.any(String), detail: expect.any(String) },
     });
