@@ -97,6 +97,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   /** Answers by the fact that they were made from; collected together with it. */
   const answers = new WeakMap<PooledFact<unknown>, Answered>();
   const takenAnswers = new WeakMap<PooledFact<unknown>, Availability>();
+  /** What answers about available names were made from. */
+  const origins = new WeakMap<Availability, PricedAssessment>();
 
   function retail(wholesale: Wholesale, what: Combination, kind: "ordinary" | "premium"): Retail | null {
     const result = policy.price(wholesale, what, { premium: kind === "premium", atMs: clock.now() });
@@ -170,7 +172,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const taken = names.taken(name);
     if (taken !== undefined) return takenFrom(name, what.years, taken);
     const { premium, price, stale } = priced(assessed, name, what);
-    return {
+    const answer: Availability = {
       name,
       years: what.years,
       status: "available",
@@ -181,6 +183,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       stale: stale || isOld,
       showUntilMs: assessed.check.askedMs + AVAILABLE_FOR_MS,
     };
+    origins.set(answer, assessed);
+    return answer;
   }
 
   /** An available name whose price is unknown at the moment. */
@@ -240,13 +244,8 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const isOld = fact.source === "stale";
     try {
       const assessed = await assessor.assess(ask, name, what, fact);
-      const answer = presented(name, what, assessed, isOld);
-      if (
-        answer.status === "taken" ||
-        assessed.kind !== "premium" ||
-        (await isForTerm(ask, name, what, assessed.check.value.wholesale))
-      )
-        return answer;
+      if (assessed.kind !== "premium" || (await isForTerm(ask, name, what, assessed.check.value.wholesale)))
+        return presented(name, what, assessed, isOld);
       warnNoPrice(what, "price_not_for_term");
     } catch (error) {
       // Without the upstream's quote it is unknown whether the name is premium.
@@ -300,13 +299,15 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const taken = names.taken(name);
     if (status === "available" && taken !== undefined) return takenFrom(name, years, taken);
     const now = known(name, years);
-    if (now !== undefined || status === "taken" || price === null) return now ?? answer;
+    const origin = origins.get(answer);
+    if (now !== undefined || origin === undefined || price === null) return now ?? answer;
     const what: Combination = { tld: name.tld, action: "registration", years };
     const fact = names.fresh(name, years);
     const assessed = fact?.status === "available" ? assessor.recall(name, what, fact.pooled) : undefined;
     // `known` never returns the price of a premium name for several years.
-    const isSame = assessed?.kind === "premium" && assessed.check.asOfMs === answer.asOfMs;
-    return isSame ? answer : { ...answer, stale: true };
+    const isSame = assessed?.kind === "premium" && answer.premium && assessed.check.asOfMs === answer.asOfMs;
+    // A promotion may have begun or ended.
+    return presented(name, what, origin, answer.stale || !isSame);
   }
 
   return {

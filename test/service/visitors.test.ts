@@ -1138,6 +1138,37 @@ test("an incomplete price list isn't cacheable", async () => {
   }
 });
 
+test("a promotion that ends while a search waits for another name no longer counts for a premium name", async () => {
+  const clock = new FakeClock();
+  const to = new Date(clock.now() + 2_000).toISOString();
+  const promotion = `{ id: spring, match: {}, percentOff: "5", from: 2026-03-01T00:00:00Z, to: ${to} }`;
+  const retail = `${FOUR_TLDS.replaceAll("[1]", "[1, 2]")}promotions: [${promotion}]\n`;
+  const shown = z.object({
+    domain: z.string(),
+    price: z.object({ amount: z.string() }).nullable(),
+    stale: z.boolean(),
+  });
+  const service = await startService({ clock, retail });
+  try {
+    const { control } = service.sandbox;
+    const priceOf = async (domain: string) =>
+      shown.parse((await service.ask(`/v1/availability?domain=${domain}&years=2`)).body).price;
+    control.setTaken("gold.com.af", false);
+    const during = await priceOf("gold.af");
+    const hold = control.hold({ operation: "check", asked: { domain: "gold.com.af" }, calls: 1 });
+    const asking = service.ask("/v1/search?q=gold&tlds=.af,.com.af&years=2");
+    const late = await hold.caught();
+    await clock.advance(2_000);
+    late.release();
+    const { results } = z.object({ results: z.array(shown) }).parse((await asking).body);
+    const after = await priceOf("gold.af");
+    expect(after).not.toEqual(during);
+    expect(results[0]).toMatchObject({ domain: "gold.af", price: after, stale: false });
+  } finally {
+    await service.close();
+  }
+});
+
 test("a search that discovers a price change shows no older price as certain", async () => {
   const clock = new FakeClock();
   const service = await startService({ clock });

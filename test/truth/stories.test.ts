@@ -340,6 +340,28 @@ test("a cart that waits past the end of a promotion is signed at the prices afte
   expect((await cart).signed).toEqual(["herat.af renewal 31.00", "kabul.af registration 26.97"]);
 });
 
+test.each([
+  ["begins", 0, "1897.40"],
+  ["ends", -MINUTE_MS, "1997.26"],
+])(
+  "a promotion that %s while further checks of a premium name are awaited counts for its price",
+  async (_what, fromMs, amount) => {
+    await service.close();
+    const [from, to] = [fromMs, fromMs + MINUTE_MS].map((ms) =>
+      new Date(clock.now() + 2_000 + ms).toISOString(),
+    );
+    const promotion = `{ id: spring, match: {}, percentOff: "5", from: ${from}, to: ${to} }`;
+    service = await opened.start({ retail: `${RETAIL}promotions: [${promotion}]\n`, warm: false });
+    sandbox.control.setPremium("gold.af", { USD: 180_000 });
+    const hold = sandbox.control.hold({ operation: "check", asked: { years: 1 }, calls: 1 });
+    const shown = shop().availability("gold.af", 2);
+    const late = await hold.caught();
+    await clock.advance(3_000);
+    late.release();
+    expect(await shown).toMatchObject({ premium: true, price: usd(amount), stale: false });
+  },
+);
+
 test("the time of an answer is given in whole minutes, rounded down", async () => {
   await clock.advance(90_000);
   const { asOf } = await shop().availability("kabul.af");
