@@ -6,6 +6,7 @@ import type { PooledFact } from "../cache/cache.js";
 import type { Combination } from "../upstream/contract.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
+import { isExpected } from "../errors.js";
 import type { Log } from "../logger.js";
 import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "../retail/policy.js";
@@ -261,7 +262,12 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const own = owned(name, years);
     if (own !== undefined) return { ...own, wholesale: null, isCurrent: () => true };
     const what: Combination = { tld: name.tld, action: "registration", years };
-    const fact = await names.find(ask, name, years, demands.checkedSinceMs);
+    const fact = await names.find(ask, name, years, demands.checkedSinceMs).catch((error: unknown) => {
+      // "Taken" isn't signed, so it need not be as recent as what is.
+      const recent = names.fresh(name, years);
+      if (isExpected(error) && recent?.status === "taken") return recent;
+      throw error;
+    });
     const assessed: Assessment =
       fact.status === "taken"
         ? { kind: "taken", fact }

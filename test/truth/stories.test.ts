@@ -362,6 +362,30 @@ test.each([
   },
 );
 
+describe("a taken name in a cart", () => {
+  beforeEach(async () => {
+    sandbox.control.setTaken("kabul.af", true);
+    expect((await shop().availability("kabul.af")).status).toBe("taken");
+    sandbox.control.setFault("all", { fault: "reset-on-accept" });
+  });
+
+  test("is known to be taken even if the upstream fails, and its line stands beside one that fails", async () => {
+    await clock.advance(2 * MINUTE_MS);
+    const { items, signed } = await shop().cart(registration("kabul.af"), registration("herat.af"));
+    expect(items).toMatchObject([
+      { status: "taken", price: null },
+      { status: "not_checked", problem: { code: "upstream_failed" } },
+    ]);
+    expect([items[0]?.problem, signed]).toEqual([undefined, []]);
+  });
+
+  test("isn't answered from a 'taken' past its freshness", async () => {
+    await clock.advance(20 * MINUTE_MS);
+    expect(await shop().availability("kabul.af")).toMatchObject({ status: "taken", stale: true });
+    expect(problemOf(await shop().post([registration("kabul.af")])).code).toBe("upstream_failed");
+  });
+});
+
 test("the time of an answer is given in whole minutes, rounded down", async () => {
   await clock.advance(90_000);
   const { asOf } = await shop().availability("kabul.af");
