@@ -19,7 +19,7 @@ import { recordingLog } from "../support/service.js";
 const KNOWN: Known = {
   monotonicMs: 0,
   place: "here",
-  hasShare: true,
+  share: 6,
   epoch: "e",
   generation: 7,
   revision: 12,
@@ -94,7 +94,7 @@ describe("the handover of the last replica in a place", () => {
   test("is that of the last replica there that had a share, and can be taken once", async () => {
     await later("a", {});
     await later("b", {});
-    await later("c", { hasShare: false });
+    await later("c", { share: 0 });
     await later("d", { place: "elsewhere" });
     const own = handover("e");
     own.write({ ...KNOWN, monotonicMs: clock.monotonic() });

@@ -317,6 +317,20 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(otherCredential.ledger)).toHaveLength(0);
     });
 
+    test("moves no more than the share of a killed replica, even if its successor is configured for fewer replicas", async ({
+      server,
+      replica,
+      ready,
+    }) => {
+      await replica({ place: "a", replicasMax: 4, onFault: () => {} });
+      await ready();
+      await server.kill();
+      await sleep(ALONE_AFTER_MS + 100);
+      const { ledger } = await replica({ place: "a", replicasMax: 2 });
+      await sleep(2 * ALONE_AFTER_MS + WINDOW_MS + 1500);
+      expect(await drain(ledger)).toHaveLength(BUDGET / 4);
+    });
+
     test("records a replica's own use when Redis is back, even if Redis was emptied", async ({
       server,
       replica,

@@ -24,9 +24,9 @@ import { createFolder } from "../../state-dir.js";
 const knownSchema = z.strictObject({
   /** When it was written. */
   monotonicMs: z.number(),
-  /** Where the replica ran, and whether it had a share. */
+  /** Where the replica ran, and how many slots it could use alone. */
   place: z.string(),
-  hasShare: z.boolean(),
+  share: z.number(),
   /** The last table that the replica knew. */
   epoch: z.string(),
   generation: z.number(),
@@ -100,7 +100,7 @@ export function openHandover({ directory, me, clock, onFault }: HandoverSettings
     try {
       const [last] = namesIn(directory)
         .map((name) => ({ name, known: peek(pathOf(name)) }))
-        .filter(({ name, known }) => name !== me && known?.place === place && known.hasShare)
+        .filter(({ name, known }) => name !== me && known?.place === place && known.share > 0)
         .sort((a, b) => (b.known?.monotonicMs ?? 0) - (a.known?.monotonicMs ?? 0));
       if (last === undefined) return null;
       const known = take(last.name, withinMs - STALE_AFTER_MS);

@@ -28,7 +28,8 @@ export class OwnSlots {
   readonly #times: Times;
   readonly #slots = new Map<number, Slot>();
   readonly #reports = new Map<number, Report>();
-  #hasShare = false;
+  /** How many slots it may use without Redis; 0 = it has no share. */
+  #usable = 0;
   /** By how much the recorded times of the slots may be later than the real ones. */
   #lateMs = 0;
   /** The last contact after which a slot was counted as lent. */
@@ -45,19 +46,23 @@ export class OwnSlots {
    * a share at all.
    */
   assign(slots: readonly Slot[], hasShare: boolean, lateMs = 0): void {
-    this.#hasShare = hasShare;
+    this.#usable = hasShare ? this.#share : 0;
     this.#lateMs = lateMs;
     this.#slots.clear();
     for (const slot of slots) this.#slots.set(slot.id, slot);
   }
 
-  /** Assumes a share for this replica, although Redis hasn't assigned one. */
-  assumeShare(): void {
-    this.#hasShare = true;
+  /** Assumes a share for this replica, although Redis hasn't assigned one: of as many slots as its predecessor had, if that was fewer. */
+  assumeShare(predecessors = Infinity): void {
+    this.#usable = Math.min(this.#share, predecessors);
+  }
+
+  get usable(): number {
+    return this.#usable;
   }
 
   get hasShare(): boolean {
-    return this.#hasShare;
+    return this.#usable > 0;
   }
 
   all(): Slot[] {
@@ -73,7 +78,7 @@ export class OwnSlots {
    * ended.
    */
   restOfShare(contactAt: number): Slot[] {
-    const missing = this.#hasShare ? Math.max(0, this.#share - this.#slots.size) : 0;
+    const missing = Math.max(0, this.#usable - this.#slots.size);
     const taken = this.all().filter(({ id }) => id < 0).length;
     const at = this.#finishedAt(contactAt);
     return Array.from({ length: missing }, (_, index) => ({ id: -1 - taken - index, at }));

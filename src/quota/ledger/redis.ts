@@ -271,7 +271,7 @@ class RedisLedger implements Ledger {
       if (former !== null) {
         this.#predecessors.set(former.name, former.known);
         this.#contactAt = clock.monotonic();
-        this.#own.assumeShare();
+        this.#own.assumeShare(former.known.share);
       }
     }
     this.#writeHandover();
@@ -334,7 +334,7 @@ class RedisLedger implements Ledger {
     return this.#handover.write({
       monotonicMs: now,
       place: this.#handoverPlace,
-      hasShare: this.#own.hasShare,
+      share: this.#own.usable,
       epoch: this.#epoch,
       generation: this.#generation,
       revision: this.#revision,
