@@ -13,8 +13,8 @@ export interface StreamPosition {
 }
 
 /**
- * Yields the events of the body until it ends, without an incomplete last one. Rejects if the body fails or nothing, not even a comment, arrives for
- * `silenceMs`. Ending the iteration closes the connection.
+ * Yields the events of the body until it ends, or until nothing, not even a comment, arrives for `silenceMs`; without an incomplete last one. Rejects if
+ * the body fails. Ending the iteration closes the connection.
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,
@@ -51,9 +51,12 @@ async function* linesOf(
   // Decodes across chunks and drops a byte order mark.
   const decoder = new TextDecoder();
   let rest = "";
+  // If the connection has already failed, the read has reported that.
+  const close = (): unknown => reader.cancel().catch(() => {});
   try {
     for (;;) {
-      const { done, value } = await within(silenceMs, reader.read());
+      const silence = setTimeout(close, silenceMs);
+      const { done, value } = await reader.read().finally(() => clearTimeout(silence));
       if (done) return;
       rest += decoder.decode(value, { stream: true });
       // A CR at the very end may be half of a CR LF.
@@ -63,21 +66,6 @@ async function* linesOf(
       yield* lines;
     }
   } finally {
-    // Closes the connection. If it has already failed, the read has reported that.
-    reader.cancel().catch(() => undefined);
-  }
-}
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_done, failed) => {
-    timer = setTimeout(() => {
-      failed(new Error("The stream went silent."));
-    }, ms);
-  });
-  try {
-    return await Promise.race([promise, silence]);
-  } finally {
-    clearTimeout(timer);
+    close();
   }
 }

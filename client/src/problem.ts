@@ -52,7 +52,7 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
   const seconds = headers.get("retry-after") ?? "";
   const retryAfter = /^\d{1,9}$/.test(seconds) ? Number(seconds) : undefined;
   const requestId = headers.get("x-request-id") ?? undefined;
-  const body = await response.text().then(parsed, () => undefined);
+  const body: unknown = await response.json().catch(() => undefined);
   if (!isProblem(body))
     return new StorefrontProblem("unreadable", `Unexpected status ${status}.`, {
       status,
@@ -61,14 +61,6 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
     });
   const { code, detail, errors = [] } = body;
   return new StorefrontProblem(code, detail, { status, retryAfter, errors, requestId });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Only the service's own problems have a `code`. Their other members are trusted to match the OpenAPI document. */
