@@ -1,16 +1,21 @@
 /** The signal and deadline of one call. The signal aborts with the caller's, or with a StorefrontProblem when the deadline has passed. */
+import { now } from "./clock.js";
 import { StorefrontProblem } from "./problem.js";
+
+/** How often a wait reads the clock: timers stand still while the device sleeps. */
+const LOOK_MS = 1_000;
 
 export interface Call {
   readonly signal: AbortSignal;
-  readonly leftMs: () => number;
+  /** By `performance.now()`, which stands still with the timers while the device sleeps. */
+  readonly endsAtMs: number;
   /** Must be called when the call is over. */
   readonly end: () => void;
 }
 
 export function startCall(signal: AbortSignal | undefined, timeoutMs: number): Call {
   const own = new AbortController();
-  const endsAtMs = Date.now() + timeoutMs;
+  const endsAtMs = performance.now() + timeoutMs;
   const stop = (): void => {
     own.abort(signal?.reason);
   };
@@ -21,7 +26,7 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
   if (signal?.aborted) stop();
   return {
     signal: own.signal,
-    leftMs: () => endsAtMs - Date.now(),
+    endsAtMs,
     end() {
       clearTimeout(timer);
       signal?.removeEventListener("abort", stop);
@@ -29,18 +34,22 @@ export function startCall(signal: AbortSignal | undefined, timeoutMs: number): C
   };
 }
 
-/** Resolves after that time; rejects with the reason of the signal if it aborts before. */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves at that time of `now()`; rejects with the reason of the signal if it aborts before. */
+export function waitUntil(timeMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((done, failed) => {
-    const stop = (): void => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = (): void => {
       clearTimeout(timer);
-      failed(signal.reason);
+      if (signal.aborted) failed(signal.reason);
+      else if (now() < timeMs) timer = setTimeout(look, Math.min(timeMs - now(), LOOK_MS));
+      else done();
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      done();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
+    signal.addEventListener("abort", look);
+    look();
   });
+}
+
+/** Calls `act` at that time of `now()` unless the signal aborts before. */
+export function callAt(timeMs: number, signal: AbortSignal, act: () => void): void {
+  waitUntil(timeMs, signal).then(act, () => {});
 }

@@ -1,5 +1,7 @@
 /** A cart: collects items, confirms their prices and gets them signed for a checkout. Needs no framework and no DOM. */
+import { callAt } from "./call.js";
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
+import { now } from "./clock.js";
 import { StorefrontProblem } from "./problem.js";
 
 export interface CartState {
@@ -11,7 +13,7 @@ export interface CartState {
   readonly items: readonly CartItem[];
   readonly quotes: Quotes | null;
   readonly problem: StorefrontProblem | null;
-  /** In ms since the epoch, like `Date.now()`. */
+  /** A time of `now()`. */
   readonly untilMs: number | null;
 }
 
@@ -29,8 +31,8 @@ export interface Cart {
 export const MOST_ITEMS = 20;
 
 /**
- * Until when the signed prices hold, on this device's clock, like `Date.now()`; null without a promise. `sentMs` is when the request was sent, on the
- * same clock: the promise was signed later, however long the answer travelled, and a clock that is wrong, even by hours, doesn't matter.
+ * Until when the signed prices hold, as a time of `now()`; null without a promise. `sentMs` is when the request was sent, on the same clock: the promise
+ * was signed later, however long the answer travelled, and a clock that is wrong, even by hours, doesn't matter.
  */
 export function heldUntilMs(
   { promise, validUntil }: Pick<Quotes, "promise" | "validUntil">,
@@ -55,14 +57,12 @@ export function createCart(
 ): Cart {
   let state: CartState = { phase: "open", items: [], quotes: null, problem: null, untilMs: null };
   let current = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
 
   function become(change: Partial<CartState>): void {
     state = { ...state, quotes: null, problem: null, untilMs: null, ...change };
     onChange(state);
   }
   function begin(): AbortSignal {
-    clearTimeout(timer);
     current.abort();
     current = new AbortController();
     return current.signal;
@@ -92,7 +92,7 @@ export function createCart(
       const signal = begin();
       let sentMs = 0;
       const onRetry = (): void => {
-        sentMs = Date.now();
+        sentMs = now();
         become({ phase: "confirming" });
       };
       onRetry();
@@ -100,17 +100,14 @@ export function createCart(
         const quotes = await client.cart(state.items, {
           signal,
           onWait(problem, waitMs) {
-            become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+            become({ phase: "waiting", problem, untilMs: now() + waitMs });
           },
           onRetry,
         });
         if (signal.aborted) return null;
         const untilMs = heldUntilMs(quotes, sentMs);
         become({ phase: "confirmed", quotes, untilMs });
-        if (untilMs !== null)
-          timer = setTimeout(() => {
-            become({ phase: "expired" });
-          }, untilMs - Date.now());
+        if (untilMs !== null) callAt(untilMs, signal, () => become({ phase: "expired" }));
         return quotes.promise;
       } catch (error) {
         if (signal.aborted) return null;

@@ -2,7 +2,8 @@
  * Typed functions for the storefront API. They retry when the service says that a retry will help, and reject with a StorefrontProblem when something
  * goes wrong. Works wherever `fetch` does, without dependencies.
  */
-import { type Call, startCall, wait } from "./call.js";
+import { type Call, startCall, waitUntil } from "./call.js";
+import { now } from "./clock.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
 import { Memory } from "./memory.js";
 import { problemOf, StorefrontProblem } from "./problem.js";
@@ -88,7 +89,7 @@ export function createClient(settings: ClientSettings = {}) {
 
   async function pauseFor(problem: StorefrontProblem, waitMs: number, call: Call, options: AskOptions) {
     options.onWait?.(problem, waitMs);
-    await wait(waitMs, call.signal);
+    await waitUntil(now() + waitMs, call.signal);
     options.onRetry?.();
   }
 
@@ -100,7 +101,8 @@ export function createClient(settings: ClientSettings = {}) {
       } catch (problem) {
         if (!(problem instanceof StorefrontProblem) || problem.retryAfter === undefined) throw problem;
         const waitMs = problem.retryAfter * 1000;
-        if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.leftMs())) throw problem;
+        if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.endsAtMs - performance.now()))
+          throw problem;
         await pauseFor(problem, waitMs, call, options);
       }
     }
@@ -120,7 +122,7 @@ export function createClient(settings: ClientSettings = {}) {
       const address = `${path}${searchOf(query)}`;
       const before = memory.find(address);
       call.signal.throwIfAborted();
-      if (before && before.freshUntilMs > Date.now()) return shaped<T>(before.text);
+      if (before && before.freshUntilMs > now()) return shaped<T>(before.text);
       const headers = { ...JSON_ONLY, ...(before && { "If-None-Match": before.etag }) };
       const response = await ask(address, { headers }, call, options);
       const isSame = before && response.status === NOT_MODIFIED;

@@ -1,6 +1,7 @@
 /** The package's public interface. */
 export { type Cart, type CartState, createCart, MOST_ITEMS } from "./cart.js";
 export * from "./client.js";
+export { now } from "./clock.js";
 export {
   type NameQuery,
   searchAsYouType,

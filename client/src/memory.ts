@@ -1,4 +1,6 @@
 /** A small HTTP cache: answers are reused for as long as the service allows, then revalidated with their ETag. */
+import { now } from "./clock.js";
+
 interface Remembered {
   readonly etag: string;
   readonly text: string;
@@ -24,7 +26,7 @@ export class Memory {
     const control = headers.get("cache-control") ?? "";
     if (etag === null || control.includes("no-store")) return;
     const seconds = Number(/max-age=(\d+)/.exec(control)?.[1] ?? 0) - Number(headers.get("age"));
-    this.#answers.set(address, { etag, text, freshUntilMs: before ? Date.now() + 1000 * seconds : 0 });
+    this.#answers.set(address, { etag, text, freshUntilMs: before ? now() + 1000 * seconds : 0 });
     const [oldest = ""] = this.#answers.keys();
     if (this.#answers.size > MOST) this.#answers.delete(oldest);
   }

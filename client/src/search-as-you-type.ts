@@ -2,8 +2,9 @@
  * A search box whose keystrokes cost no registry calls. While the user types, it shows what the service already knows. It searches on Enter, on a
  * click, or after a pause if the text can be a name. Needs no framework and no DOM.
  */
-import { wait } from "./call.js";
+import { callAt, waitUntil } from "./call.js";
 import type { Availability, StorefrontClient } from "./client.js";
+import { now } from "./clock.js";
 import { asProblem, type StorefrontProblem } from "./problem.js";
 
 export interface NameQuery {
@@ -29,7 +30,7 @@ export interface SearchState {
   /** Why the search waits or has failed; null while it waits to check unknown names again. */
   readonly problem: StorefrontProblem | null;
   /**
-   * In ms since the epoch. `searching`: until when the service waits for the registry. `waiting`: when the search continues. `done`, `failed`: when a
+   * A time of `now()`. `searching`: until when the service waits for the registry. `waiting`: when the search continues. `done`, `failed`: when a
    * retry makes sense; null if unknown.
    */
   readonly untilMs: number | null;
@@ -79,8 +80,6 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   let state = IDLE;
   /** Cancels all work for the current query. */
   let current = new AbortController();
-  let pause: ReturnType<typeof setTimeout> | undefined;
-  let look: ReturnType<typeof setTimeout> | undefined;
   let lookedAtMs = -Infinity;
 
   function become(change: Partial<SearchState>): void {
@@ -90,8 +89,6 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
 
   /** Cancels all work and returns the signal for what follows. */
   function begin(): AbortSignal {
-    clearTimeout(pause);
-    clearTimeout(look);
     current.abort();
     current = new AbortController();
     return current.signal;
@@ -105,7 +102,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   }
 
   async function lookUpKnown(query: NameQuery, signal: AbortSignal): Promise<void> {
-    lookedAtMs = Date.now();
+    lookedAtMs = now();
     try {
       const { results } = await client.search({ ...query, only: "known" }, { signal });
       if (!signal.aborted) become({ results });
@@ -115,12 +112,12 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
   }
 
   function searching(): void {
-    become({ phase: "searching", problem: null, untilMs: Date.now() + STREAM_WAITS_MS });
+    become({ phase: "searching", problem: null, untilMs: now() + STREAM_WAITS_MS });
   }
 
   async function run(query: NameQuery, signal: AbortSignal): Promise<void> {
     const onWait = (problem: StorefrontProblem, waitMs: number): void => {
-      become({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+      become({ phase: "waiting", problem, untilMs: now() + waitMs });
     };
     /** When each unknown name can be checked again, by TLD. */
     const due = new Map<string, number>();
@@ -138,7 +135,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         due.delete(tld);
         unknown.delete(tld);
         if (status === "unknown") {
-          due.set(tld, Date.now() + 1000 * retryAfter);
+          due.set(tld, now() + 1000 * retryAfter);
           unknown.add(tld);
         }
         found(event.result);
@@ -156,7 +153,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         become({ phase: "waiting", problem: null, untilMs: Math.min(...waits) });
       await Promise.all(
         groups.map(async ({ untilMs, tlds }) => {
-          await wait(untilMs - Date.now(), signal);
+          await waitUntil(untilMs, signal);
           waits.delete(untilMs);
           await ask({ ...query, tlds }, times + 1);
         }),
@@ -171,7 +168,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       if (signal.aborted) return;
       current.abort();
       const problem = asProblem(error);
-      const untilMs = problem.retryAfter === undefined ? null : Date.now() + 1000 * problem.retryAfter;
+      const untilMs = problem.retryAfter === undefined ? null : now() + 1000 * problem.retryAfter;
       become({ phase: "failed", problem, untilMs });
     }
   }
@@ -197,9 +194,9 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       if (query.q.trim() === "") return become(IDLE);
       state = IDLE;
       become({ phase: "typing", query });
-      const lookInMs = Math.max(FIRST_LOOK_MS, lookedAtMs + BETWEEN_LOOKS_MS - Date.now());
-      look = setTimeout(() => void lookUpKnown(query, signal), lookInMs);
-      if (canBeName(query.q)) pause = setTimeout(search, pauseMs, query);
+      const lookAtMs = Math.max(now() + FIRST_LOOK_MS, lookedAtMs + BETWEEN_LOOKS_MS);
+      callAt(lookAtMs, signal, () => void lookUpKnown(query, signal));
+      if (canBeName(query.q)) callAt(now() + pauseMs, signal, () => search(query));
     },
     retry() {
       const { query, results } = state;

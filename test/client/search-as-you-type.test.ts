@@ -2,7 +2,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { type Clock, install } from "@sinonjs/fake-timers";
 import { z } from "zod";
-import { createClient, searchAsYouType, type SearchState, type TypedSearch } from "../../client/src/index.js";
+import {
+  createClient,
+  now,
+  searchAsYouType,
+  type SearchState,
+  type TypedSearch,
+} from "../../client/src/index.js";
 import { canBeName } from "../../client/src/search-as-you-type.js";
 
 interface Asked {
@@ -18,7 +24,7 @@ let box: TypedSearch;
 let timers: Clock;
 
 beforeEach(() => {
-  timers = install({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+  timers = install({ now: Date.now(), toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
   asked = [];
   answers = [];
   states = [];
@@ -151,7 +157,7 @@ describe("a search", () => {
     box.search({ q: "kabul" });
     await pass(6_999);
     expect(last()).toMatchObject({ phase: "waiting", problem: null });
-    expect(last().untilMs).toBe(Date.now() + 1);
+    expect(last().untilMs).toBe(now() + 1);
     await pass(1);
     expect(asked.map(({ query }) => query["tlds"])).toEqual([undefined, ".com.af"]);
     await pass(13_000);
@@ -199,8 +205,40 @@ describe("a search", () => {
     box.search({ q: "kabul" });
     await pass(29_999);
     expect(last()).toMatchObject({ phase: "waiting", problem: { code: "quota_exhausted" } });
-    expect(last().untilMs).toBe(Date.now() + 1);
+    expect(last().untilMs).toBe(now() + 1);
     await pass(1);
+    expect(last().phase).toBe("done");
+  });
+
+  test("asks again when promised, even if the device's clock is set back while results arrive", async () => {
+    let end = (): void => {};
+    const body = new ReadableStream<string>({
+      start(controller) {
+        const unknown = JSON.stringify(named(".com.af", "unknown", 40));
+        controller.enqueue(`event: result\ndata: ${unknown}\n\n`);
+        end = () => controller.enqueue('event: done\ndata: {"complete":false}\n\n');
+      },
+    });
+    const headers = { "content-type": "text/event-stream" };
+    answers = [() => new Response(body.pipeThrough(new TextEncoderStream()), { headers })];
+    box.search({ q: "kabul" });
+    await pass(10_000);
+    timers.setSystemTime(Date.now() - 3_600_000);
+    end();
+    await pass(29_999);
+    expect(last()).toMatchObject({ phase: "waiting", untilMs: now() + 1 });
+    expect(searches()).toHaveLength(1);
+    await pass(1);
+    expect(searches()).toHaveLength(2);
+  });
+
+  test("continues as soon as a device wakes up that slept beyond the end of the wait", async () => {
+    answers = [refused("quota_exhausted", 503, 30)];
+    box.search({ q: "kabul" });
+    await pass(5_000);
+    // Timers stood still meanwhile.
+    timers.setSystemTime(Date.now() + 600_000);
+    await pass(1_000);
     expect(last().phase).toBe("done");
   });
 
@@ -208,7 +246,7 @@ describe("a search", () => {
     answers = [() => new Promise(() => {})];
     box.search({ q: "kabul" });
     await pass(0);
-    expect(last()).toMatchObject({ phase: "searching", untilMs: Date.now() + 30_000 });
+    expect(last()).toMatchObject({ phase: "searching", untilMs: now() + 30_000 });
   });
 
   test("can be retried immediately instead of waiting", async () => {
@@ -217,7 +255,7 @@ describe("a search", () => {
     await pass(10_000);
     box.retry();
     await pass(0);
-    expect(last()).toMatchObject({ phase: "waiting", untilMs: Date.now() + 20_000 });
+    expect(last()).toMatchObject({ phase: "waiting", untilMs: now() + 20_000 });
     await pass(20_000);
     expect(last().phase).toBe("done");
     expect(searches()).toHaveLength(3);
@@ -233,7 +271,7 @@ describe("a search", () => {
     expect(last()).toMatchObject({ phase: "failed", problem: { code: "upstream_failed" }, untilMs: null });
     box.retry();
     await pass(0);
-    expect(last()).toMatchObject({ phase: "waiting", problem: null, untilMs: Date.now() + 90_000 });
+    expect(last()).toMatchObject({ phase: "waiting", problem: null, untilMs: now() + 90_000 });
     box.retry();
     await pass(0);
     expect(asked.at(-1)?.query).toMatchObject({ q: "kabul", tlds: ".com.af" });

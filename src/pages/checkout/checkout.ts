@@ -1,5 +1,6 @@
 /** The demo checkout: shows the cart whose signature the service verified, in the language chosen in the shop. */
 import type { Money } from "../../../client/src/client.js";
+import { aheadMs, now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { byId, element } from "../element.js";
 import {
@@ -34,7 +35,7 @@ directDocument(texts);
 document.title = words.heading;
 write("heading", words.heading);
 write("back", words.back);
-if (view.kind === "good") showOrder(view.lines, Date.now() + view.validForMs);
+if (view.kind === "good") showOrder(view.lines, now() + view.validForMs);
 else notice(view.kind);
 
 function showOrder(lines: readonly Line[], untilMs: number): void {
@@ -59,7 +60,10 @@ function showOrder(lines: readonly Line[], untilMs: number): void {
   notice("good");
   const until = byId("until", HTMLElement);
   new Countdown().start(untilMs, (left) => {
-    until.textContent = words.heldUntil(timeOfDay(texts, untilMs), texts.left(clock(texts, left)));
+    until.textContent = words.heldUntil(
+      timeOfDay(texts, untilMs - aheadMs()),
+      texts.left(clock(texts, left)),
+    );
     if (left > 0) return;
     byId("order", HTMLElement).hidden = true;
     write("lead", "");

@@ -1,4 +1,5 @@
 /** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
+import { now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";
 
@@ -21,7 +22,7 @@ export function noticeBoard() {
   }
   return {
     set(part: string, text: string, retryInMs: number): void {
-      reasons.set(part, { text, retryAtMs: Date.now() + retryInMs });
+      reasons.set(part, { text, retryAtMs: now() + retryInMs });
       show();
     },
     clear(part?: string): void {

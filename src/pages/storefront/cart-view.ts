@@ -1,6 +1,7 @@
 /** Renders the cart: its lines with their terms and problems, the total, how long the price holds, and the next step. */
 import { MOST_ITEMS } from "../../../client/src/cart.js";
 import type { QuoteLine } from "../../../client/src/client.js";
+import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element } from "../element.js";
 import type { Cart, Change } from "./cart.js";
@@ -101,7 +102,7 @@ export class CartView {
     const held =
       promise === null
         ? texts.notHeld
-        : `${texts.heldUntil(timeOfDay(texts, promise.untilMs))} (${texts.left(clock(texts, this.#left))}).`;
+        : `${texts.heldUntil(timeOfDay(texts, promise.untilMs - aheadMs()))} (${texts.left(clock(texts, this.#left))}).`;
     const partly = texts.partly(count(texts, priced), count(texts, items.length));
     return [
       ...(priced < items.length ? [partly] : []),

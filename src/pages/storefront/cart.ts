@@ -4,24 +4,27 @@
  */
 import { heldUntilMs, MOST_ITEMS } from "../../../client/src/cart.js";
 import type { Money, QuoteLine, Quotes, StorefrontClient } from "../../../client/src/client.js";
+import { aheadMs, now } from "../../../client/src/clock.js";
 import { asProblem, type StorefrontProblem } from "../../../client/src/problem.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
 import { onStoredElsewhere, store, stored } from "./session.js";
 
+/** The signed prices hold until `untilMs`, a time of `now()`; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
+interface ConfirmedPrices {
+  readonly kind: "confirmed";
+  readonly quotes: Quotes;
+  readonly untilMs: number | null;
+  readonly isChanged: boolean;
+}
+
 type Confirmed =
   | { readonly kind: "none" }
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
   | { readonly kind: "refused"; readonly problem: StorefrontProblem }
-  /** The signed prices hold until `untilMs` on this device's clock; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
-  | {
-      readonly kind: "confirmed";
-      readonly quotes: Quotes;
-      readonly untilMs: number | null;
-      readonly isChanged: boolean;
-    };
+  | ConfirmedPrices;
 
 /** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: the state of the confirmation. */
 export type Change =
@@ -35,11 +38,11 @@ interface Removed {
 
 /**
  * What the browser keeps. When the form of the prices changes, so must the name `prices`: those that another version of the page stored are then
- * ignored, and the names stay.
+ * ignored, and the names stay. Stored prices end at a time of the device's clock, because each tab has its own `now()`.
  */
 interface Stored {
   readonly items: readonly Wanted[];
-  readonly prices?: Confirmed | null;
+  readonly prices?: ConfirmedPrices | null;
 }
 
 const FIELDS = Object.keys({
@@ -160,15 +163,15 @@ export class Cart implements CartControl {
       action: "registration" as const,
       years,
     }));
-    let sentMs = Date.now();
+    let sentMs = now();
     try {
       const quotes = await this.#client.cart(items, {
         signal,
         onWait: (problem, waitMs) => {
-          this.#learn({ kind: "waiting", problem, untilMs: Date.now() + waitMs });
+          this.#learn({ kind: "waiting", problem, untilMs: now() + waitMs });
         },
         onRetry: () => {
-          sentMs = Date.now();
+          sentMs = now();
           this.#learn({ kind: "asking" });
         },
       });
@@ -206,8 +209,9 @@ export class Cart implements CartControl {
   }
 
   #store(): void {
-    const confirmed = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
-    const kept: Stored = { items: this.#items, prices: confirmed };
+    const prices = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
+    const untilMs = prices && prices.untilMs !== null ? prices.untilMs - aheadMs() : null;
+    const kept: Stored = { items: this.#items, prices: prices && { ...prices, untilMs } };
     store("cart", this.#items.length === 0 ? null : kept);
   }
 
@@ -216,13 +220,19 @@ export class Cart implements CartControl {
     const { items, prices = null }: Stored = isStored(before) ? before : { items: [] };
     this.#items = items;
     this.#removed = null;
-    this.#confirmed = prices ?? { kind: "none" };
+    this.#confirmed = prices ? { ...prices, untilMs: restoredUntilMs(prices) } : { kind: "none" };
   }
 
   /** Null for a premium name: its price isn't listed and becomes known when the cart is confirmed. */
   #listed({ tld, premium }: Wanted, years: number): Money | null {
     return premium ? null : (this.#prices.price(tld, "registration", years)?.price ?? null);
   }
+}
+
+/** Never later than if the prices had just been signed: the device's clock may have been set back since they were stored. */
+function restoredUntilMs({ quotes, untilMs }: ConfirmedPrices): number | null {
+  const latestMs = heldUntilMs(quotes, now());
+  return untilMs === null || latestMs === null ? null : Math.min(untilMs + aheadMs(), latestMs);
 }
 
 /** Whether it is a cart whose names have every field. Anything else is ignored. */

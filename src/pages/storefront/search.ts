@@ -1,5 +1,6 @@
 /** The search box. Typed text is searched as `searchAsYouType` describes; a list is checked name by name. The search survives a reload. */
 import type { StorefrontClient } from "../../../client/src/client.js";
+import { now } from "../../../client/src/clock.js";
 import { asProblem } from "../../../client/src/problem.js";
 import {
   searchAsYouType,
@@ -172,7 +173,7 @@ export class Search {
           {
             signal,
             onWait: (problem, waitMs) => {
-              this.#showList({ phase: "waiting", problem, untilMs: Date.now() + waitMs });
+              this.#showList({ phase: "waiting", problem, untilMs: now() + waitMs });
             },
             onRetry: proceed,
           },

@@ -1,0 +1,116 @@
+/** The storefront while the device's clock is set, in a real browser: waits, countdowns, held prices and known answers last no longer than promised. */
+import { expect, test } from "@jest/globals";
+import type { Page } from "playwright-core";
+import { onSearch, refusal, result, streamed } from "./support/answers.js";
+import { describeWithBrowser } from "./support/browser.js";
+import { done, enter, openShop, row, searchFor } from "./support/storefront.js";
+
+const HOUR_MS = 3_600_000;
+
+/** The timers of the page aren't affected, as when a person or the network sets a device's clock. */
+async function setClockBy(page: Page, ms: number): Promise<void> {
+  await page.clock.setSystemTime(Number(await page.evaluate("Date.now()")) + ms);
+}
+
+describeWithBrowser("while the device's clock is set", () => {
+  const shop = openShop();
+  const status = (page: Page) => page.locator("#search-status");
+  const cartStatus = (page: Page) => page.locator("#cart-status");
+
+  test("a search counts down and continues as promised", async () => {
+    const asked: (string | null)[] = [];
+    const answers = [
+      streamed(
+        [
+          result("kabul.af", ".af", "available"),
+          result("kabul.com.af", ".com.af", "unknown", { retryAfter: 20 }),
+          result("kabul.net.af", ".net.af", "unknown", { retryAfter: 50 }),
+        ],
+        false,
+      ),
+      streamed([result("kabul.com.af", ".com.af", "taken")]),
+    ];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        onSearch(page, (route) => {
+          asked.push(new URL(route.request().url()).searchParams.get("tlds"));
+          return route.fulfill(answers.shift() ?? streamed([result("kabul.net.af", ".net.af", "available")]));
+        }),
+    });
+    await enter(page, "kabul");
+    await status(page).getByText("try again in 20 seconds.").waitFor();
+    await setClockBy(page, -HOUR_MS);
+    await page.clock.runFor(5_000);
+    expect(await status(page).textContent()).toMatch(/try again in 15 seconds\.$/);
+    await page.clock.runFor(15_000);
+    await status(page).getByText("try again in 30 seconds.").waitFor();
+    await setClockBy(page, HOUR_MS);
+    await page.clock.runFor(30_000);
+    await done(page);
+    expect(asked).toEqual([null, ".com.af", ".net.af"]);
+  });
+
+  test("a search doesn't wait longer than promised after the device was asleep", async () => {
+    let asked = 0;
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        onSearch(page, (route) => {
+          asked += 1;
+          return asked === 1 ? route.fulfill(refusal("quota_exhausted", 503, 50)) : route.continue();
+        }),
+    });
+    await enter(page, "kabul");
+    await status(page).getByText("try again in 50 seconds.").waitFor();
+    // The timers of most browsers stand still during sleep.
+    await setClockBy(page, HOUR_MS);
+    await page.clock.runFor(1_000);
+    await done(page);
+  });
+
+  test("a known answer is asked for again when it is too old, even if the clock was set back", async () => {
+    const asked: string[] = [];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/availability?*", (route) => {
+          asked.push(new URL(route.request().url()).searchParams.get("domain") ?? "");
+          return route.continue();
+        }),
+    });
+    // An answer is reused once it has been revalidated.
+    for (let times = 0; times < 3; times += 1) {
+      await enter(page, "kabul.af, kabul.com.af");
+      await done(page);
+    }
+    expect(asked).toEqual(["kabul.af", "kabul.com.af", "kabul.af", "kabul.com.af"]);
+    await setClockBy(page, -2 * HOUR_MS);
+    await page.clock.runFor(8_000);
+    await page.keyboard.press("Enter");
+    await status(page).getByText("2 of 2 are available").waitFor();
+    expect(asked.slice(4)).toEqual(["kabul.af", "kabul.com.af"]);
+  });
+
+  test("a price is held no longer than it was promised, before and after a reload, and its end is shown as a time of that clock", async () => {
+    const { page } = await shop.visitor({ stopped: true });
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+    const before = await cartStatus(page).textContent();
+    await page.clock.runFor(60_000);
+    await setClockBy(page, -2 * HOUR_MS);
+    await page.clock.runFor(1_000);
+    const after = await cartStatus(page).textContent();
+    expect(after).toMatch(/\(13:58\sleft\)\.$/);
+    const hourIn = (text: string | null): number => Number(/until (\d+)/.exec(text ?? "")?.[1]);
+    expect((hourIn(before) - hourIn(after) + 12) % 12).toBe(2);
+    await page.reload();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+    expect(await cartStatus(page).textContent()).toMatch(/\(14:5\d\sleft\)\.$/);
+    await setClockBy(page, HOUR_MS);
+    await page.clock.runFor(1_000);
+    expect(await cartStatus(page).textContent()).toBe("This price has expired. Confirm it again.");
+  });
+});
