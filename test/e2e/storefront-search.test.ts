@@ -2,6 +2,7 @@
 import { afterAll, expect, test } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { priceListShape } from "../../src/wire/visitors.js";
 import { CHECK, temporaryFolder, until } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
@@ -128,6 +129,35 @@ describeWithBrowser("a search at the storefront", () => {
     await page.reload();
     await done(page);
     expect(await texts(page, ".names .domain")).toHaveLength(3);
+  });
+
+  test("survives a reload of its own tab, whatever is searched in another; a new tab begins with the last one", async () => {
+    const { page } = await shop.visitor();
+    const open = async (): Promise<Page> => {
+      const tab = await page.context().newPage();
+      await tab.goto("/");
+      await tab.locator("tbody tr").first().waitFor();
+      return tab;
+    };
+    const expectAfterReload = async (tab: Page, text: string): Promise<void> => {
+      await tab.reload();
+      await tab.locator("tbody tr").first().waitFor();
+      expect(await tab.locator("#query").inputValue()).toBe(text);
+    };
+    await searchFor(page, "kabul");
+    const other = await open();
+    await searchFor(other, "herat");
+    await expectAfterReload(page, "kabul");
+    await done(page);
+    expect(await texts(page, ".name.exact .domain")).toEqual(["kabul.af"]);
+    await searchFor(other, "balkh");
+    expect(await (await open()).locator("#query").inputValue()).toBe("balkh");
+    await other.locator("#query").focus();
+    await other.keyboard.press("ControlOrMeta+a");
+    await other.keyboard.press("Delete");
+    await expectAfterReload(page, "kabul");
+    await done(page);
+    await expectAfterReload(other, "");
   });
 
   test("for a list is the same after a reload and through a link, even before the prices are loaded", async () => {

@@ -3,10 +3,16 @@
 /** Each has its own key, so that two tabs overwrite only what they change. */
 type Key = "language" | "term" | "search" | "cart" | "hideTaken";
 
+/** Each tab has its own search, so that a reload restores it whatever happens in other tabs. A new tab begins with the last search of any. */
+function isPerTab(key: Key): boolean {
+  return key === "search";
+}
+
 /** The stored value; null if there is none, it can't be read, or the browser stores nothing. */
 export function stored(key: Key): unknown {
   try {
-    return JSON.parse(localStorage.getItem(keyOf(key)) ?? "null");
+    const own = isPerTab(key) ? sessionStorage.getItem(keyOf(key)) : null;
+    return JSON.parse(own ?? localStorage.getItem(keyOf(key)) ?? "null");
   } catch {
     return null;
   }
@@ -14,6 +20,8 @@ export function stored(key: Key): unknown {
 
 export function store(key: Key, value: unknown): void {
   try {
+    // Stores null, too: this tab's empty box isn't filled from another tab.
+    if (isPerTab(key)) sessionStorage.setItem(keyOf(key), JSON.stringify(value));
     if (value === null) localStorage.removeItem(keyOf(key));
     else localStorage.setItem(keyOf(key), JSON.stringify(value));
   } catch {
