@@ -1,0 +1,79 @@
+/** The client package while the device's clock is set: what it waits for, holds or knows lasts no longer than promised. */
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import { type Clock, install } from "@sinonjs/fake-timers";
+import { aheadMs } from "../../client/src/clock.js";
+import { createCart, createClient, now } from "../../client/src/index.js";
+
+const HOUR_MS = 3_600_000;
+
+let timers: Clock;
+let asked: number;
+
+beforeEach(() => {
+  timers = install({ now: Date.now(), toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
+  asked = 0;
+});
+afterEach(() => {
+  timers.uninstall();
+});
+
+/** Timers aren't affected, as when a person or the network sets a device's clock. */
+const setClockBy = (ms: number): void => timers.setSystemTime(Date.now() + ms);
+
+function clientOf(body: () => object, headers: Readonly<Record<string, string>> = {}) {
+  return createClient({
+    fetch: () => {
+      asked += 1;
+      return Promise.resolve(Response.json(body(), { headers }));
+    },
+  });
+}
+
+/** Signed now for 15 minutes. */
+function signed() {
+  const iat = Math.floor(Date.now() / 1000);
+  const claims = Buffer.from(JSON.stringify({ iat, exp: iat + 900 })).toString("base64url");
+  return { items: [], total: [], promise: `a.${claims}.c`, validUntil: new Date().toISOString() };
+}
+
+test("its clock is the device's, and continues at the same pace when that is set back and right again", () => {
+  const startMs = Date.now();
+  expect([now(), aheadMs()]).toEqual([startMs, 0]);
+  setClockBy(-HOUR_MS);
+  timers.tick(1_000);
+  expect([now(), aheadMs()]).toEqual([startMs + 1_000, HOUR_MS]);
+  setClockBy(HOUR_MS);
+  timers.tick(1_000);
+  expect([now(), aheadMs()]).toEqual([startMs + 2_000, 0]);
+});
+
+test("a known answer is revalidated when it is too old, even if the clock was set back", async () => {
+  const client = clientOf(() => ({ prices: [] }), { ETag: '"1"', "Cache-Control": "max-age=5" });
+  for (let times = 0; times < 3; times += 1) await client.prices();
+  expect(asked).toBe(2);
+  setClockBy(-2 * HOUR_MS);
+  await timers.tickAsync(4_000);
+  await client.prices();
+  expect(asked).toBe(2);
+  await timers.tickAsync(2_000);
+  await client.prices();
+  expect(asked).toBe(3);
+});
+
+test("a confirmed cart expires on time if the clock is set back, and as soon as the device wakes up if it slept", async () => {
+  const cart = createCart(clientOf(signed));
+  cart.add({ domain: "kabul.af", action: "registration" });
+  await cart.confirm();
+  setClockBy(-HOUR_MS);
+  await timers.tickAsync(890_000);
+  expect(cart.state.phase).toBe("confirmed");
+  await timers.tickAsync(10_000);
+  expect(cart.state.phase).toBe("expired");
+  setClockBy(HOUR_MS);
+  await cart.confirm();
+  // Timers stood still meanwhile.
+  setClockBy(HOUR_MS);
+  await timers.tickAsync(1_000);
+  expect(cart.state.phase).toBe("expired");
+  cart.stop();
+});
