@@ -132,7 +132,7 @@ function whyMalformed(host: string): string {
     toASCII(host, { ...STRICT, ...rules }) !== null;
   const joiner = /[\u200C\u200D]/.exec(host)?.[0];
   if (joiner !== undefined && permits({ checkJoiners: false }))
-    return `contains ${named(joiner)}, an invisible character that isn't possible in this place`;
+    return `contains ${named(joiner)}, which is invisible and isn't possible in this place`;
   if (permits({ checkBidi: false })) return BAD_DIRECTION;
   return BAD_CHARACTERS;
 }

@@ -68,6 +68,8 @@ describe("the refusal of a name", () => {
     "https://",
     "a".repeat(64),
     "kab_ul",
+    "kabulکابل",
+    "کار\u200Cها",
     "shop😀",
     "ka..bul.af",
     "-kabul",
