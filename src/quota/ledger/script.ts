@@ -22,8 +22,8 @@
  * belonged to a lost table and hasn't sent a request since.
  *
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
- * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock. `stood`: for how long Redis's clock stood
- * still, as others have found.
+ * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock. `stood`: the sum of the times for which
+ * Redis's clock stood still, as of the member's last request; that of the table, as any member has found, of late if before `stoodUntil`.
  *
  * `former`: the members that left or died within the last `deadMs`, with their last revision and request.
  *
@@ -131,20 +131,20 @@ if s then
   end
   now = math.max(now, s.now)
   -- If Redis's clock stood still, the others have been silent for so much longer than the table's time says.
-  stoodMs = math.max(0, self.ahead - (now - q.at))
-  -- A request that doesn't show what others have found was sent before the clock stood still. Its replica may have continued alone since.
-  local stood = self.stood
-  if stood and now <= stood.lastsUntil and stoodMs + q.evictMs / 2 < stood.ms then return nothing(false) end
-  self.stood = nil
+  local behind = math.max(0, self.ahead - (now - q.at))
   for name, member in pairs(s.members) do
-    if name ~= q.me then
-      if member.contactAt then member.contactAt = member.contactAt - stoodMs end
-      if stoodMs > q.evictMs / 2 then
-        local before = member.stood and member.stood.ms or 0
-        member.stood = { ms = before + stoodMs, lastsUntil = now + q.longestMs + q.occupiedMs }
-      end
-    end
+    if name ~= q.me and member.contactAt then member.contactAt = member.contactAt - behind end
   end
+  -- A request that doesn't show what others have found was sent before the clock stood still. Its replica may have continued alone since.
+  s.stood = s.stood or 0
+  local shown = (self.stood or s.stood) + behind
+  if shown + q.evictMs / 2 < s.stood and now <= s.stoodUntil then return nothing(false) end
+  if shown > s.stood + q.evictMs / 2 then
+    stoodMs = shown - s.stood
+    s.stood = shown
+    s.stoodUntil = now + q.longestMs + q.occupiedMs
+  end
+  self.stood = s.stood
   self.ahead = math.min(self.ahead + (q.at - self.at) / 1000, now - q.at)
 end
 self.at = q.at
