@@ -3,7 +3,6 @@
  * minute. Every price comes from the retail policy and the upstream's price for this name, and is `stale` while that price is doubtful.
  */
 import type { PooledFact } from "../cache/cache.js";
-import type { Combination } from "../upstream/contract.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { isExpected } from "../errors.js";
@@ -12,6 +11,7 @@ import { type Retail, sameWholesale, type Wholesale } from "../money.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
+import type { Combination } from "../upstream/contract.js";
 import { failureCodeOf, timedOut } from "../upstream/failures.js";
 import type { Assessment, Assessor, Demands, PricedAssessment } from "./assessment.js";
 import {
@@ -75,7 +75,7 @@ export interface AvailabilitySettings {
   readonly prices: PriceList;
   readonly names: NameFacts;
   readonly assessor: Assessor;
-  readonly marks: Pick<PremiumMarks, "of" | "version">;
+  readonly marks: Pick<PremiumMarks, "isPremium" | "version">;
   /** When the upstream last listed the name among the reseller's own domains, or null. */
   readonly ownedSinceMs: (ascii: string) => number | null;
   readonly clock: Clock;
@@ -108,12 +108,10 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return null;
   }
 
-  const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
-
   function priced(assessed: PricedAssessment, name: DomainName, what: Combination): Priced {
     const { kind, check, quote } = assessed;
     if (kind === "doubtful") {
-      const premium = isMarked(name);
+      const premium = marks.isPremium(name);
       // If they contradict each other, either may be wrong.
       const agrees = !premium && sameWholesale(check.value.wholesale, quote.wholesale);
       return {
@@ -192,7 +190,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
   function withoutPrice(name: DomainName, years: number, { pooled, source }: AvailableFact): Availability {
     const showUntilMs = pooled.askedMs + AVAILABLE_FOR_MS;
     const unpriced = asTaken(name, years, pooled.asOfMs, source === "stale");
-    return { ...unpriced, status: "available", premium: isMarked(name), showUntilMs };
+    return { ...unpriced, status: "available", premium: marks.isPremium(name), showUntilMs };
   }
 
   function known(name: DomainName, years: number): Availability | undefined {

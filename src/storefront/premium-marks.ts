@@ -23,6 +23,8 @@ export interface PremiumMark {
 export interface PremiumMarks {
   /** The latest decision known here, with the times of the check that it was about. */
   of(name: DomainName): Fact<PremiumMark> | undefined;
+  /** Whether that decision is that the name is premium. */
+  isPremium(name: DomainName): boolean;
   /** A version number that changes whenever a decision becomes known here. */
   version(): number;
   /** Remembers the decision about a check of the name, unless one about a later check is known. If checks overlap, "premium" counts. */
@@ -84,8 +86,11 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
       .slice(-MAX_SAVED);
   }
 
+  const of = (name: DomainName): Fact<PremiumMark> | undefined => pool.fresh(keyOf(name));
+
   return {
-    of: (name) => pool.fresh(keyOf(name)),
+    of,
+    isPremium: (name) => of(name)?.value.isPremium === true,
     version: pool.changes,
     note(name, decision) {
       const key = keyOf(name);

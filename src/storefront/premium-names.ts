@@ -20,8 +20,6 @@ export interface PremiumNames {
   isPremium(ask: VisitorAsk, name: DomainName): Promise<boolean>;
   /** Learns what other replicas know of the name; makes no upstream calls. Never rejects. */
   consult(name: DomainName): Promise<void>;
-  /** Whether the name was found to be premium, as far as is known here. */
-  isMarked(name: DomainName): boolean;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
   /** Whether the name was found to be premium, or a check of it differs from the list, and from the list before the last change. */
@@ -39,7 +37,7 @@ export interface PremiumNamesSettings {
   readonly policy: Pick<RetailPolicy, "yearsSold">;
   readonly prices: Pick<PriceList, "peek" | "quote">;
   readonly names: Pick<NameFacts, "consultPrices" | "shownPrices">;
-  readonly marks: Pick<PremiumMarks, "of" | "isAlone">;
+  readonly marks: Pick<PremiumMarks, "isPremium" | "isAlone">;
   readonly assessor: Pick<Assessor, "assess">;
 }
 
@@ -50,8 +48,6 @@ export function createPremiumNames({
   marks,
   assessor,
 }: PremiumNamesSettings): PremiumNames {
-  const isMarked = (name: DomainName): boolean => marks.of(name)?.value.isPremium === true;
-
   /** The registration prices that checks of the name have shown. */
   function shownPrices(name: DomainName): readonly ShownPrice[] {
     const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
@@ -69,14 +65,14 @@ export function createPremiumNames({
     });
   }
 
-  const seemsOrdinary = (name: DomainName): boolean => !isMarked(name) && differing(name).length === 0;
+  const seemsOrdinary = (name: DomainName): boolean => !marks.isPremium(name) && differing(name).length === 0;
 
   function isContradicted(name: DomainName): boolean {
     const wasOrdinary = ({ what, pooled }: ShownPrice): boolean => {
       const former = prices.peek(what)?.former ?? null;
       return former !== null && sameWholesale(pooled.value.wholesale, former);
     };
-    return isMarked(name) || !differing(name).every(wasOrdinary);
+    return marks.isPremium(name) || !differing(name).every(wasOrdinary);
   }
 
   function consult(name: DomainName): Promise<void> {
@@ -97,7 +93,7 @@ export function createPremiumNames({
       // A taken name may still have a price of its own, from the calls made just now.
       if (kind === "premium" || (kind === "taken" && hasOwnPrice(name, what))) return true;
     }
-    return isMarked(name);
+    return marks.isPremium(name);
   }
 
   const hasOwnPrice = (name: DomainName, { years }: Combination): boolean =>
@@ -106,7 +102,6 @@ export function createPremiumNames({
   return {
     isPremium,
     consult,
-    isMarked,
     seemsOrdinary,
     isContradicted,
     isOrdinary: (name) => marks.isAlone() && seemsOrdinary(name),

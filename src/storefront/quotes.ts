@@ -14,6 +14,7 @@ import type { QuotedPrice } from "../retail/price-quotes.js";
 import type { Promises, SignedPromise } from "../retail/promise.js";
 import type { Demands } from "./assessment.js";
 import type { AvailabilityService } from "./availability.js";
+import type { PremiumMarks } from "./premium-marks.js";
 import type { PremiumNames } from "./premium-names.js";
 
 export interface QuoteItem {
@@ -64,10 +65,8 @@ export interface QuoteSettings {
   readonly policy: Pick<RetailPolicy, "price" | "promotionEpoch" | "promiseValidMs">;
   readonly prices: Pick<PriceList, "fresh" | "peek" | "quote">;
   readonly availability: Pick<AvailabilityService, "register">;
-  readonly premiumNames: Pick<
-    PremiumNames,
-    "isPremium" | "consult" | "isMarked" | "isContradicted" | "isOrdinary"
-  >;
+  readonly premiumNames: Pick<PremiumNames, "isPremium" | "consult" | "isContradicted" | "isOrdinary">;
+  readonly marks: Pick<PremiumMarks, "isPremium">;
   readonly promises: Pick<Promises, "sign">;
   readonly clock: Clock;
 }
@@ -85,7 +84,7 @@ const CHECKED_MS = 5_000;
 const QUOTED_MS = 60_000;
 
 export function createQuotes(settings: QuoteSettings): Quotes {
-  const { policy, prices, availability, premiumNames, promises, clock } = settings;
+  const { policy, prices, availability, premiumNames, marks, promises, clock } = settings;
   const listPrices = new WeakMap<
     QuotedPrice,
     { readonly price: Retail | null; readonly promotionEpoch: number }
@@ -182,7 +181,7 @@ export function createQuotes(settings: QuoteSettings): Quotes {
 
   function unanswered(item: QuoteItem, problem: ServiceError, isPremium = false): Ready {
     const asOfMs = clock.now();
-    const premium = isPremium || premiumNames.isMarked(item.name);
+    const premium = isPremium || marks.isPremium(item.name);
     const line: CartLine = { ...item, price: null, status: "not_checked", premium, asOfMs, problem };
     return { line, wholesale: null, problemAtMs: clock.monotonic(), isCurrent: () => true };
   }

@@ -22,10 +22,10 @@ function cartOf(refusals: Readonly<Record<string, ServiceError>>) {
     availability: {
       register: (_ask, { label }) => Promise.reject(refusals[label] ?? new Error("unknown label")),
     },
+    marks: { isPremium: () => false },
     premiumNames: {
       isPremium: () => Promise.resolve(true),
       consult: unused,
-      isMarked: () => false,
       isContradicted: () => true,
       isOrdinary: () => false,
     },

@@ -10,7 +10,9 @@
  * no other until it has seen the loan. If it is cut off in the meantime, it uses one slot less.
  *
  * Table. `generation`: the time of its creation, later than that of every table known before. `unconfirmed`: the replicas that may have seen writes
- * that the table has lost, until `poolFrom`. `settledFrom`: from when newcomers can get a share.
+ * that the table has lost, until `poolFrom`. `settledFrom`: from when newcomers can get a share. `stood`: for how long Redis's clock has stood still
+ * in all, as far as any member has found; until `stoodUntil`, requests from before the last time may still arrive. `former`: the members that left
+ * or died within the last `deadMs`, with their last revision and request.
  *
  * Slot. `at`: the latest time at which its last call can have arrived. `grant`: the call in flight. `owner`: the replica that makes it. `before`:
  * the value of `at` before that call. `holder`: see above. `leaving`: the revision whose reply asks the holder to give up the slot. `assumed`:
@@ -22,10 +24,8 @@
  * belonged to a lost table and hasn't sent a request since.
  *
  * A member's clock. `ahead`: the smallest lead of the table's time over it, measured at `at`. `excess`: by how much at least every request since
- * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock. `stood`: the sum of the times for which
- * Redis's clock stood still, as of the member's last request; that of the table, as any member has found, of late if before `stoodUntil`.
- *
- * `former`: the members that left or died within the last `deadMs`, with their last revision and request.
+ * `excessAt` has exceeded that lead. `newUntil`: until when the member can't detect a step of Redis's clock. `stood`: the table's `stood` at its last
+ * request.
  *
  * Lending. `urgentSince`: since when each urgent request waits at the member, the oldest first. `lends`: whether it has agreed to lend. `lent`: the
  * revision that lent one of its slots, until the member has seen it.
