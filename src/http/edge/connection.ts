@@ -45,6 +45,7 @@ export class Connection {
   readonly #rules: ConnectionRules;
   /** In the order of their requests. */
   #outstanding: ServerResponse[] = [];
+  /** The latest exchange, until its request is complete and everything is answered: an idle connection keeps nothing of what it served. */
   #last: Exchange | null = null;
   /** Bytes that were read but must not be parsed yet. */
   #rest: readonly Buffer[] | null = null;
@@ -88,6 +89,7 @@ export class Connection {
   /** Called when the answer to the oldest request has been sent. */
   answered(): void {
     this.#outstanding.shift();
+    if (this.#outstanding.length === 0 && this.#unfinished() === null) this.#last = null;
     this.#resumeSoon();
     if (this.#ending !== null) setImmediate(this.#endWhenDone);
   }
