@@ -153,8 +153,12 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     stamp,
   });
 
-  const savedFile = <T>(file: string, shape: ZodType<T>, of = source): SavedFile<T> =>
-    createSavedFile({ path: join(config.stateDir, file), shape, source: of, log });
+  const savedFiles: Pick<SavedFile<unknown>, "saved">[] = [];
+  function savedFile<T>(name: string, shape: ZodType<T>, of = source): SavedFile<T> {
+    const file = createSavedFile({ path: join(config.stateDir, name), shape, source: of, log });
+    savedFiles.push(file);
+    return file;
+  }
   const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
   const prices = createPriceList({
     policies,
@@ -280,7 +284,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     },
     async close() {
       audit.flush();
-      await quotas.close();
+      await Promise.all([quotas.close(), ...savedFiles.map((file) => file.saved())]);
       invalidation?.close();
       redis?.close();
     },

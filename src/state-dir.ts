@@ -1,10 +1,11 @@
 /** The folder of the ledger, the prices and the audit log: creates it, and checks that it is writable by writing a file. */
-import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Clock, every } from "./clock.js";
 
 interface StateDir {
-  /** Why the folder isn't usable; null while it is. */
+  /** Why the folder wasn't usable when last checked; null if it was. */
   problem(): string | null;
   /** Starts the checks; returns a function that stops them. */
   watch(): () => void;
@@ -30,13 +31,15 @@ export function createFolder(path: string): void {
 export function createStateDir(path: string, clock: Clock): StateDir {
   let identity: number | null = null;
   let problem: string | null = null;
+  let isChecking = false;
 
-  function check(): string | null {
+  /** Off the event loop, because a rename can wait for the disk for a quarter of a second. */
+  async function check(): Promise<string | null> {
     try {
       // A new file, because rewriting an existing one can succeed on a full disk.
-      writeFileSync(join(path, ".writable.new"), "\n", { mode: 0o600 });
-      renameSync(join(path, ".writable.new"), join(path, ".writable"));
-      const { ino } = statSync(path);
+      await writeFile(join(path, ".writable.new"), "\n", { mode: 0o600 });
+      await rename(join(path, ".writable.new"), join(path, ".writable"));
+      const { ino } = await stat(path);
       identity ??= ino;
       // The open ledger is still in the old folder.
       return ino === identity ? null : "STATE_DIR was replaced; restart the service.";
@@ -45,14 +48,18 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     }
   }
 
+  async function look(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    problem = await check();
+    isChecking = false;
+  }
+
   return {
     problem: () => problem,
     watch() {
-      const look = (): void => {
-        problem = check();
-      };
-      look();
-      return every(clock, CHECK_EVERY_MS, look);
+      void look();
+      return every(clock, CHECK_EVERY_MS, () => void look());
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Facts in a JSON file that only its owner can read, so that they survive a restart. */
 import { randomUUID } from "node:crypto";
-import { readFileSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
@@ -12,8 +13,10 @@ import type { Fact } from "./facts.js";
 export interface SavedFile<T> {
   /** What was saved last; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */
   load(): T | null;
-  /** Replaces the whole file. Never throws; a failure is logged. */
+  /** Replaces the whole file soon, with what was last given. Never throws; a failure is logged. */
   save(data: T): void;
+  /** Resolves once all that was given to `save` has been written, or couldn't be. */
+  saved(): Promise<void>;
 }
 
 interface SavedFileSettings<T> {
@@ -35,13 +38,24 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     return null;
   }
 
-  /** On a full disk, a part of it has been written. */
-  function removeUnfinished(): void {
-    try {
-      unlinkSync(unfinished);
-    } catch {
-      // It wasn't created.
+  let unwritten: string | null = null;
+  let writing: Promise<void> | null = null;
+
+  async function writeAll(): Promise<void> {
+    while (unwritten !== null) {
+      const text = unwritten;
+      unwritten = null;
+      try {
+        createFolder(dirname(path));
+        await writeFile(unfinished, text, { mode: 0o600 });
+        await rename(unfinished, path);
+      } catch (error) {
+        log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+        // On a full disk, a part of it has been written.
+        await rm(unfinished, { force: true }).catch(() => {});
+      }
     }
+    writing = null;
   }
 
   return {
@@ -62,15 +76,10 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
       return success ? data : unreadable();
     },
     save(data) {
-      try {
-        createFolder(dirname(path));
-        writeFileSync(unfinished, JSON.stringify({ source: source(), data }), { mode: 0o600 });
-        renameSync(unfinished, path);
-      } catch (error) {
-        log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
-        removeUnfinished();
-      }
+      unwritten = JSON.stringify({ source: source(), data });
+      writing ??= writeAll();
     },
+    saved: () => writing ?? Promise.resolve(),
   };
 }
 

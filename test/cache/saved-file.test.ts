@@ -28,48 +28,63 @@ const logged = (event: string): boolean =>
   log.join().includes(`"${event}"`) && log.join().includes('"words.json"');
 
 describe("a file of facts", () => {
-  test("returns what was saved last, and can be read only by its owner", () => {
+  test("returns what was saved last, and can be read only by its owner", async () => {
     expect(file.load()).toBeNull();
     file.save(["one"]);
     file.save(["one", "two"]);
+    await file.saved();
     expect(file.load()).toEqual(["one", "two"]);
     expect(statSync(path).mode & 0o077).toBe(0);
     expect(log).toEqual([]);
   });
 
-  test("of another upstream or credential is ignored", () => {
+  test("of another upstream or credential is ignored", async () => {
     file.save(["one"]);
+    await file.saved();
     source = "there";
     expect([file.load(), logged("saved.foreign")]).toEqual([null, true]);
   });
 
   test.each(["", "{", "[]", "null", '{"source":"here"}', '{"source":"here","data":[1]}', '{"data":["one"]}'])(
     "that contains %j is ignored",
-    (text) => {
+    async (text) => {
       file.save([]);
+      await file.saved();
       writeFileSync(path, text);
       expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
     },
   );
 
-  test("that can't be put in its place leaves nothing else behind", () => {
+  test("that can't be put in its place leaves nothing else behind", async () => {
     mkdirSync(path, { recursive: true });
     file.save(["one"]);
+    await file.saved();
     expect([readdirSync(dirname(path)), logged("saved.failed")]).toEqual([["words.json"], true]);
   });
 
-  test("is replaced as a whole, so that what is being read stays complete", () => {
+  test("is replaced as a whole, so that what is being read stays complete", async () => {
     file.save(["one"]);
+    await file.saved();
     const reader = openSync(path, "r");
     file.save(["two"]);
+    await file.saved();
     expect(readFileSync(reader, "utf8")).toContain('["one"]');
     closeSync(reader);
     expect([file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
   });
 
-  test("that can't be written only causes a log line", () => {
+  test("saved many times in a row ends with the last, without a wait for the disk", async () => {
+    for (let n = 0; n <= 100; n += 1) file.save([String(n)]);
+    // Nothing was written in this turn of the event loop.
+    expect(file.load()).toBeNull();
+    await file.saved();
+    expect([file.load(), readdirSync(dirname(path))]).toEqual([["100"], ["words.json"]]);
+  });
+
+  test("that can't be written only causes a log line", async () => {
     writeFileSync(dirname(path), "a file");
     file.save(["one"]);
+    await file.saved();
     expect([file.load(), logged("saved.failed")]).toEqual([null, true]);
   });
 });

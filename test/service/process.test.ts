@@ -396,6 +396,7 @@ describe("a restart", () => {
     await first.listening;
     await until(() => existsSync(join(folder.path, "state", "price-facts.json")), "the save of the prices");
     expect((await first.ask("/v1/availability?domain=gold.af")).body).toMatchObject({ premium: true });
+    await until(() => existsSync(join(folder.path, "state", "premium-names.json")), "the save of the name");
     first.child.kill("SIGKILL");
     await first.exited;
 

@@ -30,11 +30,13 @@ let folder: ReturnType<typeof temporaryFolder>;
 let path: string;
 let clock: FakeClock;
 let marks: PremiumMarks;
+let saved: (() => Promise<void>)[];
 
 beforeEach(() => {
   folder = temporaryFolder();
   path = join(folder.path, "premium-names.json");
   clock = new FakeClock();
+  saved = [];
   marks = start();
 });
 afterEach(() => {
@@ -43,14 +45,21 @@ afterEach(() => {
 
 function start(): PremiumMarks {
   const freshness = () => ({ freshMs: HOUR_MS, usableMs: HOUR_MS });
+  const file = createSavedFile({ path, shape: savedMarks, source: () => "here", log: recordingLog([]) });
+  saved.push(() => file.saved());
   return createPremiumMarks({
     pool: createPool({ entries: 100, failureMs: 0, freshness, caution: premiumCaution, clock }),
-    file: createSavedFile({ path, shape: savedMarks, source: () => "here", log: recordingLog([]) }),
+    file,
     clock,
   });
 }
 
-function restart(): void {
+async function allSaved(): Promise<void> {
+  await Promise.all(saved.map((one) => one()));
+}
+
+async function restart(): Promise<void> {
+  await allSaved();
   marks = start();
   marks.restore();
 }
@@ -116,7 +125,7 @@ describe("after a restart", () => {
   test("the decisions are known, and as old as before", async () => {
     await clock.advance(10_000);
     note(true, 4_000);
-    restart();
+    await restart();
     expect(marks.of(GOLD)).toMatchObject({
       value: { isPremium: true, years: 2, wholesale: usd("1450.00") },
       askedMs: 6_000,
@@ -125,19 +134,21 @@ describe("after a restart", () => {
     expect(isPremium()).toBeUndefined();
   });
 
-  test("nothing is known without a file", () => {
-    restart();
+  test("nothing is known without a file", async () => {
+    await restart();
     expect(isPremium()).toBeUndefined();
   });
 
   test("decisions that were noted within a second of each other are known as well", async () => {
     const names = ["one", "two", "three"].map(nameOf);
     for (const name of names) note(true, 0, name);
+    await allSaved();
     const { mtimeNs } = statSync(path, { bigint: true });
     await clock.advance(999);
+    await allSaved();
     expect(statSync(path, { bigint: true }).mtimeNs).toBe(mtimeNs);
     await clock.advance(1);
-    restart();
+    await restart();
     expect(names.map(isPremium)).toEqual([true, true, true]);
   });
 
@@ -145,14 +156,19 @@ describe("after a restart", () => {
     const other = start();
     for (const isSavedLast of [true, false]) {
       await clock.advance(HOUR_MS);
-      for (const replica of [marks, other]) note(true, 0, GOLD, 0, replica);
+      for (const replica of [marks, other]) {
+        note(true, 0, GOLD, 0, replica);
+        await allSaved();
+      }
       await clock.advance(30_000);
       const ordinary = () => note(false, 9_000, GOLD, 2_000, other);
       if (!isSavedLast) ordinary();
+      await allSaved();
       note(true, 10_000, GOLD, 2_000);
+      await allSaved();
       if (isSavedLast) ordinary();
       await clock.advance(1_000);
-      restart();
+      await restart();
       expect(isPremium()).toBe(true);
     }
   });
@@ -161,13 +177,14 @@ describe("after a restart", () => {
     note(true);
     await clock.advance(5_000);
     note(false);
-    restart();
+    await restart();
     expect(isPremium()).toBe(false);
   });
 });
 
-test("the file doesn't contain the names", () => {
+test("the file doesn't contain the names", async () => {
   note(true);
+  await allSaved();
   const text = readFileSync(path, "utf8");
   expect(text).toContain("1450.00");
   expect(text).not.toContain("gold");
