@@ -27,8 +27,10 @@ export class SharedAsk implements Ask {
   }
 
   get lane(): Lane {
-    const lanes = new Set([...this.#askers].map(({ lane }) => lane));
-    return LANES.find((lane) => lanes.has(lane)) ?? this.#leader.lane;
+    // Without new objects, because the queue looks at all its requests for every call.
+    let urgency: number = LANES.length;
+    for (const { lane } of this.#askers) urgency = Math.min(urgency, LANES.indexOf(lane));
+    return LANES[urgency] ?? this.#leader.lane;
   }
 
   get client(): string {
