@@ -284,7 +284,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     },
     async close() {
       audit.flush();
-      await Promise.all([quotas.close(), ...savedFiles.map((file) => file.saved())]);
+      await Promise.all([quotas.close(), stateDir?.checked(), ...savedFiles.map((file) => file.saved())]);
       invalidation?.close();
       redis?.close();
     },

@@ -9,6 +9,8 @@ interface StateDir {
   problem(): string | null;
   /** Starts the checks; returns a function that stops them. */
   watch(): () => void;
+  /** Resolves when no check is in progress. */
+  checked(): Promise<void>;
 }
 
 const CHECK_EVERY_MS = 2_000;
@@ -31,7 +33,7 @@ export function createFolder(path: string): void {
 export function createStateDir(path: string, clock: Clock): StateDir {
   let identity: number | null = null;
   let problem: string | null = null;
-  let isChecking = false;
+  let checking: Promise<void> | null = null;
 
   /** Off the event loop, because a rename can wait for the disk for a quarter of a second. */
   async function check(): Promise<string | null> {
@@ -48,18 +50,19 @@ export function createStateDir(path: string, clock: Clock): StateDir {
     }
   }
 
-  async function look(): Promise<void> {
-    if (isChecking) return;
-    isChecking = true;
-    problem = await check();
-    isChecking = false;
+  function look(): void {
+    checking ??= check().then((found) => {
+      problem = found;
+      checking = null;
+    });
   }
 
   return {
     problem: () => problem,
     watch() {
-      void look();
-      return every(clock, CHECK_EVERY_MS, () => void look());
+      look();
+      return every(clock, CHECK_EVERY_MS, look);
     },
+    checked: () => checking ?? Promise.resolve(),
   };
 }
