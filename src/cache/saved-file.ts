@@ -11,7 +11,7 @@ import { createFolder } from "../state-dir.js";
 import type { Fact } from "./facts.js";
 
 export interface SavedFile<T> {
-  /** What was saved last; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */
+  /** What is in the file; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */
   load(): T | null;
   /** Replaces the whole file soon, with what was last given. Never throws; a failure is logged. */
   save(data: T): void;
@@ -38,6 +38,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     return null;
   }
 
+  /** What `save` was last given, until it is being written. */
   let unwritten: string | null = null;
   let writing: Promise<void> | null = null;
 
