@@ -12,6 +12,12 @@ import type { serve } from "./service.js";
 const HEAP_GROWTH_PERCENT = 50;
 
 /**
+ * V8 allocates all objects of a kind as old ones once many of them have survived minor collections, and whatever these refer to then survives as
+ * well. Under load Node 24 did so in most starts, for good: a third of all new objects became old, and a hit cost twice the CPU and 90 MB more.
+ */
+setFlagsFromString("--no-allocation-site-pretenuring");
+
+/**
  * On a single core, V8's helper threads take the CPU from the thread that answers, for a tick of the kernel (4 ms) at a time, so it collects
  * garbage itself. V8 would abort if parallel marking were also switched off after its start. Marking then takes longer, and Node 24 would let new
  * objects pile up until it ends (50 MB in a flood of hits), unless both kinds of collection may overlap as in earlier versions.

@@ -115,6 +115,21 @@ const HAS_TASKSET = process.platform === "linux";
   },
 );
 
+test("V8 never allocates new objects as old ones, which would keep everything that they refer to", async () => {
+  const service = start(
+    { CLIENT_RATE_PER_MINUTE: "1000000" },
+    { node: ["--trace-gc", "--trace-pretenuring-statistics", "--max-semi-space-size=1"] },
+  );
+  await service.listening;
+  const printed = (what: string): number => service.stdout.filter((line) => line.includes(what)).length;
+  const minorBefore = printed("Scavenge");
+  while (printed("Scavenge") < minorBefore + 40) {
+    await Promise.all(Array.from({ length: 100 }, () => service.ask("/v1/availability?domain=google.af")));
+  }
+  // V8 prints what it decides about each kind of object after a minor collection.
+  expect(printed("pretenuring:")).toBe(0);
+});
+
 test("the service keeps running after the reader of its log has gone", async () => {
   const service = start();
   await service.listening;
