@@ -77,7 +77,11 @@ const MAPPED = /[.\u3002\uFF0E\uFF61]|(?![\u200C\u200D])\p{Default_Ignorable_Cod
 function strictAscii(host: string): string | null {
   if (!isSimple(host)) return toASCII(host, STRICT);
   const lower = host.toLowerCase();
-  return lower.length <= 253 && PLAIN_HOST.test(lower) ? lower : null;
+  return isPlainHost(lower) ? lower : null;
+}
+
+function isPlainHost(host: string): boolean {
+  return host.length <= 253 && PLAIN_HOST.test(host);
 }
 
 function isSimple(host: string): boolean {
@@ -168,7 +172,9 @@ function registrableOf(ascii: string, soldTlds: readonly string[], field: string
   }
   if (tld === "" && !ascii.includes("."))
     throw invalidField(field, `needs an ending; ${namesSold(soldTlds)}`);
-  const labels = ascii.slice(0, -tld.length).split(".");
+  const above = ascii.slice(0, -tld.length);
+  if (tld !== "" && !above.includes(".")) return make(above, tld);
+  const labels = above.split(".");
   if (tld === "" || AF_SUFFIXES.has(`${labels.at(-1)}${tld}`))
     throw invalidField(field, `has an ending that isn't sold here; ${namesSold(soldTlds)}`);
   if (labels.length === 2 && labels[0] === "www") labels.shift();
@@ -195,6 +201,7 @@ export function parseSearchTerm(text: string, soldTlds: readonly string[], field
 }
 
 function canonicalInput(text: string, field: string): { ascii: string; isBare: boolean } {
+  if (isPlainHost(text)) return { ascii: text, isBare: true };
   const { host, isBare } = hostIn(text, field);
   // UTS 46 maps the case itself; lower-casing first would accept more.
   const ascii = strictAscii(host);
@@ -237,7 +244,7 @@ export function nameOf(label: string, tld: string): DomainName | null {
 export function canonicalHost(text: string): string | null {
   if (text.length > MAX_HOST_LENGTH) return null;
   const host = text.trim().replace(ROOT_DOT, "");
-  const ascii = PLAIN_HOST.test(host) && host.length <= 253 ? host : lenientAscii(host);
+  const ascii = isPlainHost(host) ? host : lenientAscii(host);
   if (ascii === null) return null;
   const labels = ascii.split(".");
   // A numeric last label makes it an IP address.

@@ -91,9 +91,9 @@ export function parseWholesale(amount: unknown, currency: unknown): Wholesale | 
   return Object.freeze({ kind: "wholesale", amount, currency });
 }
 
-/** Whether two upstream prices are equal. */
+/** Whether two upstream prices are equal. `parseWholesale` accepts a single way to write each amount. */
 export function sameWholesale(a: Wholesale, b: Wholesale): boolean {
-  return a.currency === b.currency && decimal(a.amount).eq(b.amount);
+  return a.amount === b.amount && a.currency === b.currency;
 }
 
 /** Positive if `a` is the higher of two upstream prices; prices in different currencies have a fixed order. */
@@ -146,7 +146,7 @@ export function belowFloor(price: Retail, floor: Floor): Money | null {
 export function totalsOf(list: readonly (Retail | Money)[]): Money[] {
   const totals = new Map<string, Decimal>();
   for (const { amount, currency } of list) {
-    totals.set(currency, (totals.get(currency) ?? new Exact("0")).plus(amount));
+    totals.set(currency, totals.get(currency)?.plus(amount) ?? decimal(amount));
   }
   return [...totals].map(([currency, total]) => ({ amount: total.toFixed(digitsOf(currency)), currency }));
 }

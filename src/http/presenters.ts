@@ -144,8 +144,13 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>): AnswerOf<type
 
 /** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
-  return instant(Math.floor(atMs / 60_000) * 60_000);
+  const startMs = Math.floor(atMs / 60_000) * 60_000;
+  if (startMs !== lastMinute.startMs) lastMinute = { startMs, text: instant(startMs) };
+  return lastMinute.text;
 }
+
+/** Most facts of an answer are of the same minute, and writing it takes a microsecond. */
+let lastMinute = { startMs: NaN, text: "" };
 
 /** RFC 3339, UTC. */
 export function instant(atMs: number): string {

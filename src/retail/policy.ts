@@ -83,6 +83,7 @@ interface Ending {
   readonly remainder: Decimal;
 }
 
+const NONE: readonly number[] = [];
 const ZERO = decimal("0");
 const ONE = decimal("1");
 const TEN = decimal("10");
@@ -141,11 +142,12 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   const combinations = Object.freeze(combinationsOf(config.catalog).map((what) => Object.freeze(what)));
   const soldTlds = Object.freeze(config.catalog.map(({ tld }) => tld));
 
-  const sold = new Map<string, readonly number[]>();
+  const sold = new Map(soldTlds.map((tld) => [tld, new Map<Action, number[]>()]));
   for (const { tld, action, years } of combinations) {
-    sold.set(`${tld} ${action}`, [...(sold.get(`${tld} ${action}`) ?? []), years]);
+    const terms = sold.get(tld);
+    terms?.set(action, [...(terms.get(action) ?? []), years]);
   }
-  const yearsSold = (tld: string, action: Action) => sold.get(`${tld} ${action}`) ?? [];
+  const yearsSold = (tld: string, action: Action): readonly number[] => sold.get(tld)?.get(action) ?? NONE;
 
   function promoted(what: Combination, atMs: number, regular: Retail, floor: Floor) {
     const active = promotions.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);

@@ -11,6 +11,7 @@ import {
   randomUUID,
   sign,
 } from "node:crypto";
+import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { presentRetail, type Retail, type Wholesale } from "../money.js";
@@ -101,7 +102,8 @@ const MAX_KEPT = 2000;
 const OTHERS_LATER_MS = 120_000;
 
 export function createPromises({ keys, validMs, shared, clock, log }: PromiseSettings): Promises {
-  const byId = new Map<string, PricePromise>();
+  /** Expired ones stay until later ones replace them. */
+  const byId = new BoundedMap<string, PricePromise>(MAX_KEPT);
   const retired = new Map<string, { readonly key: PublicKey; readonly untilMs: number }>();
   let seen: string | null = null;
   let ring: KeyRing | null = null;
@@ -130,15 +132,6 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
     return ring;
   }
 
-  function keep(promise: PricePromise): void {
-    byId.set(promise.id, promise);
-    // Most promises are valid for the same time, so the oldest expire first.
-    for (const [id, { validUntilMs }] of byId) {
-      if (byId.size <= MAX_KEPT && validUntilMs > clock.now()) break;
-      byId.delete(id);
-    }
-  }
-
   // Loaded on startup, so that the keys remain if the file becomes malformed later.
   current();
 
@@ -160,7 +153,7 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
         exp: validUntil,
       });
       const promise = { id, issuedAtMs, validUntilMs, lines };
-      keep(promise);
+      byId.set(id, promise);
       return { jws, validUntilMs, shared: shared?.write(promise) ?? null };
     },
     publicKeys() {
@@ -175,7 +168,13 @@ export function createPromises({ keys, validMs, shared, clock, log }: PromiseSet
       const promise = byId.get(id) ?? (await shared?.find(id)) ?? null;
       return promise !== null && promise.validUntilMs > clock.now() ? promise : null;
     },
-    inForce: () => [...byId.values()].filter(({ validUntilMs }) => validUntilMs > clock.now()),
+    inForce() {
+      const found: PricePromise[] = [];
+      byId.forEach((promise) => {
+        if (promise.validUntilMs > clock.now()) found.push(promise);
+      });
+      return found;
+    },
   };
 }
 

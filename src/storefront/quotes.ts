@@ -11,7 +11,7 @@ import type { VisitorAsk } from "./name-facts.js";
 import type { Action, Combination } from "../upstream/contract.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { QuotedPrice } from "../retail/price-quotes.js";
-import type { Promises, SignedPromise } from "../retail/promise.js";
+import type { PromisedLine, Promises, SignedPromise } from "../retail/promise.js";
 import type { Demands } from "./assessment.js";
 import type { AvailabilityService } from "./availability.js";
 import type { PremiumMarks } from "./premium-marks.js";
@@ -71,10 +71,13 @@ export interface QuoteSettings {
   readonly clock: Clock;
 }
 
-/** A line that can be signed while `isCurrent` returns true. */
-interface Ready {
+interface PricedLine {
   readonly line: CartLine;
   readonly wholesale: Wholesale | null;
+}
+
+/** A line that can be signed while `isCurrent` returns true. */
+interface Ready extends PricedLine {
   /** When its problem arose; monotonic clock, ms. */
   readonly problemAtMs?: number;
   isCurrent(): boolean;
@@ -120,15 +123,25 @@ export function createQuotes(settings: QuoteSettings): Quotes {
   /** The upstream quotes TLDs rather than names, so the ordinary price applies unless the name is known to be premium. */
   async function atListPrice(ask: VisitorAsk, item: QuoteItem): Promise<Ready> {
     if (await premiumNames.isPremium(ask, item.name)) return unanswered(item, premiumWithoutPrice(), true);
-    const quote = await quoteToSign(ask, termOf(item));
-    return atQuote(item, quote, ordinaryPrice(quote.wholesale, termOf(item)).price);
+    const what = termOf(item);
+    const quote = await quoteToSign(ask, what);
+    const promotionEpoch = policy.promotionEpoch(clock.now());
+    return {
+      ...atQuote(item, quote, ordinaryPrice(quote.wholesale, what).price),
+      // In the meantime another visitor's check may name a price of its own.
+      isCurrent: () =>
+        isSignable(prices.peek(what), quote) &&
+        !premiumNames.isContradicted(item.name) &&
+        policy.promotionEpoch(clock.now()) === promotionEpoch,
+    };
   }
 
-  function knownAtListPrice(item: QuoteItem): Ready | undefined {
+  function knownAtListPrice(item: QuoteItem): PricedLine | undefined {
     if (item.action === "registration" || !premiumNames.isOrdinary(item.name)) return undefined;
-    const quote = prices.fresh(termOf(item));
+    const what = termOf(item);
+    const quote = prices.fresh(what);
     if (quote === undefined || !isSignable(quote, quote)) return undefined;
-    const price = listPrice(quote, termOf(item));
+    const price = listPrice(quote, what);
     return price === null ? undefined : atQuote(item, quote, price);
   }
 
@@ -144,18 +157,14 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     return price;
   }
 
-  function atQuote({ name, action, years }: QuoteItem, quote: QuotedPrice, price: Retail): Ready {
-    const { wholesale, asOfMs } = quote;
-    const what: Combination = { tld: name.tld, action, years };
-    const promotionEpoch = policy.promotionEpoch(clock.now());
+  function atQuote(
+    { name, action, years }: QuoteItem,
+    { wholesale, asOfMs }: QuotedPrice,
+    price: Retail,
+  ): PricedLine {
     return {
       line: { name, action, years, price, status: "not_checked", premium: false, asOfMs, problem: null },
       wholesale,
-      // In the meantime another visitor's check may name a price of its own.
-      isCurrent: () =>
-        isSignable(prices.peek(what), quote) &&
-        !premiumNames.isContradicted(name) &&
-        policy.promotionEpoch(clock.now()) === promotionEpoch,
     };
   }
 
@@ -201,20 +210,21 @@ export function createQuotes(settings: QuoteSettings): Quotes {
     }
   }
 
-  function pricedCart(settled: readonly Ready[]): PricedCart {
+  function pricedCart(settled: readonly PricedLine[]): PricedCart {
     const lines = settled.map(({ line }) => line);
-    const promised = settled.flatMap(({ line: { name, action, years, price, premium }, wholesale }) =>
-      price && wholesale
-        ? [{ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale }]
-        : [],
-    );
+    const promised: PromisedLine[] = [];
+    for (const { line, wholesale } of settled) {
+      const { name, action, years, price, premium } = line;
+      if (price && wholesale)
+        promised.push({ domain: name.ascii, tld: name.tld, action, years, price, premium, wholesale });
+    }
     return { lines, sign: () => ({ lines, promise: promises.sign(promised, policy.promiseValidMs) }) };
   }
 
   return {
     term,
     known(wanted) {
-      const lines: Ready[] = [];
+      const lines: PricedLine[] = [];
       for (const item of wanted) {
         const line = knownAtListPrice(item);
         if (line === undefined) return undefined;

@@ -43,12 +43,6 @@ interface Case {
 const cases: readonly Case[] = [
   { when: "both name the same price", check: checked(), quote: observed(BEFORE), verdict: "ordinary" },
   {
-    when: "both name the same price with different zeros",
-    check: checked({ wholesale: usd("017.310") }),
-    quote: observed(BEFORE),
-    verdict: "ordinary",
-  },
-  {
     when: "a trusted quote names the price of a doubtful check",
     check: checked({ ...DOUBTFUL, canVouch: false }),
     quote: observed(BEFORE),
