@@ -93,7 +93,7 @@ export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.q
       asOf: minute(asOfMs),
       ...(problem && { problem: presentLineProblem(problem) }),
     })),
-    total: totalsOf(lines.flatMap(({ price }) => price ?? [])),
+    total: totalsOf(lines.map(({ price }) => price).filter((price) => price !== null)),
     promise: promise && promise.jws,
     validUntil: promise && instant(promise.validUntilMs),
   };

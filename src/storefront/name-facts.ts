@@ -13,7 +13,7 @@ import { SharedAsk } from "../quota/shared-ask.js";
 import type { PriceEpochs } from "../retail/price-epoch.js";
 import { storedWholesale } from "../retail/price-facts.js";
 import type { Answered } from "../upstream/call.js";
-import type { Check } from "../upstream/contract.js";
+import type { Check, Combination } from "../upstream/contract.js";
 import type { PremiumMarks } from "./premium-marks.js";
 
 /**
@@ -53,6 +53,11 @@ export interface AvailableFact {
 
 export type NameFact = TakenFact | AvailableFact;
 
+export interface ShownPrice {
+  readonly what: Combination;
+  readonly pooled: PooledFact<Available>;
+}
+
 export interface NameFacts {
   /** The fresh fact in memory, if any; `pooled` is the same object until another fact replaces it. */
   fresh(name: DomainName, years: number): NameFact | undefined;
@@ -65,10 +70,7 @@ export interface NameFacts {
   /** Learns what other replicas know about the name and its prices for these terms, without upstream calls. Never rejects. */
   consultPrices(name: DomainName, terms: readonly number[]): Promise<void>;
   /** The registration prices in known checks of the name, whether it is available or taken. */
-  shownPrices(
-    name: DomainName,
-    terms: readonly number[],
-  ): { readonly years: number; readonly pooled: PooledFact<Available> }[];
+  shownPrices(name: DomainName, terms: readonly number[]): readonly ShownPrice[];
   countHits(count: number): void;
 }
 
@@ -186,16 +188,20 @@ export function createNameFacts({ pools, marks, check, epochs }: NameFactSetting
         ...terms.map((years) => checks.consult(keyOf(name, years))),
       ]);
     },
-    shownPrices: (name, terms) =>
-      terms.flatMap((years) => {
+    shownPrices(name, terms) {
+      const shown: ShownPrice[] = [];
+      for (const years of terms) {
         const known = checks.peek(keyOf(name, years));
         const wholesale = known?.value.wholesale;
-        if (known === undefined || wholesale === undefined) return [];
+        if (known === undefined || wholesale === undefined) continue;
         const { source: _, value, ...times } = known;
-        return [
-          { years, pooled: { ...times, value: { status: "available", wholesale, epoch: value.epoch } } },
-        ];
-      }),
+        shown.push({
+          what: { tld: name.tld, action: "registration", years },
+          pooled: { ...times, value: { status: "available", wholesale, epoch: value.epoch } },
+        });
+      }
+      return shown;
+    },
     countHits: checks.countHits,
   };
 }

@@ -9,7 +9,7 @@ import type { RetailPolicy } from "../retail/policy.js";
 import type { Combination } from "../upstream/contract.js";
 import type { PriceList } from "../retail/price-list.js";
 import type { Assessor } from "./assessment.js";
-import type { AvailableFact, NameFacts, VisitorAsk } from "./name-facts.js";
+import type { NameFacts, ShownPrice, VisitorAsk } from "./name-facts.js";
 import type { PremiumMarks } from "./premium-marks.js";
 
 export interface PremiumNames {
@@ -26,11 +26,6 @@ export interface PremiumNames {
   isContradicted(name: DomainName): boolean;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;
-}
-
-interface ShownPrice {
-  readonly what: Combination;
-  readonly pooled: AvailableFact["pooled"];
 }
 
 export interface PremiumNamesSettings {
@@ -50,11 +45,7 @@ export function createPremiumNames({
 }: PremiumNamesSettings): PremiumNames {
   /** The registration prices that checks of the name have shown. */
   function shownPrices(name: DomainName): readonly ShownPrice[] {
-    const shown = names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
-    return shown.map(({ years, pooled }) => {
-      const what: Combination = { tld: name.tld, action: "registration", years };
-      return { what, pooled };
-    });
+    return names.shownPrices(name, policy.yearsSold(name.tld, "registration"));
   }
 
   /** The shown prices that differ from the list, or can't be compared because it has none. */

@@ -207,7 +207,7 @@ describe("a name's own prices", () => {
   test("are those of its known checks, whether it is available or taken", async () => {
     await learn(1, available("1450.00"));
     await learn(2, taken("2900.00"), clock.monotonic());
-    const shown = facts.shownPrices(KABUL, [1, 2, 3]).map(({ years, pooled }) => [years, pooled.value]);
+    const shown = facts.shownPrices(KABUL, [1, 2, 3]).map(({ what, pooled }) => [what.years, pooled.value]);
     expect(shown).toEqual([
       [1, { status: "available", wholesale: usd("1450.00"), epoch: "one" }],
       [2, { status: "available", wholesale: usd("2900.00"), epoch: "one" }],
