@@ -248,8 +248,10 @@ describe("a start", () => {
   async function failureOf(service: ServiceProcess): Promise<z.infer<typeof failure>> {
     expect(await service.exited).toBe(1);
     expect(service.stderr).toHaveLength(1);
-    expect(service.stderr[0]).not.toMatch(/\bE[A-Z]{4,}\b/);
-    return failure.parse(JSON.parse(service.stderr[0] ?? ""));
+    const [line = ""] = service.stderr;
+    // A folder's random name can look like one of Node's codes.
+    expect(line.replaceAll(folder.path, "")).not.toMatch(/\bE[A-Z]{4,}\b/);
+    return failure.parse(JSON.parse(line));
   }
 
   test("on a port that is in use exits with 1 and one line that names the port and the remedy", async () => {
