@@ -6,6 +6,7 @@ import { gunzipSync } from "node:zlib";
 import {
   ceilToDigits,
   ceilToResidue,
+  compareWholesale,
   currencyDigits,
   decimal,
   type Money,
@@ -144,6 +145,19 @@ describe("an upstream price", () => {
     if (a === null || b === null || c === null) throw new Error("a price wasn't parsed");
     expect(sameWholesale(a, b)).toBe(true);
     expect(sameWholesale(a, c)).toBe(false);
+  });
+
+  test("equals another one exactly if neither is higher", () => {
+    // Few amounts, so that equal ones occur.
+    const price = fc
+      .record({ cents: fc.bigInt({ min: 1n, max: 20n }), currency: fc.constantFrom("USD", "EUR") })
+      .map(({ cents, currency }) => parseWholesale(inCents(cents), currency));
+    fc.assert(
+      fc.property(price, price, (a, b) => {
+        if (a === null || b === null) throw new Error("a price wasn't parsed");
+        expect(sameWholesale(a, b)).toBe(compareWholesale(a, b) === 0);
+      }),
+    );
   });
 
   test("can't be presented: these lines don't compile", () => {
