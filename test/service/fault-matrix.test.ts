@@ -12,6 +12,7 @@ import { FAULTS } from "../../src/sandbox/fault-table.js";
 import { BAIT } from "../../src/sandbox/fault-wire.js";
 import { type Operation, OPERATIONS } from "../../src/sandbox/sandbox.js";
 import { promiseFault } from "../support/promise.js";
+import { legible, revealed } from "../support/revealed.js";
 import {
   type Answer,
   bearer,
@@ -313,12 +314,10 @@ const NEVER_SHOWN = [KEY, SECRET, "/api/v1", "X-Service", "axios", "node_modules
 
 /** `audience`: staff see account amounts, and the upstream's texts where they could be true. */
 function leaksIn(text: string, audience: "visitor" | "staff" | "staff, with texts"): string[] {
-  const lower = text.toLowerCase();
-  const words = [
+  return revealed(text, [
     ...(audience === "staff, with texts" ? [KEY, SECRET] : [...NEVER_SHOWN, BAIT]),
     ...(audience === "visitor" ? WHOLESALE : []),
-  ];
-  return words.filter((word) => lower.includes(word.toLowerCase()));
+  ]);
 }
 
 class FaultPlayer {
@@ -482,7 +481,7 @@ class FaultPlayer {
 
   async #ask(one: Case): Promise<Answer> {
     const answer = await this.#service.ask(one.path, one.question);
-    const whole = `${answer.status} ${JSON.stringify(answer.headers)} ${answer.text}`;
+    const whole = legible(answer);
     const isStaff = one.question === staff;
     const audience = isStaff ? (couldBeTrue(this.#fault, one) ? "staff, with texts" : "staff") : "visitor";
     if (answer.status === 200 && one.question?.method === "POST") {

@@ -6,14 +6,8 @@ import { expect, test } from "@jest/globals";
 import { z } from "zod";
 import { plainShapes } from "../../src/sandbox/shapes.js";
 import { FakeClock } from "../support/fake-clock.js";
-import {
-  type Answer,
-  bearer,
-  type Question,
-  type Service,
-  startService,
-  STATUS_OF,
-} from "../support/service.js";
+import { legible, revealed } from "../support/revealed.js";
+import { bearer, type Question, type Service, startService, STATUS_OF } from "../support/service.js";
 
 const RESELLERS = ["quetzal", "ibex", "markhor", "closed"] as const;
 type Reseller = (typeof RESELLERS)[number];
@@ -106,15 +100,6 @@ const PRIVATE = [
   "/api/v1",
 ];
 
-function found(text: string, values: readonly string[]): string[] {
-  const lower = text.toLowerCase();
-  return values.filter((value) => lower.includes(value.toLowerCase()));
-}
-
-function serialized({ status, headers, text }: Answer): string {
-  return `${status} ${JSON.stringify(headers)} ${text}`;
-}
-
 /** Every public request, valid and malformed. `name` is a label that hasn't been requested before. */
 function publicRequests(name: string, port: number): readonly (readonly [string, Question?])[] {
   const cart = (...domains: string[]) => ({
@@ -189,16 +174,16 @@ async function crawl(service: Service, name: string): Promise<{ statuses: Set<nu
     const answer = await service.ask(path, question);
     statuses.add(answer.status);
     const echoed = path.includes("owned-by") ? ["owned-by-quetzal"] : [];
-    const leaked = found(serialized(answer), PRIVATE).filter((value) => !echoed.includes(value));
+    const leaked = revealed(legible(answer), PRIVATE).filter((value) => !echoed.includes(value));
     if (leaked.length > 0) leaks.push(`${path}: ${leaked.join(", ")}`);
     if (/(?:\n|\\n)\s+at |node_modules/.test(answer.text) && !path.startsWith("/docs/assets"))
       leaks.push(`${path}: a stack trace`);
   }
   const metrics = await service.ask("/metrics", { headers: bearer("metrics") });
   const searched = [name, "free-always", "taken-always", "dear.af"];
-  const inMetrics = found(serialized(metrics), [...PRIVATE, ...searched]);
+  const inMetrics = revealed(legible(metrics), [...PRIVATE, ...searched]);
   if (inMetrics.length > 0) leaks.push(`/metrics: ${inMetrics.join(", ")}`);
-  const inLog = service.log.flatMap((line) => found(line, [...PRIVATE, ...searched]));
+  const inLog = service.log.flatMap((line) => revealed(line, [...PRIVATE, ...searched]));
   if (inLog.length > 0) leaks.push(`log: ${[...new Set(inLog)].join(", ")}`);
   return { statuses, leaks };
 }
@@ -261,28 +246,28 @@ test("staff see wholesale prices, balance and tier only in the fields meant for 
     const read = async (path: string) => {
       const answer = await service.ask(`/v1/staff/${path}`, { headers: bearer("read") });
       expect([path, answer.status]).toEqual([path, 200]);
-      expect(found(serialized(answer), [...CREDENTIALS, "X-Service", "/api/v1"])).toEqual([]);
+      expect(revealed(legible(answer), [...CREDENTIALS, "X-Service", "/api/v1"])).toEqual([]);
       return answer;
     };
     const own = (values: string[]) => values.filter((value) => !/^(?:owned-by-quetzal)$/.test(value));
-    expect(own(found(serialized(await read("domains")), PRIVATE))).toEqual([]);
-    expect(own(found(serialized(await read("domains/owned-by-quetzal.af")), PRIVATE))).toEqual([]);
-    expect(found(serialized(await read("overview")), PRIVATE)).toEqual([]);
-    expect(new Set(found(serialized(await read("balance")), PRIVATE))).toEqual(
+    expect(own(revealed(legible(await read("domains")), PRIVATE))).toEqual([]);
+    expect(own(revealed(legible(await read("domains/owned-by-quetzal.af")), PRIVATE))).toEqual([]);
+    expect(revealed(legible(await read("overview")), PRIVATE)).toEqual([]);
+    expect(new Set(revealed(legible(await read("balance")), PRIVATE))).toEqual(
       new Set([account("quetzal"), balance.quetzal, credit.quetzal]),
     );
-    expect(new Set(found(serialized(await read("tier")), PRIVATE))).toEqual(
+    expect(new Set(revealed(legible(await read("tier")), PRIVATE))).toEqual(
       new Set([tier("quetzal"), tier("ibex")]),
     );
     const { prices, ...rest } = z
       .looseObject({ prices: z.array(z.looseObject({ wholesale: z.unknown(), margin: z.unknown() })) })
       .parse((await read("prices")).body);
-    expect(found(JSON.stringify(rest), PRIVATE)).toEqual([]);
+    expect(revealed(JSON.stringify(rest), PRIVATE)).toEqual([]);
     for (const { wholesale, margin: _margin, ...others } of prices) {
-      expect(found(JSON.stringify(wholesale), WHOLESALE)).toHaveLength(1);
-      expect(found(JSON.stringify(others), PRIVATE)).toEqual([]);
+      expect(revealed(JSON.stringify(wholesale), WHOLESALE)).toHaveLength(1);
+      expect(revealed(JSON.stringify(others), PRIVATE)).toEqual([]);
     }
-    expect(service.log.flatMap((line) => found(line, PRIVATE))).toEqual([]);
+    expect(service.log.flatMap((line) => revealed(line, PRIVATE))).toEqual([]);
   } finally {
     await service.close();
   }

@@ -31,6 +31,15 @@ function partOf(promise: string, at: number): unknown {
   return JSON.parse(Buffer.from(promise.split(".")[at] ?? "", "base64url").toString("utf8"));
 }
 
+/** The text with each promise replaced by its decoded head and claims. Private data could hide in a promise, and a random signature can spell any word. */
+export function withPromisesDecoded(text: string): string {
+  return text.replaceAll(
+    /\b(eyJ[\w-]+)\.(eyJ[\w-]+)\.[\w-]{86}(?![\w-])/g,
+    (_promise, ...[head, claims]: string[]) =>
+      [head, claims].map((part = "") => Buffer.from(part, "base64url").toString("utf8")).join(""),
+  );
+}
+
 /** What is wrong with the promise in an answer to `POST /v1/quotes`, from a service with a signing key; undefined if nothing is. */
 export function promiseFault(cart: unknown): string | undefined {
   const { items, promise, validUntil } = cartShape.parse(cart);
