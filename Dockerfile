@@ -9,7 +9,7 @@ COPY src ./src
 COPY config ./config
 RUN npm run build
 # A start fills dist/compile-cache, which makes every start of the image faster. V8 uses it only with the same options.
-RUN timeout --preserve-status 5 node --max-semi-space-size=16 dist/main.js
+RUN timeout --preserve-status 5 node --min-semi-space-size=4 --max-semi-space-size=16 dist/main.js
 
 FROM node:24-bookworm-slim
 WORKDIR /app
@@ -25,4 +25,4 @@ VOLUME /var/lib/af-storefront
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=16", "dist/main.js"]
+CMD ["node", "--min-semi-space-size=4", "--max-semi-space-size=16", "dist/main.js"]

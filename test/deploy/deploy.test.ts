@@ -91,6 +91,22 @@ testWithTool("systemd-analyze")("the systemd unit is valid and sandboxed", () =>
   );
 });
 
+test("every way to start the service gives Node the same options, without which it uses more memory and starts later", () => {
+  const files = ["package.json", "Dockerfile", ".env.example", "deploy/systemd/af-storefront.service"];
+  const documents = ["README.md", "docs/settings.md", "docs/going-live.md"];
+  const started = [...files, ...documents].flatMap((file) =>
+    [...textOf(`../${file}`).matchAll(/node"?,? .*?dist\/main\.js/g)].map(
+      ([command]) => `${file}: ${(command.match(/--(?!env-file)[\w=-]+/g) ?? []).join(" ")}`,
+    ),
+  );
+  const options = "--min-semi-space-size=4 --max-semi-space-size=16";
+  expect(started).toEqual(
+    ["package.json", "Dockerfile", "Dockerfile", ...files.slice(2), ...documents].map(
+      (file) => `${file}: ${options}`,
+    ),
+  );
+});
+
 test("the Kubernetes manifests probe endpoints that exist, and use only secrets that they create", async () => {
   const documents = parseAllDocuments(textOf("kubernetes/af-storefront.yaml"));
   const kinds = documents.map((document) => z.object({ kind: z.string() }).parse(document.toJS()).kind);

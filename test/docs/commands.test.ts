@@ -58,7 +58,7 @@ describe("the README", () => {
     const { scripts } = z
       .object({ scripts: z.record(z.string(), z.string()) })
       .parse(JSON.parse(read("package.json")));
-    expect(scripts["start"]).toBe("exec node --max-semi-space-size=16 dist/main.js");
+    expect(scripts["start"]).toBe("exec node --min-semi-space-size=4 --max-semi-space-size=16 dist/main.js");
     const started = spawnService({});
     const health = await started.ask("/health");
     expect(health.body).toMatchObject({
