@@ -15,6 +15,7 @@ import { type Balance, nginxProgram, startNginx } from "../support/nginx.js";
 import { startPeer } from "./candidates.js";
 import { ask, Replica } from "./fleet-replica.js";
 import { type Faults, oneRedis, redisBehindSentinel, type SharedRedis } from "./fleet-redis.js";
+import { selected } from "./rounds.js";
 import { median, table } from "./table.js";
 import { upstreamAt } from "../support/upstream.js";
 
@@ -321,13 +322,13 @@ const FLEETS: readonly { readonly name: string; readonly settings: Omit<FleetFau
   { name: "Redis behind Sentinel", settings: { startRedis: redisBehindSentinel } },
 ];
 
-/** Prints the tables of each fleet whose name contains `only`. The fleets share the rounds. */
+/** Prints the tables of each fleet; `only` selects by words in their names. The fleets share the rounds. */
 export async function benchFleet({
   rounds = FAULTS,
   seconds = BENCH_WINDOW_MS / 1000,
   only = "",
 }: { readonly rounds?: number; readonly seconds?: number; readonly only?: string } = {}): Promise<void> {
-  const fleets = FLEETS.filter(({ name }) => name.includes(only));
+  const fleets = selected(FLEETS, only);
   const faults = Math.ceil(rounds / fleets.length);
   const windowMs = 1000 * seconds;
   async function playNext(): Promise<void> {

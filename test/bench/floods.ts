@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import type { Attack } from "./attack.js";
 import { HIT, startPeer, startService } from "./candidates.js";
 import { coresInWords, pinned } from "./cores.js";
+import { selected } from "./rounds.js";
 import { type HttpRequest, type Server, temporaryFolder } from "./server.js";
 import { figure, median, table } from "./table.js";
 
@@ -75,13 +76,13 @@ interface FloodFigures {
   readonly descriptors: number;
 }
 
-/** `only` selects the floods whose names contain it. Times are medians of the rounds; memory and descriptors are maxima. */
+/** `only` selects floods by words in their names. Times are medians of the rounds; memory and descriptors are maxima. */
 export async function benchFloods({
   only = "",
   rounds = 3,
 }: { readonly only?: string; readonly rounds?: number } = {}): Promise<void> {
   const rows: string[][] = [];
-  for (const flood of FLOODS.filter(({ name }) => name.includes(only))) {
+  for (const flood of selected(FLOODS, only)) {
     const servers: [string, () => Promise<Server>][] = [
       ["bare node:http", () => bareWithBytesOf(flood.attack)],
       [`limit ${LIMIT}`, () => startService({ env: { CLIENT_RATE_PER_MINUTE: LIMIT } })],

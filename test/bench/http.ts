@@ -3,7 +3,7 @@ import { loadavg } from "node:os";
 import { type Candidate, candidates, installPeers, type Running, startPeer } from "./candidates.js";
 import { coresInWords } from "./cores.js";
 import { CONNECTIONS, generator, load } from "./load.js";
-import { type Comparison, interleaved } from "./rounds.js";
+import { type Comparison, interleaved, selected } from "./rounds.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { figure, median, table } from "./table.js";
 
@@ -19,21 +19,20 @@ interface Measure {
   readonly rssMb: number;
 }
 
-/** `only` selects the candidates whose names contain one of these words, separated by commas. Bare node:http is always measured. */
+/** `only` selects candidates by words in their names. Bare node:http is always measured. */
 export async function benchHttp({
   rounds = 5,
   seconds = 2,
   only = "",
   nodes = [THIS_NODE],
 }: Comparison): Promise<void> {
-  const isWanted = ({ name }: Candidate): boolean => only.split(",").some((words) => name.includes(words));
   installPeers();
   const [busy = 0] = loadavg();
   const upstream = await startPeer("bare.mjs", { core: "load" });
   const entries: Entry[] = [];
   for (const node of nodes) {
     const [bare, ...others] = candidates(node, upstream.port);
-    for (const candidate of [bare, ...others.filter(isWanted)])
+    for (const candidate of [bare, ...selected(others, only)])
       if (candidate !== undefined) entries.push(await startCandidate(node, candidate));
   }
   for (const { running } of entries) {

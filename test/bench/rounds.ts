@@ -17,3 +17,10 @@ export function* interleaved<T>(rounds: number, entries: readonly T[]): Generato
     yield* entries.slice(0, first);
   }
 }
+
+/** Those whose names contain one of the words, which commas outside numbers separate. Throws if there are none. */
+export function selected<T extends { readonly name: string }>(list: readonly T[], words: string): T[] {
+  const found = list.filter(({ name }) => words.split(/,(?!\d)/).some((word) => name.includes(word)));
+  if (found.length > 0) return found;
+  throw new Error(`no name contains "${words}": ${list.map(({ name }) => name).join("; ")}`);
+}

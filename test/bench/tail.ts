@@ -15,7 +15,7 @@ import { coresInWords, pinned, pinThisProcess } from "./cores.js";
 import { load } from "./load.js";
 import { type NodeProgram, THIS_NODE } from "./node-program.js";
 import { startRecorded, type Upstream } from "./recorded.js";
-import { type Comparison, interleaved } from "./rounds.js";
+import { type Comparison, interleaved, selected } from "./rounds.js";
 import { type Server, temporaryFolder } from "./server.js";
 import { figure, median, table } from "./table.js";
 
@@ -96,7 +96,7 @@ const reportSchema = z.object({
 });
 type Report = Readonly<z.infer<typeof reportSchema>>;
 
-/** `only` selects the scenarios whose names contain it. */
+/** `only` selects scenarios by words in their names. */
 export async function benchTail({
   rounds = 5,
   seconds = 5,
@@ -104,7 +104,7 @@ export async function benchTail({
   nodes = [THIS_NODE],
 }: Comparison): Promise<void> {
   pinThisProcess("load");
-  const scenarios = SCENARIOS.filter(({ name }) => name.includes(only));
+  const scenarios = selected(SCENARIOS, only);
   const upstream = await startRecorded();
   for (const node of nodes) {
     const rows = await rowsOf(node, upstream, scenarios, { rounds, seconds });

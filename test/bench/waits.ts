@@ -25,6 +25,7 @@ import {
   type WaitsSettings,
 } from "../quota/support/waits.js";
 import { BUDGET, isKept, LIMIT, MINUTE_MS, type HttpRequest, SECOND_MS, Service } from "./bots.js";
+import { selected } from "./rounds.js";
 import { figure, table } from "./table.js";
 
 const WINDOWS = 25;
@@ -248,7 +249,8 @@ async function overHttp({ name, load, behindOneAddress = 0, carts = 0 }: Crowd):
     await sandbox.close();
   }
 }
-/** Prints both tables, with the rows whose names contain `only`. */
+
+/** Prints both tables; `only` selects rows by words in their names. */
 export async function benchWaits({ only = "" }: { readonly only?: string } = {}): Promise<void> {
   console.log(
     `\nWaits on a simulated clock: a budget of ${BUDGET} a minute for ${WINDOWS} minutes; half of the visitors honour Retry-After, three tenths retry every 5 s for two minutes, and a fifth never return`,
@@ -268,8 +270,8 @@ export async function benchWaits({ only = "" }: { readonly only?: string } = {})
     "largest window",
   ];
   const rows: string[][] = [];
-  const isWanted = ({ name }: { readonly name: string }): boolean => name.includes(only);
-  for (const row of ROWS.filter(isWanted)) rows.push(await simulate(row));
+  const wanted = new Set<object>(selected([...ROWS, ...CROWDS.flat()], only));
+  for (const row of ROWS.filter((one) => wanted.has(one))) rows.push(await simulate(row));
   console.log(table(columns, rows));
   console.log(
     "safe bound: window / (window + mean latency); mean wait: 200 s for those who weren't served; idle calls: calls that were due but weren't made, divided by all calls; others: everyone except those behind the one address",
@@ -278,6 +280,7 @@ export async function benchWaits({ only = "" }: { readonly only?: string } = {})
     `\nThe same through the service over HTTP, for ${MINUTES} minutes: a minute is scaled to ${MINUTE_MS} ms, and Retry-After has whole real seconds`,
   );
   const played: string[][] = [];
-  for (const group of CROWDS) played.push(...(await Promise.all(group.filter(isWanted).map(overHttp))));
+  for (const group of CROWDS)
+    played.push(...(await Promise.all(group.filter((one) => wanted.has(one)).map(overHttp))));
   console.log(table([...columns, "rejections", "other answers"], played));
 }
