@@ -1,10 +1,10 @@
 /**
  * `npm run bench -- NAME… [--rounds N] [--seconds S] [--only WORDS] [--node PATH]…` prints tables. `quota` runs all of its parts. Without a
  * name, it runs everything except `truth`, `faults`, `fleet` and `upgrade --previous DIR`. Rounds and seconds apply to `http`, `tail` and
- * `fleet`, and rounds also to `start`, `misses`, `pages`, `pair` and `floods`. `--only`, words
- * separated by commas, applies to `floods`, `waits`, `http`, `tail` and `fleet`.
- * `--node`, once for each Node to compare, applies to `http`, `tail`, `misses`, `start` and `memory`. `truth [--histories N] [--seed S]
- * [--history JSON]`, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]` take half an hour each.
+ * `fleet`, and rounds also to `start`, `misses`, `pages`, `pair` and `floods`. `--only`, words separated by
+ * commas, applies to `floods`, `waits`, `http`, `tail` and `fleet`. `--node`, once for each Node to compare, applies to `http`, `tail`, `misses`,
+ * `start` and `memory`. `truth [--histories N] [--seed S] [--history JSON]`, `faults [--histories 1000] [--seed S]` and `fleet [--rounds 300]`
+ * take half an hour each.
  */
 import { parseArgs } from "node:util";
 import { nodeAt } from "./node-program.js";

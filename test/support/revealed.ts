@@ -2,9 +2,10 @@
 import { withPromisesDecoded } from "./promise.js";
 import type { Answer } from "./service.js";
 
-/** The answer without its ETag and without the hash of its client. */
+/** The whole answer without its ETag and without the hash of its client (`pk`). */
 export function legible({ status, headers, text }: Answer): string {
-  return `${status} ${JSON.stringify({ ...headers, etag: undefined, "ratelimit-policy": undefined })} ${text}`;
+  const shown = JSON.stringify({ ...headers, etag: undefined }).replace(/pk=:[^:]+:/, "");
+  return `${status} ${shown} ${text}`;
 }
 
 /** Those of the words that are in the text or in a promise in it, in upper or lower case. */
