@@ -1,13 +1,12 @@
 /** Assembles everything except HTTP: quota, upstream, cache, retail prices, storefront, account and audit log. */
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import type { ZodType } from "zod";
 import { type Account, createAccount } from "./account/account.js";
 import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
-import { createSavedFile, type SavedFile } from "./cache/saved-file.js";
+import { createSavedFile, createSavedLists } from "./cache/saved-file.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import type { Log } from "./logger.js";
@@ -25,7 +24,7 @@ import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
 import { createNameFacts } from "./storefront/name-facts.js";
-import { createPremiumMarks, savedMarks } from "./storefront/premium-marks.js";
+import { createPremiumMarks, PREMIUM_KEPT_MS, savedMarks } from "./storefront/premium-marks.js";
 import { createShops, type Shop } from "./storefront/shop.js";
 import { createCredentials, type Credentials } from "./upstream/credentials.js";
 import { createUpstream, type Upstream } from "./upstream/operations.js";
@@ -89,10 +88,12 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const policies = createLivePolicy({ config: config.retail, file: config.retailFile, clock, log });
   const credentials = createCredentials(settings.upstream.active, settings.upstream.standby, clock);
 
+  /** Only one process can run there, so the next one is its successor. Without a fixed port, nobody is. */
+  const place = config.listen.port > 0 ? `${hostname()} ${config.listen.host} ${config.listen.port}` : null;
   const quotas = createQuotas({
     ...config.quota,
     longestCallMs: config.upstreamTimeoutMs,
-    ...(config.listen.port > 0 && { place: `${hostname()} ${config.listen.host} ${config.listen.port}` }),
+    ...(place !== null && { place }),
     home: isSandbox
       ? "memory"
       : redis
@@ -153,12 +154,22 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     stamp,
   });
 
-  const savedFiles: Pick<SavedFile<unknown>, "saved">[] = [];
-  function savedFile<T>(name: string, shape: ZodType<T>, of = source): SavedFile<T> {
-    const file = createSavedFile({ path: join(config.stateDir, name), shape, source: of, log });
-    savedFiles.push(file);
-    return file;
-  }
+  const priceFile = createSavedFile({
+    path: join(config.stateDir, "price-facts.json"),
+    shape: savedPrices,
+    source,
+    log,
+  });
+  const premiumFiles = createSavedLists({
+    directory: config.stateDir,
+    name: "premium-names",
+    replica: place === null ? randomUUID() : hash("sha256", place, "hex").slice(0, 16),
+    keptMs: PREMIUM_KEPT_MS,
+    shape: savedMarks,
+    source: () => upstreamId,
+    clock,
+    log,
+  });
   const epochs = createPriceEpochs({ channel: invalidation?.channel("prices") ?? null, stamp, clock, log });
   const prices = createPriceList({
     policies,
@@ -168,7 +179,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     saved: isSandbox
       ? noPriceFacts
       : redis === null
-        ? createPriceFile(savedFile("price-facts.json", savedPrices), clock)
+        ? createPriceFile(priceFile, clock)
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,
@@ -190,7 +201,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   });
   const marks = createPremiumMarks({
     pool: pools.premium,
-    file: isSandbox ? null : savedFile("premium-names.json", savedMarks, () => upstreamId),
+    files: isSandbox ? null : premiumFiles,
     clock,
   });
   redis?.onReachable(() => void marks.shareAgain());
@@ -284,7 +295,8 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     },
     async close() {
       audit.flush();
-      await Promise.all([quotas.close(), stateDir?.checked(), ...savedFiles.map((file) => file.saved())]);
+      marks.flush();
+      await Promise.all([quotas.close(), stateDir?.checked(), priceFile.saved(), premiumFiles.saved()]);
       invalidation?.close();
       redis?.close();
     },

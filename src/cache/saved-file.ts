@@ -1,8 +1,7 @@
 /** Facts in a JSON file that only its owner can read, so that they survive a restart. */
-import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import { parseJson } from "../json.js";
@@ -29,8 +28,7 @@ interface SavedFileSettings<T> {
 
 export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettings<T>): SavedFile<T> {
   const file = basename(path);
-  /** Its own, because replicas may write the same file at the same time. */
-  const unfinished = `${path}.${randomUUID()}`;
+  const unfinished = `${path}.new`;
   const fileShape = z.strictObject({ source: z.string(), data: z.unknown() });
 
   function unreadable(): null {
@@ -81,6 +79,56 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
       writing ??= writeAll();
     },
     saved: () => writing ?? Promise.resolve(),
+  };
+}
+
+export interface SavedLists<T> {
+  /** The entries of all replicas' files, except those that nobody has written for `keptMs`, which are deleted. */
+  load(): readonly T[];
+  /** As `SavedFile`, for this replica's file. */
+  save(list: readonly T[]): void;
+  saved(): Promise<void>;
+}
+
+interface SavedListsSettings<T> extends Omit<SavedFileSettings<readonly T[]>, "path"> {
+  readonly directory: string;
+  readonly name: string;
+  /** Which replica this is, in characters for file names. */
+  readonly replica: string;
+  readonly keptMs: number;
+  readonly clock: Clock;
+}
+
+/** A list for each replica in a folder that they share: each replaces only its own file, so none loses what another has saved. */
+export function createSavedLists<T>(settings: SavedListsSettings<T>): SavedLists<T> {
+  const { directory, name, replica, keptMs, clock } = settings;
+  const at = (path: string): SavedFile<readonly T[]> => createSavedFile({ ...settings, path });
+  const { save, saved } = at(join(directory, `${name}.${replica}.json`));
+
+  function paths(): string[] {
+    try {
+      return readdirSync(directory)
+        .filter((file) => file.startsWith(`${name}.`) && file.endsWith(".json"))
+        .map((file) => join(directory, file));
+    } catch {
+      return [];
+    }
+  }
+
+  function isOld(path: string): boolean {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat !== undefined && stat.mtimeMs < clock.now() - keptMs;
+  }
+
+  return {
+    load: () =>
+      paths().flatMap((path) => {
+        if (!isOld(path)) return at(path).load() ?? [];
+        rm(path, { force: true }).catch(() => {});
+        return [];
+      }),
+    save,
+    saved,
   };
 }
 

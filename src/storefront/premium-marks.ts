@@ -6,8 +6,8 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
-import { type Caution, type Evidence, type Fact, weigh } from "../cache/facts.js";
-import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
+import type { Caution, Fact } from "../cache/facts.js";
+import { fromSavedTimes, type SavedLists, savedTimes, toSavedTimes } from "../cache/saved-file.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Wholesale } from "../money.js";
@@ -35,52 +35,52 @@ export interface PremiumMarks {
   isAlone(): boolean;
   /** Writes everything to Redis that it doesn't have. Never rejects. */
   shareAgain(): Promise<void>;
-  /** Loads what was saved before a restart. Call before Redis is reachable; then `shareAgain` tells the other replicas. */
+  /** Starts to save what isn't saved yet, which can be up to a second old. */
+  flush(): void;
+  /** Loads what was saved before a restart, by any replica. Call before Redis is reachable; then `shareAgain` tells the other replicas. */
   restore(): void;
 }
 
 interface PremiumMarkSettings {
   readonly pool: Pool<PremiumMark, never>;
-  /** Replicas may have the same. Null if nothing outlives the process. */
-  readonly file: SavedFile<readonly SavedMark[]> | null;
+  /** Null if nothing outlives the process. */
+  readonly files: SavedLists<SavedMark> | null;
   readonly clock: Clock;
 }
 
 /** How long a name found to be premium is remembered. */
 export const PREMIUM_KEPT_MS = 30 * 24 * 3_600_000;
 
-/** A flood of premium names must not write the file for each of them. */
+/** A flood of premium names must not write a file for each of them. */
 const SAVE_EVERY_MS = 1_000;
 
-/** In the file; when there are more, the oldest are dropped. */
+/** In each file; when there are more, the oldest are dropped. */
 const MAX_SAVED = 10_000;
 
-export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): PremiumMarks {
+export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings): PremiumMarks {
   let isResting = false;
   let isUnsaved = false;
 
-  function save(): void {
-    isUnsaved = isResting;
+  function saveSoon(): void {
+    isUnsaved = true;
     if (isResting) return;
-    file?.save(
-      withSaved(pool.facts().map(([key, fact]) => ({ key, ...fact.value, ...toSavedTimes(clock, fact) }))),
-    );
+    save();
     isResting = true;
     clock.after(SAVE_EVERY_MS, () => {
       isResting = false;
-      if (isUnsaved) save();
+      if (isUnsaved) saveSoon();
     });
   }
 
-  /** These marks and those that other replicas have saved, one for each name: as everywhere, the latest, and the cautious one if checks overlap. */
-  function withSaved(own: readonly SavedMark[]): readonly SavedMark[] {
-    const evidence = new Map<string, Evidence<SavedMark>>();
-    for (const mark of [...(file?.load() ?? []), ...own]) {
-      const fact = { value: mark, askedMs: mark.askedAtMs, answeredMs: mark.answeredAtMs };
-      evidence.set(mark.key, weigh(evidence.get(mark.key), fact, premiumCaution));
-    }
-    return [...evidence.values()]
-      .map(({ held }) => held.value)
+  function save(): void {
+    isUnsaved = false;
+    files?.save(toBeSaved());
+  }
+
+  function toBeSaved(): readonly SavedMark[] {
+    return pool
+      .facts()
+      .map(([key, fact]) => ({ key, ...fact.value, ...toSavedTimes(clock, fact) }))
       .filter(({ askedAtMs }) => askedAtMs > clock.now() - PREMIUM_KEPT_MS)
       .sort((a, b) => a.askedAtMs - b.askedAtMs)
       .slice(-MAX_SAVED);
@@ -96,7 +96,7 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
       const key = keyOf(name);
       if (!saysMore(decision, pool.fresh(key))) return;
       void pool.learn(key, decision);
-      save();
+      saveSoon();
     },
     async consult(name) {
       await pool.consult(keyOf(name));
@@ -108,8 +108,11 @@ export function createPremiumMarks({ pool, file, clock }: PremiumMarkSettings): 
         await pool.learn(key, fact);
       }
     },
+    flush() {
+      if (isUnsaved) save();
+    },
     restore() {
-      for (const { key, askedAtMs, answeredAtMs, ...value } of file?.load() ?? []) {
+      for (const { key, askedAtMs, answeredAtMs, ...value } of files?.load() ?? []) {
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
         if (times !== null) void pool.learn(key, { value, ...times });
       }
@@ -141,5 +144,5 @@ export const decodeStoredPremium = (data: unknown): PremiumMark | undefined =>
   storedMark.safeParse(data).data;
 
 /** The marks as saved. */
-export const savedMarks = z.array(storedMark.extend({ key: z.string(), ...savedTimes }));
+export const savedMarks = z.array(storedMark.extend({ key: z.string(), ...savedTimes })).readonly();
 type SavedMark = z.output<typeof savedMarks>[number];

@@ -73,6 +73,16 @@ describe("a file of facts", () => {
     expect([file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
   });
 
+  test("whose save a kill interrupted is saved again, and nothing else is left behind", async () => {
+    file.save(["one"]);
+    await file.saved();
+    writeFileSync(`${path}.new`, '{"source":"here","da');
+    expect(file.load()).toEqual(["one"]);
+    file.save(["two"]);
+    await file.saved();
+    expect([file.load(), readdirSync(dirname(path))]).toEqual([["two"], ["words.json"]]);
+  });
+
   test("saved many times in a row ends with the last, without a wait for the disk", async () => {
     for (let n = 0; n <= 100; n += 1) file.save([String(n)]);
     // Nothing was written in this turn of the event loop.

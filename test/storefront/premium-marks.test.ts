@@ -1,20 +1,21 @@
 /** What is remembered of premium names: the latest decision, after a restart too. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { createPool } from "../../src/cache/cache.js";
-import { createSavedFile } from "../../src/cache/saved-file.js";
+import { createSavedLists } from "../../src/cache/saved-file.js";
 import { parseDomainName } from "../../src/domain-name.js";
 import { parseWholesale, type Wholesale } from "../../src/money.js";
 import {
   createPremiumMarks,
   decodeStoredPremium,
+  PREMIUM_KEPT_MS,
   premiumCaution,
   type PremiumMarks,
   savedMarks,
 } from "../../src/storefront/premium-marks.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { recordingLog, temporaryFolder } from "../support/service.js";
+import { recordingLog, temporaryFolder, until } from "../support/service.js";
 
 const HOUR_MS = 3_600_000;
 const nameOf = (label: string) => parseDomainName(`${label}.af`, [".af"], "domain");
@@ -27,29 +28,38 @@ function usd(amount: string): Wholesale {
 }
 
 let folder: ReturnType<typeof temporaryFolder>;
-let path: string;
 let clock: FakeClock;
 let marks: PremiumMarks;
 let saved: (() => Promise<void>)[];
 
 beforeEach(() => {
   folder = temporaryFolder();
-  path = join(folder.path, "premium-names.json");
   clock = new FakeClock();
   saved = [];
-  marks = start();
+  marks = start("one");
 });
 afterEach(() => {
   folder.remove();
 });
 
-function start(): PremiumMarks {
+const fileOf = (replica: string): string => join(folder.path, `names.${replica}.json`);
+
+function start(replica: string): PremiumMarks {
   const freshness = () => ({ freshMs: HOUR_MS, usableMs: HOUR_MS });
-  const file = createSavedFile({ path, shape: savedMarks, source: () => "here", log: recordingLog([]) });
-  saved.push(() => file.saved());
+  const files = createSavedLists({
+    directory: folder.path,
+    name: "names",
+    replica,
+    keptMs: PREMIUM_KEPT_MS,
+    shape: savedMarks,
+    source: () => "here",
+    clock,
+    log: recordingLog([]),
+  });
+  saved.push(() => files.saved());
   return createPremiumMarks({
     pool: createPool({ entries: 100, failureMs: 0, freshness, caution: premiumCaution, clock }),
-    file,
+    files,
     clock,
   });
 }
@@ -58,9 +68,9 @@ async function allSaved(): Promise<void> {
   await Promise.all(saved.map((one) => one()));
 }
 
-async function restart(): Promise<void> {
+async function restart(replica = "one"): Promise<void> {
   await allSaved();
-  marks = start();
+  marks = start(replica);
   marks.restore();
 }
 
@@ -106,7 +116,7 @@ describe("the latest decision about a name", () => {
       [premium, ordinary],
       [ordinary, premium],
     ]) {
-      marks = start();
+      marks = start("one");
       note(true, 30_000);
       for (const decide of decisions) decide();
       expect(isPremium()).toBe(true);
@@ -143,17 +153,25 @@ describe("after a restart", () => {
     const names = ["one", "two", "three"].map(nameOf);
     for (const name of names) note(true, 0, name);
     await allSaved();
-    const { mtimeNs } = statSync(path, { bigint: true });
+    const { mtimeNs } = statSync(fileOf("one"), { bigint: true });
     await clock.advance(999);
     await allSaved();
-    expect(statSync(path, { bigint: true }).mtimeNs).toBe(mtimeNs);
+    expect(statSync(fileOf("one"), { bigint: true }).mtimeNs).toBe(mtimeNs);
     await clock.advance(1);
     await restart();
     expect(names.map(isPremium)).toEqual([true, true, true]);
   });
 
+  test("so are those noted just before the process stopped", async () => {
+    const names = ["one", "two"].map(nameOf);
+    for (const name of names) note(true, 0, name);
+    marks.flush();
+    await restart();
+    expect(names.map(isPremium)).toEqual([true, true]);
+  });
+
   test("a name is premium if the checks of two replicas overlapped, whichever of them saved last", async () => {
-    const other = start();
+    const other = start("two");
     for (const isSavedLast of [true, false]) {
       await clock.advance(HOUR_MS);
       for (const replica of [marks, other]) {
@@ -173,6 +191,40 @@ describe("after a restart", () => {
     }
   });
 
+  test.each(["one", "two", "three"])(
+    "of replica %s, it knows what two have noted at once",
+    async (replica) => {
+      const other = start("two");
+      note(true, 0, nameOf("gold"));
+      note(true, 0, nameOf("hotel"), 0, other);
+      await restart(replica);
+      expect(["gold", "hotel"].map((label) => isPremium(nameOf(label)))).toEqual([true, true]);
+    },
+  );
+
+  test("it knows what a version without replicas' own files has saved", async () => {
+    note(true);
+    await allSaved();
+    renameSync(fileOf("one"), join(folder.path, "names.json"));
+    await restart();
+    expect(isPremium()).toBe(true);
+  });
+
+  test("a file that nobody has written for as long as names are remembered is deleted", async () => {
+    note(true);
+    await allSaved();
+    const writtenAtMs = (agoMs: number): void => {
+      utimesSync(fileOf("one"), new Date(), new Date(clock.now() - agoMs));
+    };
+    writtenAtMs(PREMIUM_KEPT_MS - 1000);
+    await restart("two");
+    expect(isPremium()).toBe(true);
+    writtenAtMs(PREMIUM_KEPT_MS + 1000);
+    await restart("two");
+    expect(isPremium()).toBeUndefined();
+    await until(() => readdirSync(folder.path).length === 0, "the deletion");
+  });
+
   test("a name that became ordinary is ordinary", async () => {
     note(true);
     await clock.advance(5_000);
@@ -182,10 +234,10 @@ describe("after a restart", () => {
   });
 });
 
-test("the file doesn't contain the names", async () => {
+test("the files don't contain the names", async () => {
   note(true);
   await allSaved();
-  const text = readFileSync(path, "utf8");
+  const text = readFileSync(fileOf("one"), "utf8");
   expect(text).toContain("1450.00");
   expect(text).not.toContain("gold");
 });
