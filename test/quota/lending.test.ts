@@ -35,7 +35,11 @@ async function drain(ledger: Ledger): Promise<{ own: number; borrowed: number }>
 /** Keeps taking slots without using them, so that the replica's share isn't lent to the pool. */
 function keepBusy({ ledger }: Replica): () => void {
   const timer = setInterval(() => {
-    void ledger.take().then((taken) => ("slot" in taken ? ledger.settle(taken.slot, "unsent") : undefined));
+    // A ledger that is closed meanwhile rejects.
+    void ledger.take().then(
+      (taken) => ("slot" in taken ? ledger.settle(taken.slot, "unsent") : undefined),
+      () => {},
+    );
   }, 50);
   return () => {
     clearInterval(timer);
