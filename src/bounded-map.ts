@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
  * An LRU cache, which moves an entry without deleting it: a Map in which entries are deleted and set again leaves tables behind that V8 keeps,
  * with what they refer to, until the next full garbage collection.
  */
-export class BoundedMap<K extends string, V extends number | object> {
+export class BoundedMap<K extends string, V extends number | string | object> {
   readonly #entries: LRUCache<K, V>;
 
   constructor(most: number) {

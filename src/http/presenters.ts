@@ -95,7 +95,7 @@ export function presentCart({ lines, promise }: Cart): AnswerOf<typeof visitor.q
     })),
     total: totalsOf(lines.map(({ price }) => price).filter((price) => price !== null)),
     promise: promise && promise.jws,
-    validUntil: promise && instant(promise.validUntilMs),
+    validUntil: promise && expiryText(promise.validUntilMs),
   };
 }
 
@@ -145,12 +145,20 @@ export function presentOrigin({ asOfMs, source }: Known<unknown>): AnswerOf<type
 /** For visitors: seconds would reveal when another visitor searched. */
 function minute(atMs: number): string {
   const startMs = Math.floor(atMs / 60_000) * 60_000;
-  if (startMs !== lastMinute.startMs) lastMinute = { startMs, text: instant(startMs) };
-  return lastMinute.text;
+  return minuteText(startMs);
 }
 
-/** Most facts of an answer are of the same minute, and writing it takes a microsecond. */
-let lastMinute = { startMs: NaN, text: "" };
+/** Writing a time takes a microsecond. Most facts of an answer are of the same minute, and most promises expire in the same second. */
+const [minuteText, expiryText] = [rememberingLast(instant), rememberingLast(instant)];
+
+/** The same function, which returns its last result again for the same time. */
+function rememberingLast(write: (atMs: number) => string): (atMs: number) => string {
+  let last = { atMs: NaN, text: "" };
+  return (atMs) => {
+    if (atMs !== last.atMs) last = { atMs, text: write(atMs) };
+    return last.text;
+  };
+}
 
 /** RFC 3339, UTC. */
 export function instant(atMs: number): string {

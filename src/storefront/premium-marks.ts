@@ -5,6 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { z } from "zod";
+import { BoundedMap } from "../bounded-map.js";
 import type { Pool } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
 import { fromSavedTimes, type SavedLists, savedTimes, toSavedTimes } from "../cache/saved-file.js";
@@ -131,7 +132,16 @@ function saysMore(
   return value.isPremium && (last === undefined || answeredMs >= last.askedMs);
 }
 
-const keyOf = ({ ascii }: DomainName): string => hash("sha256", ascii, "base64url");
+/** Hashing a name takes two or three microseconds, and a cart looks up each of its names. */
+const knownKeys = new BoundedMap<string, string>(1_000);
+
+function keyOf({ ascii }: DomainName): string {
+  const known = knownKeys.get(ascii);
+  if (known !== undefined) return known;
+  const key = hash("sha256", ascii, "base64url");
+  knownKeys.set(ascii, key);
+  return key;
+}
 
 const storedMark = z.strictObject({
   isPremium: z.boolean(),

@@ -50,11 +50,13 @@ export function renderBody(
     tagged = false,
   }: RenderOptions & { readonly type: string },
 ): Rendered {
-  const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  const etag = tagged ? `"${hash("sha256", bytes, "base64url").slice(0, 27)}"` : null;
+  const length = Buffer.byteLength(body);
+  const etag = tagged ? `"${hash("sha256", body, "base64url").slice(0, 27)}"` : null;
+  // A text without characters of several bytes is its own bytes.
+  const isText = typeof body === "string" && length !== body.length;
   return {
     status,
-    body: typeof body === "string" ? bytes.toString("latin1") : body,
+    body: isText ? Buffer.from(body).toString("latin1") : body,
     isShared: cacheControl.startsWith("public"),
     headers: [
       "Cache-Control",
@@ -62,7 +64,7 @@ export function renderBody(
       ...(etag === null ? [] : ["ETag", etag]),
       ...Object.entries(headers).flat(),
     ],
-    entityHeaders: ["Content-Type", type, "Content-Length", String(bytes.length)],
+    entityHeaders: ["Content-Type", type, "Content-Length", String(length)],
     etag,
   };
 }
