@@ -61,7 +61,7 @@ const rooms = {
   "main\\.ts": ["code-cache.ts", "service.ts"],
   "sandbox/": ["root.ts"],
   // What browsers run; beside itself it has the client package, and the arithmetic that the service uses too.
-  "pages/": ["http/figures.ts", "quota/lane.ts"],
+  "pages/": ["wire/pages.ts", "http/figures.ts", "quota/lane.ts"],
 };
 
 const homes = {

@@ -3,14 +3,9 @@
  * promise, and orders nothing.
  */
 import type { Promises } from "../retail/promise.js";
+import type { CheckoutView } from "../wire/pages.js";
 
 export const CHECKOUT_PATH = "/checkout";
-
-/** The content of the page: the lines of a valid promise, why it was rejected, or that nothing was sent. */
-export type CheckoutView =
-  /** Not until when: the visitor's clock may be wrong. */
-  | { readonly kind: "good"; readonly lines: readonly object[]; readonly validForMs: number }
-  | { readonly kind: "expired" | "altered" | "nothing" };
 
 /** Checks the form's `promise` field. */
 export type DemoCheckout = (form: unknown) => Promise<CheckoutView>;

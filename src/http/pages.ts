@@ -9,7 +9,8 @@ import type { IRouter, Request, Response } from "express";
 import { ROOT } from "../root.js";
 import { type AssetFile, createAssets } from "./assets.js";
 import type { RetailConfig } from "../retail/price-file/retail-config.js";
-import { CHECKOUT_PATH, type CheckoutView, type DemoCheckout } from "./checkout.js";
+import type { PageData } from "../wire/pages.js";
+import { CHECKOUT_PATH, type DemoCheckout } from "./checkout.js";
 import { route } from "./routes.js";
 import { type StaticFile, staticFile } from "./edge/static-files.js";
 
@@ -102,7 +103,7 @@ export function addPages(
     pageOf("storefront", {
       fill: {
         checkout: inAttribute(checkoutUrl ?? ""),
-        shop: asData({
+        ...embedded("shop", {
           ...shop,
           tlds: catalog.map(({ tld }) => tld),
           sells: checkoutUrl !== null && demoCheckout === null,
@@ -126,9 +127,9 @@ export function addPages(
   const staff = pageOf("operator");
   route(router, "/staff", { GET: (request, response) => staff.send(request, response) });
   if (demoCheckout !== null) {
-    const show = (request: Request, response: Response, view: CheckoutView): Promise<void> => {
+    const show = (request: Request, response: Response, view: PageData["view"]): Promise<void> => {
       const status = view.kind === "good" || view.kind === "nothing" ? 200 : 400;
-      return pageOf("checkout", { fill: { view: asData(view) }, status }).send(request, response);
+      return pageOf("checkout", { fill: embedded("view", view), status }).send(request, response);
     };
     route(router, CHECKOUT_PATH, {
       GET: (request, response) => show(request, response, { kind: "nothing" }),
@@ -160,6 +161,6 @@ function inAttribute(text: string): string {
 }
 
 /** JSON that is safe in a script element, because it can't contain the end tag. */
-function asData(value: object): string {
-  return JSON.stringify(value).replaceAll("<", String.raw`\u003c`);
+function embedded<K extends keyof PageData>(id: K, data: PageData[K]): Readonly<Record<string, string>> {
+  return { [id]: JSON.stringify(data).replaceAll("<", String.raw`\u003c`) };
 }

@@ -1,4 +1,6 @@
-/** Builds and finds DOM elements. Text is always inserted as text, never as markup. */
+/** Builds and finds DOM elements, and reads the data that the service embedded. Text is always inserted as text, never as markup. */
+
+import type { PageData } from "../wire/pages.js";
 
 type Attributes = Readonly<Record<string, string | boolean>>;
 type Child = Node | string | false | null;
@@ -32,4 +34,10 @@ export function byId<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (found instanceof kind) return found;
   throw new Error(`the page has no such element: ${id}`);
+}
+
+/** Returns what the service embedded in the page under this id. */
+export function embedded<K extends keyof PageData>(id: K): PageData[K] {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service writes it with the same type
+  return JSON.parse(byId(id, HTMLScriptElement).textContent) as PageData[K];
 }

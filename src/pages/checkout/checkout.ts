@@ -1,8 +1,8 @@
 /** The demo checkout: shows the cart whose signature the service verified, in the language chosen in the shop. */
-import type { Money } from "../../../client/src/client.js";
 import { aheadMs, now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
-import { byId, element } from "../element.js";
+import { byId, element, embedded } from "../element.js";
+import type { CheckoutLine, CheckoutView } from "../../wire/pages.js";
 import {
   amount,
   chosenLanguage,
@@ -15,21 +15,9 @@ import {
 import { sumOf } from "../storefront/money.js";
 import { CHECKOUT_TEXTS } from "./texts.js";
 
-/** As the service wrote it into the page. */
-type View =
-  | { readonly kind: "good"; readonly lines: readonly Line[]; readonly validForMs: number }
-  | { readonly kind: "expired" | "altered" | "nothing" };
-
-interface Line {
-  readonly domain: string;
-  readonly years: number;
-  readonly price: Money;
-}
-
 const texts = textsIn(chosenLanguage(null));
 const words = CHECKOUT_TEXTS[texts.language];
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
-const view = JSON.parse(byId("view", HTMLScriptElement).textContent) as View;
+const view = embedded("view");
 
 directDocument(texts);
 document.title = words.heading;
@@ -38,7 +26,7 @@ write("back", words.back);
 if (view.kind === "good") showOrder(view.lines, now() + view.validForMs);
 else notice(view.kind);
 
-function showOrder(lines: readonly Line[], untilMs: number): void {
+function showOrder(lines: readonly CheckoutLine[], untilMs: number): void {
   write("lead", words.good);
   write("name-column", words.name);
   write("term-column", words.term);
@@ -71,7 +59,7 @@ function showOrder(lines: readonly Line[], untilMs: number): void {
   });
 }
 
-function notice(kind: View["kind"]): void {
+function notice(kind: CheckoutView["kind"]): void {
   write("notice", words.notices[kind]);
   byId("notice", HTMLElement).dataset["kind"] = kind;
 }

@@ -1,22 +1,8 @@
 /** The shop's identity, which the service embeds in the page: name and logo at the top, contact and links at the bottom; and what it sells. */
-import { byId } from "../element.js";
+import { byId, embedded } from "../element.js";
 import type { Texts } from "./texts/en.js";
-import type { Language } from "./texts/texts.js";
 
-interface Identity {
-  readonly name: Readonly<Record<Language, string>> | null;
-  readonly logo: string | null;
-  readonly email: string | null;
-  readonly phone: string | null;
-  readonly terms: string | null;
-  readonly privacy: string | null;
-  readonly tlds: readonly string[];
-  /** Whether carts can be ordered here. */
-  readonly sells: boolean;
-}
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own page
-const identity = JSON.parse(byId("shop", HTMLScriptElement).textContent) as Identity;
+const identity = embedded("shop");
 
 /** The TLDs sold, the main one first. */
 export const SOLD = identity.tlds;
