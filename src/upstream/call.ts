@@ -324,9 +324,12 @@ export function createCaller(settings: CallerSettings): Caller {
         // Only a call shows that a refused credential is good again; it can be tried once it has rested.
         if (credentials.states().every(({ refused }) => refused))
           return [{ operation: "tier", inMs: credentials.usable() === null ? Infinity : 0 }];
+        const credential = credentials.usable();
+        // Until a call has verified the credential, all others wait for that one.
+        const isVerifying = credential !== null && credentials.verification(credential) !== null;
         return OPERATIONS.flatMap((operation) => {
           const inMs = circuitOf(operation).trialInMs();
-          return inMs === null ? [] : [{ operation, inMs }];
+          return inMs === null ? [] : [{ operation, inMs: isVerifying ? Infinity : inMs }];
         });
       },
       onFailure: (act) => void onFailure.push(act),

@@ -127,6 +127,22 @@ describe("an operation that fails", () => {
     expect(upstream.health().isFailing).toBe(true);
   });
 
+  test("is due for a trial request only once no call that verifies the credential is under way", async () => {
+    const { upstream } = bench();
+    await fail(upstream, 1);
+    const verifying = held(success({ amount: "1.00", currency: "USD" }));
+    stub.next(verifying.play);
+    const first = quote(upstream);
+    await until(() => stub.seen.length === 2);
+    await clock.advance(4000);
+    const due = () => upstream.trials.pending().map(({ operation, inMs }) => [operation, inMs]);
+    // It would only wait for that call, and so would the next one half a second later.
+    expect(due()).toEqual([["check", Infinity]]);
+    verifying.release();
+    await first;
+    expect(due()).toEqual([["check", 0]]);
+  });
+
   test("gets one trial request, and is called again as soon as that succeeds", async () => {
     const { upstream } = bench();
     await fail(upstream);
