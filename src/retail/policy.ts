@@ -216,7 +216,7 @@ export function marginWarnings(rows: readonly CatalogRow[]): string[] {
     .filter(([, group]) => group.length >= 3 && isNearlyConstant(group))
     .map(
       ([currencies, { length }]) =>
-        `Retail is nearly the same multiple of wholesale in all ${length} prices (${currencies}), so anyone who learns one wholesale price can calculate the others. Vary the mark-up or add fixed amounts.`,
+        `Retail is nearly the same multiple of wholesale in all ${length} prices (${currencies}), so anyone who learns one wholesale price can calculate the others. Vary the markup or add fixed amounts.`,
     );
 }
 

@@ -185,7 +185,7 @@ const FRAMING: Rows = {
     }),
   ],
   "length-none": [
-    "The body has no length and ends with the connection: allowed, and true.",
+    "The body has no length and ends with the connection: valid, and the honest answer.",
     replaced(/Content-Length: \d+\r\n/, ""),
   ],
   "left-over-bytes": [
@@ -222,11 +222,11 @@ const FRAMING: Rows = {
     chunked((text) => `${text.length.toString(16)};${"x".repeat(MIB)}\r\n${text}\r\n0\r\n\r\n`),
   ],
   "chunk-bytes": [
-    "Every byte is a chunk: allowed, and true.",
+    "Every byte is a chunk: valid, and the honest answer.",
     chunked((text) => `${Array.from(text, chunk).join("")}0\r\n\r\n`),
   ],
   "chunk-trailers": [
-    "Trailers follow the last chunk, among them a Content-Length and a status: allowed, and true.",
+    "Trailers follow the last chunk, among them a Content-Length and a status: valid, and the honest answer.",
     chunked((text) => `${chunk(text)}0\r\nContent-Length: 2\r\nX-Status: ${BAIT}\r\n\r\n`),
   ],
   "continue-flood": [
@@ -234,7 +234,7 @@ const FRAMING: Rows = {
     flood(() => "", "HTTP/1.1 100 Continue\r\n\r\n", 2 * MIB),
   ],
   "interim-answers": [
-    "102 and 103 before the honest answer: allowed, and true.",
+    "102 and 103 before the honest answer: valid, and the honest answer.",
     respoken((bytes) => INTERIM + bytes),
   ],
   "switching-protocols": [
@@ -248,7 +248,7 @@ const FRAMING: Rows = {
   "no-http": ["The greeting of another protocol.", thenEnd(() => `SSH-2.0-${BAIT}\r\n\r\n`)],
   "no-head": ["The body without status line and headers.", thenEnd((call) => call.honest.text)],
   "version-9": ["HTTP/9.9.", replaced("HTTP/1.1", "HTTP/9.9")],
-  "version-1-0": ["HTTP/1.0: allowed, and true.", replaced("HTTP/1.1", "HTTP/1.0")],
+  "version-1-0": ["HTTP/1.0: valid, and the honest answer.", replaced("HTTP/1.1", "HTTP/1.0")],
   "status-line-word": ["The status is a word.", replaced(/^HTTP\/1.1 \d+/, "HTTP/1.1 OK")],
   "status-line-long": ["The status has four digits.", replaced(/^HTTP\/1.1 (\d+)/, "HTTP/1.1 $11")],
   "bare-line-feeds": ["Lines end with LF alone.", respoken((bytes) => bytes.replaceAll("\r\n", "\n"))],
@@ -526,8 +526,14 @@ const SUBJECTS: Lies = {
   ],
   "name-null": ["The name is null.", name(() => "null")],
   "name-list": ["The name is a list.", name((asked) => `["${asked}"]`)],
-  "name-upper-case": ["The name is in upper case: true.", name((asked) => `"${asked.toUpperCase()}"`)],
-  "name-root-dot": ["The name ends with a dot: true.", name((asked) => `"${asked}."`)],
+  "name-upper-case": [
+    "The name is in upper case, which is still the same name.",
+    name((asked) => `"${asked.toUpperCase()}"`),
+  ],
+  "name-root-dot": [
+    "The name ends with a dot, which is still the same name.",
+    name((asked) => `"${asked}."`),
+  ],
   "name-nul": ["A NUL follows the name.", name((asked) => `"${asked}\\u0000"`)],
   "term-other-tld": ["The quote is for another TLD.", echo("tld", `".${BAIT}"`)],
   "term-other-action": ["The quote is for another action.", echo("action", '"restoration"')],
@@ -562,7 +568,7 @@ const SHAPES: Lies = {
   "leaves-lists": ["Every value is in a list.", leaves((honest) => `[${honest}]`)],
   "leaves-objects": ["Every value is an object.", leaves((honest) => `{"value":${honest}}`)],
   prototype: ["The honest data is only in a key __proto__.", inPrototype],
-  "prototype-too": ["Keys __proto__ with false data along with the honest data: true.", pollution],
+  "prototype-too": ["Keys __proto__ with false data along with the honest data.", pollution],
   "keys-twice-lie-first": ["Decisive keys appear twice, the false value first.", twice({ lie: "first" })],
   "keys-twice-lie-last": ["Decisive keys appear twice, the false value last.", twice({ lie: "last" })],
   "amounts-twice-lie-last": [
@@ -593,20 +599,17 @@ const SHAPES: Lies = {
         key.replace(/^"(.)/, (_all, first: string) => `"\\u00${first.charCodeAt(0).toString(16)}`),
     }),
   ],
-  "nested-lists": [
-    "data is 100,000 lists in each other.",
-    data(() => "[".repeat(100_000) + "]".repeat(100_000)),
-  ],
+  "nested-lists": ["data is 100,000 nested lists.", data(() => "[".repeat(100_000) + "]".repeat(100_000))],
   "nested-lists-open": [
-    "data is 100,000 lists in each other that nobody closes.",
+    "data is 100,000 nested lists that are never closed.",
     data(() => "[".repeat(100_000)),
   ],
   "nested-objects": [
-    "data is in 50,000 objects.",
+    "The honest data is in 50,000 nested objects.",
     data((honest) => '{"data":'.repeat(50_000) + honest + "}".repeat(50_000)),
   ],
   "nested-domains": [
-    "data is in 50,000 lists of domains.",
+    "The honest data is in 50,000 nested objects with the key domains.",
     data((honest) => '{"domains":'.repeat(50_000) + honest + "}".repeat(50_000)),
   ],
   "list-million": ["data is a list of a million numbers, 2 MB.", data(() => `[${"0,".repeat(999_999)}0]`)],

@@ -319,7 +319,7 @@ const rows = (...pairs: (readonly [string, string, string?])[]) =>
     retail: retailOf(decimal(price), currency ?? "USD"),
   }));
 
-describe("the warning about a constant mark-up", () => {
+describe("the warning about a constant markup", () => {
   test("appears if retail is nearly the same multiple of wholesale everywhere", () => {
     expect(marginWarnings(rows(["10.00", "12.50"], ["20.00", "25.10"], ["31.00", "38.75"]))).toEqual([
       expect.stringContaining("can calculate the others"),
