@@ -101,7 +101,7 @@ const builtinsAsNeeded = {
 const onNode = {
   ...bundled,
   plugins: [withoutUnused, tablesAsJson, builtinsAsNeeded],
-  // winston's own debugging output, with all colours that a terminal knows.
+  // winston's development version of it loads a package for coloured debugging output.
   alias: { "@dabh/diagnostics": "@dabh/diagnostics/node/production.js" },
   outbase: "src",
   outdir: "dist",
@@ -157,7 +157,7 @@ Promise.all([service, others]).then(
     const { code } = transformSync(script, { charset: "ascii", minifyWhitespace: true });
     const [wrong] = /.{0,40}[^\x00-\x7f].{0,40}/u.exec(code) ?? [];
     if (wrong !== undefined) {
-      console.error(`a regular expression contains another character than ASCII: ${wrong}`);
+      console.error(`a regular expression contains a character that isn't ASCII: ${wrong}`);
       process.exit(1);
     }
     const hash = createHash("sha256").update(script).digest("hex");

@@ -10,11 +10,11 @@ import { createFolder } from "../state-dir.js";
 import type { Fact } from "./facts.js";
 
 export interface SavedFile<T> {
-  /** What is in the file; null if there is nothing, or nothing readable, or if it belongs to another upstream or credential. */
+  /** The saved data; null if there is none, if it can't be read, or if it belongs to another upstream or credential. */
   load(): T | null;
-  /** Replaces the whole file soon, with what was last given. Never throws; a failure is logged. */
+  /** Replaces the whole file soon, with the latest data. Never throws; a failure is logged. */
   save(data: T): void;
-  /** Resolves once all that was given to `save` has been written, or couldn't be. */
+  /** Resolves once the latest data has been written, or writing it has failed. */
   saved(): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     return null;
   }
 
-  /** What `save` was last given, until it is being written. */
+  /** The latest text, until its writing starts. */
   let unwritten: string | null = null;
   let writing: Promise<void> | null = null;
 
@@ -83,7 +83,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
 }
 
 export interface SavedLists<T> {
-  /** The entries of all replicas' files, except those that nobody has written for `keptMs`, which are deleted. */
+  /** The entries in the files of all replicas. Files that haven't been written for `keptMs` are deleted instead. */
   load(): readonly T[];
   /** As `SavedFile`, for this replica's file. */
   save(list: readonly T[]): void;
@@ -151,7 +151,7 @@ export function toSavedTimes(clock: Clock, { askedMs, answeredMs }: Times): Save
   };
 }
 
-/** The reverse, on the monotonic clock: negative if before the machine has booted. Null for times ahead, from a clock that was set back since. */
+/** The reverse, on the monotonic clock: negative if before the machine booted. Null for times in the future, because the clock has been set back since. */
 export function fromSavedTimes(clock: Clock, { askedAtMs, answeredAtMs }: SavedTimes): Times | null {
   if (answeredAtMs > clock.now()) return null;
   return { askedMs: askedAtMs - bootedAtMs(clock), answeredMs: answeredAtMs - bootedAtMs(clock) };

@@ -36,7 +36,7 @@ export function readCache(settings: Settings): CacheConfig | null {
     settings.fault("CACHE_CONFIG", "is not valid YAML");
     return null;
   }
-  // It is read once, so a compiled parser wouldn't pay.
+  // It is read once, so a compiled parser wouldn't pay off.
   const result = cacheSchema.safeParse(raw, { jitless: true });
   if (result.success) return result.data;
   for (const { path, message } of result.error.issues)

@@ -196,7 +196,7 @@ function priceQuestions({ shop: open, prices, clock }: QuestionParts): QuestionK
       years: readTermSold(query.years, policy),
     };
     const made = (facts: readonly PriceFact[]): Rendered => {
-      // Nobody may keep a list that a moment later is longer.
+      // An incomplete list must not be cached, because it will be longer in a moment.
       const isWhole = facts.length === policy.combinations().length;
       const matching = facts.filter(
         ({ tld, action, years }) =>

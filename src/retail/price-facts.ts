@@ -13,7 +13,7 @@ import type { Quote } from "./price-quotes.js";
 
 interface SavedPrice extends Combination {
   readonly wholesale: Wholesale;
-  /** On the monotonic clock; negative if before the machine has booted. */
+  /** On the monotonic clock; negative if before the machine booted. */
   readonly askedMs: number;
   readonly answeredMs: number;
   /** Evidence contradicted it when it was saved. */

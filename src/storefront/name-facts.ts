@@ -25,8 +25,8 @@ export interface VisitorAsk extends Ask {
 }
 
 /**
- * The same ask for what a check needs besides, such as the price of its TLD. It goes first: the check has been paid for, perhaps by a reserved call,
- * and without the rest it would have been in vain.
+ * The same ask for a further call that a check needs, such as the quote for its TLD. It goes first: the check has been paid for, perhaps with a
+ * reserved call, and would be wasted without it.
  */
 export function toComplete(ask: VisitorAsk): VisitorAsk {
   return { ...ask, lane: "checkout" };

@@ -34,7 +34,7 @@ export interface PremiumMarks {
   consult(name: DomainName): Promise<void>;
   /** Whether no other replica can be asked. */
   isAlone(): boolean;
-  /** Writes everything to Redis that it doesn't have. Never rejects. */
+  /** Writes all decisions known here to Redis, which may have lost them. Never rejects. */
   shareAgain(): Promise<void>;
   /** Starts to save what isn't saved yet, which can be up to a second old. */
   flush(): void;

@@ -22,7 +22,7 @@ export interface PremiumNames {
   consult(name: DomainName): Promise<void>;
   /** Whether nothing known here contradicts ordinary prices for the name. */
   seemsOrdinary(name: DomainName): boolean;
-  /** Whether the name was found to be premium, or a check of it differs from the list, and from the list before the last change. */
+  /** Whether the name was found to be premium, or a check of it shows a price that is neither the list price nor the one before its last change. */
   isContradicted(name: DomainName): boolean;
   /** Whether memory alone shows that the name is not premium. Always false while other replicas can be asked. */
   isOrdinary(name: DomainName): boolean;

@@ -22,7 +22,7 @@ import type { Clock } from "../clock.js";
 import type { Permit } from "../quota/quota.js";
 
 export interface Connections {
-  /** With `mayShare`, it may be one that an earlier call has left, and be left for the next one. */
+  /** With `mayShare`, the connection may have been kept from an earlier call, and may be kept for the next one. */
   open(permit: Permit, mayShare: boolean): Connection;
   /** Closes those that no call uses, and keeps none for a minute. */
   distrust(): void;

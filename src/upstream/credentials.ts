@@ -80,7 +80,7 @@ export function createCredentials(
       ? []
       : [{ role: "standby" as const, source: standby, read: reader("standby", standby) }]),
   ];
-  /** The least recently met first: a credential may come back. */
+  /** Also those of former credentials, because one may come back. */
   const standings = new BoundedMap<string, Standing>(MAX_REMEMBERED);
   const standingOfCurrent = new WeakMap<Credential, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */

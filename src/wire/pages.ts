@@ -21,7 +21,7 @@ interface ShopData {
 
 /** The demo checkout: the lines of a valid promise, why it was rejected, or that nothing was sent. */
 export type CheckoutView =
-  /** Not until when: the visitor's clock may be wrong. */
+  /** A duration and not a time, because the visitor's clock may be wrong. */
   | { readonly kind: "good"; readonly lines: readonly CheckoutLine[]; readonly validForMs: number }
   | { readonly kind: "expired" | "altered" | "nothing" };
 

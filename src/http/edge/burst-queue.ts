@@ -2,9 +2,9 @@
 
 /** A burst is this many turns in a row that each accepted a connection. */
 const BURST_TURNS = 5;
-/** During a longer burst, work continues at one piece per turn. */
+/** During a burst longer than this, work continues at one piece per turn. */
 const LONG_BURST_TURNS = 500;
-/** After a burst, work continues at this many pieces per turn: with only one, more could arrive than is done, and all would wait for ever. */
+/** After a burst, work continues at this many pieces per turn: with only one, work could arrive faster than it is done, and the queue would never empty. */
 const PER_TURN = 8;
 
 export interface BurstQueue {

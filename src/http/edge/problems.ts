@@ -86,7 +86,7 @@ export function refuseUnreadable(
   sendRendered(response, renderProblem(problem, context.id));
 }
 
-/** Ends the connection, because the client may still be sending. */
+/** Its answer closes the connection, because the client may still be sending. */
 export function tooLarge(limitBytes: number): ServiceError {
   const detail = `The body is too large. The body can be at most ${limitBytes / 1024} kB.`;
   return new ServiceError("payload_too_large", detail, { headers: { Connection: "close" } });

@@ -1,6 +1,6 @@
 /**
  * Counts per client that replicas publish to each other ten times a second, without delaying requests. Until an event is published, it counts once
- * for each replica, because each of the others may have seen as many. Without Redis, that stays so.
+ * for each replica, because each of the others may have counted as many that this one doesn't know of. Without Redis, it keeps that weight.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import type { Replicas } from "./shared-limit.js";
 interface SharedCounts {
   /** Counts one event of this replica. */
   add(client: string): void;
-  /** How much the events count that this replica hasn't published yet. */
+  /** The total weight of the events that this replica hasn't published yet. */
   unpublished(client: string): number;
   /** The maximum number of other replicas, each of which may decide before it knows of this one's events. */
   readonly others: number;

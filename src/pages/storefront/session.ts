@@ -20,7 +20,7 @@ export function stored(key: Key): unknown {
 
 export function store(key: Key, value: unknown): void {
   try {
-    // Stores null, too: this tab's empty box isn't filled from another tab.
+    // Null is stored, too, so that after a reload an empty box isn't filled from another tab.
     if (isPerTab(key)) sessionStorage.setItem(keyOf(key), JSON.stringify(value));
     if (value === null) localStorage.removeItem(keyOf(key));
     else localStorage.setItem(keyOf(key), JSON.stringify(value));

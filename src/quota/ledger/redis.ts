@@ -188,7 +188,7 @@ class RedisLedger implements Ledger {
     if (call === undefined) return;
     this.#calls.delete(slot);
     const { grant, epoch, slot: id } = call;
-    // A later table counts the slots of its own accord, and has others with these numbers.
+    // A later table has already accounted for this call, and uses the same number for another slot.
     if (epoch !== this.#epoch) return;
     const graceMs = outcome === "abandoned" ? this.#times.graceMs : 0;
     const at = this.#settings.clock.monotonic() + graceMs;

@@ -351,7 +351,7 @@ local function retire(name, aliveUntil)
   remove(name)
 end
 -- Silence alone proves nothing, because a replica that is cut off continues alone. A replica is dead if another one started in its place after its
--- last request, or if it has been silent for very long, as long as the replica that tells has been running: a younger one can't tell a silence from
+-- last request, or if it has been silent for deadMs and the caller has been running for at least as long: a younger caller can't tell silence from
 -- a step of Redis's clock.
 if now > (s.trustedFrom or 0) then
   local began = now - q.openForMs

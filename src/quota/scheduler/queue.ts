@@ -146,7 +146,7 @@ export class Queue {
       const kind = kindOf(waiter.request.lane, waiter.kind);
       if (kind === waiter.kind) continue;
       this.#remove(waiter);
-      // Its client was the background's, which has used much; now people wait for it, perhaps many.
+      // Until now it counted for the client of background work, which has used much quota. Now visitors wait for it.
       if (BACKGROUND.has(waiter.kind)) waiter.usage = NO_USAGE;
       waiter.kind = kind;
       this.#add(waiter);

@@ -11,7 +11,7 @@ export class Reader {
 
   /** The parsed value; undefined if invalid, after reporting all of its faults. */
   read<T>(schema: z.ZodType<T>, value: unknown, path: string): T | undefined {
-    // A file is read too rarely for a compiled parser to pay.
+    // A file is read too rarely for a compiled parser to pay off.
     const result = schema.safeParse(value, { error: plainWords, jitless: true });
     if (result.success) return result.data;
     for (const issue of result.error.issues) {
