@@ -43,9 +43,7 @@ export function presentStaffPrices(
   const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isDoubtful, changed }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });
     const warnings: string[] = isDoubtful
-      ? [
-          "Other evidence contradicts this price. It is shown as stale and not signed until it has been refreshed.",
-        ]
+      ? ["This price may be outdated. It is shown as stale and not signed until it has been refreshed."]
       : stale
         ? ["The upstream hasn't confirmed this price recently."]
         : [];

@@ -14,7 +14,7 @@ export interface PriceFact extends Combination {
   readonly wholesale: Wholesale;
   readonly asOfMs: number;
   readonly stale: boolean;
-  /** Evidence contradicts it, and it is being refreshed. */
+  /** Evidence contradicts it, or staff have purged it; it is being refreshed. */
   readonly isDoubtful: boolean;
   /** Its last change, if less than a day ago. */
   readonly changed?: PriceChange;

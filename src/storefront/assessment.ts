@@ -99,13 +99,13 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
     return mark !== undefined && mark.askedMs > check.answeredMs && mark.value.isPremium !== isPremium;
   }
 
-  /** The ordinary price of one year, from an upstream that ignores the term: it says nothing about the name. */
+  /** Whether the check has the ordinary price of one year, because the upstream ignores the term. It then says nothing about the name. */
   function isOfOneYear(what: Combination, { value }: AvailableCheck): boolean {
     const ofYear = what.years === 1 ? undefined : prices.peek({ ...what, years: 1 });
     return ofYear !== undefined && sameWholesale(ofYear.wholesale, value.wholesale);
   }
 
-  /** Nothing contradicts this price; evidence elsewhere only calls for another request. */
+  /** Whether nothing contradicts this price itself, and evidence elsewhere only requires another request. */
   function isUnconfirmed(name: DomainName, check: AvailableCheck, quote: QuotedPrice): boolean {
     return (
       check.settled &&

@@ -75,7 +75,7 @@ export const staffPriceShape = z
       .literal(true)
       .optional()
       .describe(
-        "Evidence contradicts the price. It is shown as stale and not signed until it has been refreshed.",
+        "Evidence contradicts the price, or staff have purged it. It is shown as stale and not signed until it has been refreshed.",
       ),
     changed: z
       .strictObject({
@@ -269,7 +269,7 @@ export const overviewShape = z
       .strictObject({
         sold: count,
         known: count,
-        doubtful: count.describe("Contradicted by evidence, and not signed until refreshed."),
+        doubtful: count.describe("Contradicted by evidence or purged, and not signed until refreshed."),
         epochsEnded: z
           .array(endedEpochShape)
           .describe("The evidence of changed prices in the last 24 hours, newest first."),

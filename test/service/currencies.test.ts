@@ -8,7 +8,7 @@ import { bearer, problemOf, type Service, startService, until } from "../support
 const world = (currency: string): string => `
 rateLimit: { limit: 1000, windowMs: 60000 }
 nameservers: [ns1.example.af, ns2.example.af]
-tiers: [{ name: Silver, fromDomains: 0, discountPercent: 0 }]
+tiers: [{ name: Silver, fromDomains: 0, discountPercent: 0 }, { name: Gold, fromDomains: 1, discountPercent: 0 }]
 priceLists:
   ${currency}: { .af: { registration: ["20.00"], renewal: ["30.00"], transfer: ["20.00"], restore: ["80.00"] } }
 names: { takenPercent: 0, taken: [] }
@@ -133,6 +133,19 @@ describe("a currency with a rate that isn't the one of the known prices", () => 
     await eventually(() => countOf("prices.currency.changed") >= 2);
     expect(await prices()).toEqual([REGISTRATION, RENEWAL]);
     expect((await purgePrices()).status).toBe(200);
+    const converted = [
+      { ...REGISTRATION, price: usd("33.00") },
+      { ...RENEWAL, price: usd("49.50") },
+    ];
+    await eventually(async () => isDeepStrictEqual(await prices(), converted));
+  });
+
+  test("in quotes is accepted after a change of tier, which makes the known prices doubtful", async () => {
+    await start('{ USD: "1", EUR: "1.1" }');
+    await eventually(() => service.calls("GET /api/v1/account/tier") === 1);
+    service.sandbox.control.setTier("demo", "Gold");
+    answerInEuro("quote");
+    await eventually(() => countOf("account.tier.changed") === 1);
     const converted = [
       { ...REGISTRATION, price: usd("33.00") },
       { ...RENEWAL, price: usd("49.50") },

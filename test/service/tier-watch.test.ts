@@ -172,6 +172,11 @@ describe("a problem with prices", () => {
         "the second warning",
       );
 
+      // A purge isn't evidence of a change.
+      const doubt =
+        "This price may be outdated. It is shown as stale and not signed until it has been refreshed.";
+      expect((await pricesOf(service)).prices.map(({ warning: one }) => one)).toEqual([doubt, doubt, doubt]);
+
       service.sandbox.control.clearFaults();
       await until(async () => {
         await clock.advance(5_000);
