@@ -70,7 +70,7 @@ export interface Pool<V, A extends Asker> {
   ): Promise<Known<V>>;
   /** The fact in memory; `stale` if past its freshness but still usable. */
   peek(key: string): Remembered<V> | undefined;
-  /** Whether `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can be asked. */
+  /** Whether nothing is known, so that `get` would call `load`: memory has no fact or failure, no load is in flight, and no other replica can be asked. */
   isUnknown(key: string): boolean;
   /** Whether no other replica can be asked: the pool isn't shared, or Redis isn't available. */
   isAlone(): boolean;
