@@ -60,7 +60,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
     return quota;
   }
 
-  /** Where reservations are known besides: at the other replicas, or at the next process. */
+  /** Shares the reservations with the other replicas, or hands them to the next process; not for an upstream that ends with this process. */
   function sharingOf(fingerprint: string): Pick<SchedulerSettings, "share"> {
     if (home === "memory") return {};
     if ("redis" in home && replicasMax > 1)
