@@ -2,2708 +2,2691 @@
 // sha256: 620ba48e590c76d00de55013b042dcbd45f321b088ff711c5c9bdf6e00789bb8
 
 export interface paths {
-  readonly "/v1/staff/domains": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/domains": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** The domains that the reseller manages. */
+        readonly get: operations["listManagedDomains"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /** The domains that the reseller manages. */
-    readonly get: operations["listManagedDomains"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/domains/{domain}": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/domains/{domain}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** One of the domains that the reseller manages. */
+        readonly get: operations["getManagedDomain"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /** One of the domains that the reseller manages. */
-    readonly get: operations["getManagedDomain"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/balance": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/balance": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** The account's balance and credit limit. */
+        readonly get: operations["getBalance"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /** The account's balance and credit limit. */
-    readonly get: operations["getBalance"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/tier": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/tier": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** The pricing tier, and what the next one requires. */
+        readonly get: operations["getTier"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /** The pricing tier, and what the next one requires. */
-    readonly get: operations["getTier"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/prices": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/prices": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** Wholesale, retail and margin of everything sold, with warnings. */
+        readonly get: operations["listStaffPrices"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /** Wholesale, retail and margin of everything sold, with warnings. */
-    readonly get: operations["listStaffPrices"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/prices/preview": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/prices/preview": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * Preview a changed RETAIL_CONFIG.
+         * @description Returns the current and the new price of every term, with margins and warnings, or every fault of the file. Makes no upstream call and changes nothing.
+         */
+        readonly post: operations["previewPrices"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    readonly get?: never;
-    readonly put?: never;
-    /**
-     * Preview a changed RETAIL_CONFIG.
-     * @description Returns the current and the new price of every term, with margins and warnings, or every fault of the file. Makes no upstream call and changes nothing.
-     */
-    readonly post: operations["previewPrices"];
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/promises/{id}": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/promises/{id}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * A signed cart, with the wholesale prices of its lines when it was signed and now.
+         * @description With Redis, every replica knows all valid signed carts. Without it, a process knows the last 2,000 that it has signed.
+         */
+        readonly get: operations["getPromise"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /**
-     * A signed cart, with the wholesale prices of its lines when it was signed and now.
-     * @description With Redis, every replica knows all valid signed carts. Without it, a process knows the last 2,000 that it has signed.
-     */
-    readonly get: operations["getPromise"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/overview": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/overview": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * Quota, lanes, caches, upstream and credentials.
+         * @description Uses no quota.
+         */
+        readonly get: operations["getOverview"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /**
-     * Quota, lanes, caches, upstream and credentials.
-     * @description Uses no quota.
-     */
-    readonly get: operations["getOverview"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/history": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/history": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * The figures of the last day, for charts.
+         * @description Uses no quota. With Redis: of all replicas. Without it: of this replica since startup.
+         */
+        readonly get: operations["getHistory"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /**
-     * The figures of the last day, for charts.
-     * @description Uses no quota. With Redis: of all replicas. Without it: of this replica since startup.
-     */
-    readonly get: operations["getHistory"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/audit": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/audit": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * The last 1,000 staff actions, newest first.
+         * @description Purges, previews, look-ups of signed carts, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.
+         */
+        readonly get: operations["getAudit"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    /**
-     * The last 1,000 staff actions, newest first.
-     * @description Purges, previews, look-ups of signed carts, refused tokens and changes of RETAIL_CONFIG, for up to 30 days.
-     */
-    readonly get: operations["getAudit"];
-    readonly put?: never;
-    readonly post?: never;
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
-  readonly "/v1/staff/cache/purge": {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly "/v1/staff/cache/purge": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * Purge cached data.
+         * @description The data is fetched again, which costs quota. Prices stay visible until they are refreshed.
+         */
+        readonly post: operations["purgeCache"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
     };
-    readonly get?: never;
-    readonly put?: never;
-    /**
-     * Purge cached data.
-     * @description The data is fetched again, which costs quota. Prices stay visible until they are refreshed.
-     */
-    readonly post: operations["purgeCache"];
-    readonly delete?: never;
-    readonly options?: never;
-    readonly head?: never;
-    readonly patch?: never;
-    readonly trace?: never;
-  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /** @description An exact amount: a decimal string with the currency's digits. */
-    readonly Money: {
-      readonly amount: string;
-      readonly currency: string;
-    };
-    /** @description An exact amount that can be negative. */
-    readonly SignedMoney: {
-      readonly amount: string;
-      readonly currency: string;
-    };
-    /** @description A temporarily lower price, with the regular price and the end of the promotion. */
-    readonly Promotion: {
-      readonly id: string;
-      readonly regular: components["schemas"]["Money"];
-      /** Format: date-time */
-      readonly until: string;
-    };
-    /** @description A domain that the reseller manages. Fields that the upstream doesn't return are null. */
-    readonly DomainRecord: {
-      readonly domain: string;
-      readonly status: string | null;
-      readonly registeredAt: string | null;
-      readonly expiresAt: string | null;
-      readonly autoRenew: boolean | null;
-      readonly nameservers: readonly string[];
-    };
-    /** @description One managed domain, with the age and source of the record. */
-    readonly StaffDomain: {
-      readonly domain: string;
-      readonly status: string | null;
-      readonly registeredAt: string | null;
-      readonly expiresAt: string | null;
-      readonly autoRenew: boolean | null;
-      readonly nameservers: readonly string[];
-      /** Format: date-time */
-      readonly asOf: string;
-      /**
-       * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
-       * @enum {string}
-       */
-      readonly source: "upstream" | "cache" | "stale";
-    };
-    /** @description The managed domains, at most 100. */
-    readonly StaffDomains: {
-      readonly domains: readonly components["schemas"]["DomainRecord"][];
-      /**
-       * @description The account has more domains than the upstream lists.
-       * @constant
-       */
-      readonly truncated?: true;
-      /** Format: date-time */
-      readonly asOf: string;
-      /**
-       * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
-       * @enum {string}
-       */
-      readonly source: "upstream" | "cache" | "stale";
-    };
-    /** @description The account's balance and credit limit. */
-    readonly Balance: {
-      readonly accountNumber: string;
-      readonly balance: string;
-      readonly currency: string;
-      readonly creditLimit: string;
-      readonly activeDomains: number;
-      /** Format: date-time */
-      readonly asOf: string;
-      /**
-       * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
-       * @enum {string}
-       */
-      readonly source: "upstream" | "cache" | "stale";
-    };
-    /** @description The pricing tier, and how many more domains the next one requires. */
-    readonly Tier: {
-      readonly currentTier: string;
-      readonly nextTier: string | null;
-      readonly domainsNeeded: number | null;
-      /** Format: date-time */
-      readonly asOf: string;
-      /**
-       * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
-       * @enum {string}
-       */
-      readonly source: "upstream" | "cache" | "stale";
-    };
-    /** @description The wholesale and retail price of one term. */
-    readonly StaffPrice: {
-      readonly tld: string;
-      /** @enum {string} */
-      readonly action: "registration" | "renewal" | "transfer" | "restore";
-      readonly years: number;
-      readonly wholesale: components["schemas"]["Money"];
-      readonly retail: components["schemas"]["Money"] | null;
-      readonly margin: components["schemas"]["SignedMoney"] | null;
-      /** @description The price rule that determined the retail price. */
-      readonly rule: string | null;
-      readonly promotion?: components["schemas"]["Promotion"];
-      /** Format: date-time */
-      readonly asOf: string;
-      /**
-       * @description Evidence contradicts the price, or staff have purged it. It is shown as stale and not signed until it has been refreshed.
-       * @constant
-       */
-      readonly doubtful?: true;
-      /** @description The last change of the wholesale price, if it was in the last 24 hours. */
-      readonly changed?: {
-        /** Format: date-time */
-        readonly at: string;
-        readonly from: components["schemas"]["Money"];
-        /** @description The difference to the previous wholesale price; null if the currency changed. */
-        readonly by: components["schemas"]["SignedMoney"] | null;
-      };
-      readonly warning?: string;
-    };
-    /** @description Wholesale and retail prices of everything sold. */
-    readonly StaffPrices: {
-      /** Format: date-time */
-      readonly asOf: string;
-      readonly prices: readonly components["schemas"]["StaffPrice"][];
-      readonly warnings: readonly string[];
-    };
-    /** @description One line of a signed cart. */
-    readonly StaffPromiseLine: {
-      readonly domain: string;
-      readonly tld: string;
-      /** @enum {string} */
-      readonly action: "registration" | "renewal" | "transfer" | "restore";
-      readonly years: number;
-      /** @description The signed price. */
-      readonly price: components["schemas"]["Money"];
-      readonly premium: boolean;
-      /** @description The wholesale price when the cart was signed. */
-      readonly wholesale: components["schemas"]["Money"];
-      readonly margin: components["schemas"]["SignedMoney"] | null;
-      /** @description The current wholesale price; null if unknown and for premium names. */
-      readonly wholesaleToday: components["schemas"]["Money"] | null;
-      readonly marginToday: components["schemas"]["SignedMoney"] | null;
-      /** @description How far the signed price is below the current floor; null if it isn't. */
-      readonly marginLost: components["schemas"]["Money"] | null;
-    };
-    /** @description A signed cart that is still valid. */
-    readonly StaffPromise: {
-      /** @description The `jti` of the signed cart. */
-      readonly id: string;
-      /** Format: date-time */
-      readonly issuedAt: string;
-      /** Format: date-time */
-      readonly validUntil: string;
-      readonly items: readonly components["schemas"]["StaffPromiseLine"][];
-      /** @description One amount per currency. */
-      readonly marginLost: readonly components["schemas"]["Money"][];
-    };
-    /** @description One lane of the quota queue, since startup. */
-    readonly Lane: {
-      readonly queued: number;
-      readonly served: number;
-      readonly refused: number;
-      /** @description Requests that were abandoned before their turn. */
-      readonly left: number;
-      /** @description Refused requests that came back to claim their reservation. */
-      readonly retried: number;
-      readonly retriedServed: number;
-      readonly waitedMsTotal: number;
-      readonly longestWaitMs: number;
-    };
-    /** @description One pool of the cache. */
-    readonly CachePool: {
-      readonly entries: number;
-      readonly bound: number;
-      readonly inflight: number;
-      readonly counts: {
-        readonly hit: number;
-        readonly inflight: number;
-        readonly miss: number;
-        readonly stale: number;
-        readonly failed: number;
-        /** @description Answers from a fact of another replica. */
-        readonly shared: number;
-      };
-    };
-    /** @description The state of quota, lanes, caches, upstream and credentials. */
-    readonly Overview: {
-      /** @enum {string} */
-      readonly mode: "sandbox" | "upstream";
-      readonly quota: {
-        readonly used: number;
-        readonly budget: number;
-        readonly limit: number;
-        readonly windowMs: number;
-        readonly largestWindowToday: number;
-        readonly pausedForMs: number;
-        readonly lanes: {
-          readonly checkout: components["schemas"]["Lane"];
-          readonly exact: components["schemas"]["Lane"];
-          readonly search: components["schemas"]["Lane"];
-          readonly account: components["schemas"]["Lane"];
-          readonly refresh: components["schemas"]["Lane"];
-          readonly suggestion: components["schemas"]["Lane"];
+    schemas: {
+        /** @description An exact amount: a decimal string with the currency's digits. */
+        readonly Money: {
+            readonly amount: string;
+            readonly currency: string;
         };
-        /** @description Refused requests, their `Retry-After` values, and whether reservations were honoured. */
-        readonly waits: {
-          /** @description The `Retry-After` values of refused visitors over the last ten to twenty windows. */
-          readonly retryAfter: {
-            readonly count: number;
-            readonly p50Seconds: number;
-            readonly p99Seconds: number;
-            readonly maxSeconds: number;
-          };
-          /** @description Reservations of refused visitors since startup: made, claimed in time, served, never claimed. */
-          readonly reservations: {
-            readonly made: number;
-            readonly claimed: number;
-            readonly honoured: number;
-            readonly unclaimed: number;
-          };
-          /** @description Refusals since startup: with a reservation, without one, for a retry that was too early, after the longest wait, because of a ledger fault. */
-          readonly refused: {
-            readonly reserved: number;
-            readonly busy: number;
-            readonly early: number;
-            readonly late: number;
-            readonly fault: number;
-          };
-          /** @description Calls that were possible while requests waited but weren't made. */
-          readonly idleCalls: number;
-          /** @description Time since the last refusal, in ms. */
-          readonly refusedAgoMs: number | null;
+        /** @description An exact amount that can be negative. */
+        readonly SignedMoney: {
+            readonly amount: string;
+            readonly currency: string;
         };
-      };
-      /** @description Requests refused since startup: by the client limit, and by the cold limit, which applies while others want quota. */
-      readonly rateLimited: {
-        readonly requests: number;
-        readonly cold: number;
-      };
-      /**
-       * @description Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).
-       * @enum {string}
-       */
-      readonly redis: "shared" | "refusing" | "gone" | "none";
-      readonly caches: {
-        readonly availability: components["schemas"]["CachePool"];
-        readonly prices: components["schemas"]["CachePool"];
-        readonly tier: components["schemas"]["CachePool"];
-        readonly account: components["schemas"]["CachePool"];
-      };
-      readonly upstream: {
-        readonly lastSuccessAt: string | null;
-        readonly lastFailureAt: string | null;
-        /** @description Operations whose circuit is open: they keep failing, and only trial requests are made. */
-        readonly openCircuits: readonly ("check" | "quote" | "domains" | "domain" | "balance" | "tier")[];
-        readonly recent: {
-          readonly windowMs: number;
-          /** @description Calls that ended within the last `windowMs`. */
-          readonly operations: readonly {
+        /** @description A temporarily lower price, with the regular price and the end of the promotion. */
+        readonly Promotion: {
+            readonly id: string;
+            readonly regular: components["schemas"]["Money"];
+            /** Format: date-time */
+            readonly until: string;
+        };
+        /** @description A domain that the reseller manages. Fields that the upstream doesn't return are null. */
+        readonly DomainRecord: {
+            readonly domain: string;
+            readonly status: string | null;
+            readonly registeredAt: string | null;
+            readonly expiresAt: string | null;
+            readonly autoRenew: boolean | null;
+            readonly nameservers: readonly string[];
+        };
+        /** @description One managed domain, with the age and source of the record. */
+        readonly StaffDomain: {
+            readonly domain: string;
+            readonly status: string | null;
+            readonly registeredAt: string | null;
+            readonly expiresAt: string | null;
+            readonly autoRenew: boolean | null;
+            readonly nameservers: readonly string[];
+            /** Format: date-time */
+            readonly asOf: string;
+            /**
+             * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
+             * @enum {string}
+             */
+            readonly source: "upstream" | "cache" | "stale";
+        };
+        /** @description The managed domains, at most 100. */
+        readonly StaffDomains: {
+            readonly domains: readonly components["schemas"]["DomainRecord"][];
+            /**
+             * @description The account has more domains than the upstream lists.
+             * @constant
+             */
+            readonly truncated?: true;
+            /** Format: date-time */
+            readonly asOf: string;
+            /**
+             * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
+             * @enum {string}
+             */
+            readonly source: "upstream" | "cache" | "stale";
+        };
+        /** @description The account's balance and credit limit. */
+        readonly Balance: {
+            readonly accountNumber: string;
+            readonly balance: string;
+            readonly currency: string;
+            readonly creditLimit: string;
+            readonly activeDomains: number;
+            /** Format: date-time */
+            readonly asOf: string;
+            /**
+             * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
+             * @enum {string}
+             */
+            readonly source: "upstream" | "cache" | "stale";
+        };
+        /** @description The pricing tier, and how many more domains the next one requires. */
+        readonly Tier: {
+            readonly currentTier: string;
+            readonly nextTier: string | null;
+            readonly domainsNeeded: number | null;
+            /** Format: date-time */
+            readonly asOf: string;
+            /**
+             * @description Whether the data was just fetched, comes from the cache, or is past its freshness.
+             * @enum {string}
+             */
+            readonly source: "upstream" | "cache" | "stale";
+        };
+        /** @description The wholesale and retail price of one term. */
+        readonly StaffPrice: {
+            readonly tld: string;
             /** @enum {string} */
-            readonly operation: "check" | "quote" | "domains" | "domain" | "balance" | "tier";
-            readonly calls: number;
-            /** @description Calls without a usable answer: refused, interrupted or timed out. */
-            readonly failed: number;
-            readonly meanMs: number;
-            readonly p95Ms: number;
-          }[];
+            readonly action: "registration" | "renewal" | "transfer" | "restore";
+            readonly years: number;
+            readonly wholesale: components["schemas"]["Money"];
+            readonly retail: components["schemas"]["Money"] | null;
+            readonly margin: components["schemas"]["SignedMoney"] | null;
+            /** @description The price rule that determined the retail price. */
+            readonly rule: string | null;
+            readonly promotion?: components["schemas"]["Promotion"];
+            /** Format: date-time */
+            readonly asOf: string;
+            /**
+             * @description Evidence contradicts the price, or staff have purged it. It is shown as stale and not signed until it has been refreshed.
+             * @constant
+             */
+            readonly doubtful?: true;
+            /** @description The last change of the wholesale price, if it was in the last 24 hours. */
+            readonly changed?: {
+                /** Format: date-time */
+                readonly at: string;
+                readonly from: components["schemas"]["Money"];
+                /** @description The difference to the previous wholesale price; null if the currency changed. */
+                readonly by: components["schemas"]["SignedMoney"] | null;
+            };
+            readonly warning?: string;
         };
-      };
-      /** @description Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included. */
-      readonly unexpected: readonly {
-        /** @enum {string} */
-        readonly operation: "check" | "quote" | "domains" | "domain" | "balance" | "tier";
-        readonly what: string;
-        readonly count: number;
-        /** Format: date-time */
-        readonly firstSeen: string;
-      }[];
-      readonly credentials: readonly {
-        /** @enum {string} */
-        readonly role: "active" | "standby";
-        readonly fingerprint: string;
-        /** @description The upstream recently refused this credential. */
-        readonly refused: boolean;
-      }[];
-      /** @description The state of the price list. */
-      readonly prices: {
-        readonly sold: number;
-        readonly known: number;
-        /** @description Contradicted by evidence or purged, and not signed until refreshed. */
-        readonly doubtful: number;
-        /** @description The evidence of changed prices in the last 24 hours, newest first. */
-        readonly epochsEnded: readonly {
-          /** Format: date-time */
-          readonly at: string;
-          /** @enum {string} */
-          readonly evidence: "tier" | "quote" | "purge" | "replica";
-          readonly tld?: string;
-          /** @enum {string} */
-          readonly action?: "registration" | "renewal" | "transfer" | "restore";
-          readonly years?: number;
-          readonly from?: components["schemas"]["Money"] | string;
-          readonly to?: components["schemas"]["Money"] | string;
-        }[];
-        /** @description The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect. */
-        readonly config: {
-          readonly fingerprint: string;
-          /** Format: date-time */
-          readonly since: string;
-          readonly faults: readonly string[];
+        /** @description Wholesale and retail prices of everything sold. */
+        readonly StaffPrices: {
+            /** Format: date-time */
+            readonly asOf: string;
+            readonly prices: readonly components["schemas"]["StaffPrice"][];
+            readonly warnings: readonly string[];
         };
-      };
-      /** @description Valid price promises. */
-      readonly promises: {
-        readonly inForce: number;
-        readonly belowFloor: number;
-        /** @description One amount per currency. */
-        readonly marginLost: readonly components["schemas"]["Money"][];
-      };
-      /** @description Upstream calls that were avoided. */
-      readonly saved: {
-        readonly cache: number;
-        readonly coalesced: number;
-        readonly shared: number;
-        readonly refusedLocally: number;
-      };
-      /** @description The replicas that share this Redis, starting with the one that answers. */
-      readonly fleet: readonly {
-        readonly replica: string;
-        readonly version: string;
-        /** Format: date-time */
-        readonly since: string;
-        /** @description Fingerprint of the settings and the credential that all replicas must share. */
-        readonly settings: string;
-        /** @description Lanes, signed promises and avoided calls since startup, as far as they can be added up. */
-        readonly figures: {
-          readonly queued: number;
-          readonly served: number;
-          readonly refused: number;
-          readonly promisesInForce: number;
-          readonly promisesBelowFloor: number;
-          readonly cacheHits: number;
-          readonly coalesced: number;
-          readonly shared: number;
-          readonly refusedLocally: number;
+        /** @description One line of a signed cart. */
+        readonly StaffPromiseLine: {
+            readonly domain: string;
+            readonly tld: string;
+            /** @enum {string} */
+            readonly action: "registration" | "renewal" | "transfer" | "restore";
+            readonly years: number;
+            /** @description The signed price. */
+            readonly price: components["schemas"]["Money"];
+            readonly premium: boolean;
+            /** @description The wholesale price when the cart was signed. */
+            readonly wholesale: components["schemas"]["Money"];
+            readonly margin: components["schemas"]["SignedMoney"] | null;
+            /** @description The current wholesale price; null if unknown and for premium names. */
+            readonly wholesaleToday: components["schemas"]["Money"] | null;
+            readonly marginToday: components["schemas"]["SignedMoney"] | null;
+            /** @description How far the signed price is below the current floor; null if it isn't. */
+            readonly marginLost: components["schemas"]["Money"] | null;
         };
-      }[];
-      /** @description Lanes, signed promises and avoided calls since startup, as far as they can be added up. */
-      readonly fleetTotal: {
-        readonly queued: number;
-        readonly served: number;
-        readonly refused: number;
-        readonly promisesInForce: number;
-        readonly promisesBelowFloor: number;
-        readonly cacheHits: number;
-        readonly coalesced: number;
-        readonly shared: number;
-        readonly refusedLocally: number;
-      };
+        /** @description A signed cart that is still valid. */
+        readonly StaffPromise: {
+            /** @description The `jti` of the signed cart. */
+            readonly id: string;
+            /** Format: date-time */
+            readonly issuedAt: string;
+            /** Format: date-time */
+            readonly validUntil: string;
+            readonly items: readonly components["schemas"]["StaffPromiseLine"][];
+            /** @description One amount per currency. */
+            readonly marginLost: readonly components["schemas"]["Money"][];
+        };
+        /** @description One lane of the quota queue, since startup. */
+        readonly Lane: {
+            readonly queued: number;
+            readonly served: number;
+            readonly refused: number;
+            /** @description Requests that were abandoned before their turn. */
+            readonly left: number;
+            /** @description Refused requests that came back to claim their reservation. */
+            readonly retried: number;
+            readonly retriedServed: number;
+            readonly waitedMsTotal: number;
+            readonly longestWaitMs: number;
+        };
+        /** @description One pool of the cache. */
+        readonly CachePool: {
+            readonly entries: number;
+            readonly bound: number;
+            readonly inflight: number;
+            readonly counts: {
+                readonly hit: number;
+                readonly inflight: number;
+                readonly miss: number;
+                readonly stale: number;
+                readonly failed: number;
+                /** @description Answers from a fact of another replica. */
+                readonly shared: number;
+            };
+        };
+        /** @description The state of quota, lanes, caches, upstream and credentials. */
+        readonly Overview: {
+            /** @enum {string} */
+            readonly mode: "sandbox" | "upstream";
+            readonly quota: {
+                readonly used: number;
+                readonly budget: number;
+                readonly limit: number;
+                readonly windowMs: number;
+                readonly largestWindowToday: number;
+                readonly pausedForMs: number;
+                readonly lanes: {
+                    readonly checkout: components["schemas"]["Lane"];
+                    readonly exact: components["schemas"]["Lane"];
+                    readonly search: components["schemas"]["Lane"];
+                    readonly account: components["schemas"]["Lane"];
+                    readonly refresh: components["schemas"]["Lane"];
+                    readonly suggestion: components["schemas"]["Lane"];
+                };
+                /** @description Refused requests, their `Retry-After` values, and whether reservations were honoured. */
+                readonly waits: {
+                    /** @description The `Retry-After` values of refused visitors over the last ten to twenty windows. */
+                    readonly retryAfter: {
+                        readonly count: number;
+                        readonly p50Seconds: number;
+                        readonly p99Seconds: number;
+                        readonly maxSeconds: number;
+                    };
+                    /** @description Reservations of refused visitors since startup: made, claimed in time, served, never claimed. */
+                    readonly reservations: {
+                        readonly made: number;
+                        readonly claimed: number;
+                        readonly honoured: number;
+                        readonly unclaimed: number;
+                    };
+                    /** @description Refusals since startup: with a reservation, without one, for a retry that was too early, after the longest wait, because of a ledger fault. */
+                    readonly refused: {
+                        readonly reserved: number;
+                        readonly busy: number;
+                        readonly early: number;
+                        readonly late: number;
+                        readonly fault: number;
+                    };
+                    /** @description Calls that were possible while requests waited but weren't made. */
+                    readonly idleCalls: number;
+                    /** @description Time since the last refusal, in ms. */
+                    readonly refusedAgoMs: number | null;
+                };
+            };
+            /** @description Requests refused since startup: by the client limit, and by the cold limit, which applies while others want quota. */
+            readonly rateLimited: {
+                readonly requests: number;
+                readonly cold: number;
+            };
+            /**
+             * @description Whether Redis is in use (`shared`), refuses commands (`refusing`), is unreachable (`gone`) or isn't configured (`none`).
+             * @enum {string}
+             */
+            readonly redis: "shared" | "refusing" | "gone" | "none";
+            readonly caches: {
+                readonly availability: components["schemas"]["CachePool"];
+                readonly prices: components["schemas"]["CachePool"];
+                readonly tier: components["schemas"]["CachePool"];
+                readonly account: components["schemas"]["CachePool"];
+            };
+            readonly upstream: {
+                readonly lastSuccessAt: string | null;
+                readonly lastFailureAt: string | null;
+                /** @description Operations whose circuit is open: they keep failing, and only trial requests are made. */
+                readonly openCircuits: readonly ("check" | "quote" | "domains" | "domain" | "balance" | "tier")[];
+                readonly recent: {
+                    readonly windowMs: number;
+                    /** @description Calls that ended within the last `windowMs`. */
+                    readonly operations: readonly {
+                        /** @enum {string} */
+                        readonly operation: "check" | "quote" | "domains" | "domain" | "balance" | "tier";
+                        readonly calls: number;
+                        /** @description Calls without a usable answer: refused, interrupted or timed out. */
+                        readonly failed: number;
+                        readonly meanMs: number;
+                        readonly p95Ms: number;
+                    }[];
+                };
+            };
+            /** @description Fields, status words and error codes of the upstream that aren't known, by their shape. Values aren't included. */
+            readonly unexpected: readonly {
+                /** @enum {string} */
+                readonly operation: "check" | "quote" | "domains" | "domain" | "balance" | "tier";
+                readonly what: string;
+                readonly count: number;
+                /** Format: date-time */
+                readonly firstSeen: string;
+            }[];
+            readonly credentials: readonly {
+                /** @enum {string} */
+                readonly role: "active" | "standby";
+                readonly fingerprint: string;
+                /** @description The upstream recently refused this credential. */
+                readonly refused: boolean;
+            }[];
+            /** @description The state of the price list. */
+            readonly prices: {
+                readonly sold: number;
+                readonly known: number;
+                /** @description Contradicted by evidence or purged, and not signed until refreshed. */
+                readonly doubtful: number;
+                /** @description The evidence of changed prices in the last 24 hours, newest first. */
+                readonly epochsEnded: readonly {
+                    /** Format: date-time */
+                    readonly at: string;
+                    /** @enum {string} */
+                    readonly evidence: "tier" | "quote" | "purge" | "replica";
+                    readonly tld?: string;
+                    /** @enum {string} */
+                    readonly action?: "registration" | "renewal" | "transfer" | "restore";
+                    readonly years?: number;
+                    readonly from?: components["schemas"]["Money"] | string;
+                    readonly to?: components["schemas"]["Money"] | string;
+                }[];
+                /** @description The `RETAIL_CONFIG` in effect, since when, and why a changed file isn't used. No faults: the file is in effect. */
+                readonly config: {
+                    readonly fingerprint: string;
+                    /** Format: date-time */
+                    readonly since: string;
+                    readonly faults: readonly string[];
+                };
+            };
+            /** @description Valid price promises. */
+            readonly promises: {
+                readonly inForce: number;
+                readonly belowFloor: number;
+                /** @description One amount per currency. */
+                readonly marginLost: readonly components["schemas"]["Money"][];
+            };
+            /** @description Upstream calls that were avoided. */
+            readonly saved: {
+                readonly cache: number;
+                readonly coalesced: number;
+                readonly shared: number;
+                readonly refusedLocally: number;
+            };
+            /** @description The replicas that share this Redis, starting with the one that answers. */
+            readonly fleet: readonly {
+                readonly replica: string;
+                readonly version: string;
+                /** Format: date-time */
+                readonly since: string;
+                /** @description Fingerprint of the settings and the credential that all replicas must share. */
+                readonly settings: string;
+                /** @description Lanes, signed promises and avoided calls since startup, as far as they can be added up. */
+                readonly figures: {
+                    readonly queued: number;
+                    readonly served: number;
+                    readonly refused: number;
+                    readonly promisesInForce: number;
+                    readonly promisesBelowFloor: number;
+                    readonly cacheHits: number;
+                    readonly coalesced: number;
+                    readonly shared: number;
+                    readonly refusedLocally: number;
+                };
+            }[];
+            /** @description Lanes, signed promises and avoided calls since startup, as far as they can be added up. */
+            readonly fleetTotal: {
+                readonly queued: number;
+                readonly served: number;
+                readonly refused: number;
+                readonly promisesInForce: number;
+                readonly promisesBelowFloor: number;
+                readonly cacheHits: number;
+                readonly coalesced: number;
+                readonly shared: number;
+                readonly refusedLocally: number;
+            };
+        };
+        /** @description One term with the current price and the price by the new file. */
+        readonly PreviewedPrice: {
+            readonly tld: string;
+            /** @enum {string} */
+            readonly action: "registration" | "renewal" | "transfer" | "restore";
+            readonly years: number;
+            /** @enum {string} */
+            readonly change: "same" | "changed" | "added" | "removed";
+            /** @description Null if unknown. */
+            readonly wholesale: components["schemas"]["Money"] | null;
+            /** @description Null if it isn't sold now. */
+            readonly now: {
+                readonly retail: components["schemas"]["Money"] | null;
+                readonly margin: components["schemas"]["SignedMoney"] | null;
+                readonly rule: string | null;
+                readonly promotion?: components["schemas"]["Promotion"];
+            } | null;
+            /** @description Null if it wouldn't be sold. */
+            readonly then: {
+                readonly retail: components["schemas"]["Money"] | null;
+                readonly margin: components["schemas"]["SignedMoney"] | null;
+                readonly rule: string | null;
+                readonly promotion?: components["schemas"]["Promotion"];
+            } | null;
+        };
+        /** @description What a `retail.yaml` would change. */
+        readonly PricePreview: {
+            /** @description Every fault of the file; empty if it would take effect. */
+            readonly faults: readonly string[];
+            /** @description The sections that differ from the file in effect. */
+            readonly sections: readonly string[];
+            /** @description Empty for a file with faults. */
+            readonly prices: readonly components["schemas"]["PreviewedPrice"][];
+            readonly warnings: readonly string[];
+        };
+        /** @description A staff action. */
+        readonly Act: {
+            readonly id: string;
+            /** Format: date-time */
+            readonly when: string;
+            /** @description The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`. */
+            readonly who: string | null;
+            /** @enum {string} */
+            readonly what: "purge" | "preview" | "promise" | "token" | "retail_config";
+            /** @description What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint. */
+            readonly subject: string | null;
+            /** @description `done`, `applied`, `rejected`, `interrupted`, or the code of the error. */
+            readonly outcome: string;
+            /** @description How often this refusal occurred within an hour. */
+            readonly times: number;
+        };
+        /** @description The last 1,000 staff actions within 30 days, newest first. */
+        readonly Audit: {
+            readonly acts: readonly components["schemas"]["Act"][];
+        };
+        /** @description Figures of the service for the last day, one row per minute, as columns of equal length. */
+        readonly History: {
+            readonly everyMs: number;
+            readonly at: readonly string[];
+            readonly used: readonly number[];
+            readonly budget: readonly number[];
+            /** @description The mean wait of the requests served in that minute, by lane. */
+            readonly waitMs: {
+                readonly checkout: readonly number[];
+                readonly exact: readonly number[];
+                readonly search: readonly number[];
+                readonly account: readonly number[];
+                readonly refresh: readonly number[];
+                readonly suggestion: readonly number[];
+            };
+            /** @description The share of lookups answered without a call; null if there were none. */
+            readonly hitRate: readonly (number | null)[];
+            readonly meanMs: readonly (number | null)[];
+            readonly p95Ms: readonly (number | null)[];
+            /** @description Failed calls of the preceding ten minutes. */
+            readonly failed: readonly number[];
+            /** @description All calls of the preceding ten minutes. */
+            readonly calls: readonly number[];
+        };
+        /** @description Which data to discard. */
+        readonly PurgeRequest: {
+            /** @enum {string} */
+            readonly what: "prices" | "availability" | "account" | "all";
+        };
+        /** @description How many entries are affected on the replica that answers, by kind. */
+        readonly Purged: {
+            readonly purged: {
+                readonly prices?: number;
+                readonly availability?: number;
+                readonly account?: number;
+            };
+        };
+        /** @description An error. Its `code` is one of a closed list. */
+        readonly Problem: {
+            readonly type: string;
+            readonly title: string;
+            readonly status: number;
+            /** @enum {string} */
+            readonly code: "invalid_request" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "not_acceptable" | "payload_too_large" | "unsupported_media_type" | "expectation_failed" | "rate_limited" | "headers_too_large" | "internal" | "upstream_failed" | "upstream_contract" | "quota_exhausted" | "shutting_down" | "upstream_timeout";
+            readonly detail: string;
+            /** @description The same as the `x-request-id` header. */
+            readonly requestId: string;
+            /** @description Each invalid field. */
+            readonly errors?: readonly {
+                readonly field: string;
+                readonly message: string;
+            }[];
+            /** @description Seconds to wait before a retry; the same as the `Retry-After` header. */
+            readonly retryAfter?: number;
+            /** @description With quota_exhausted: whether a call is reserved, so that a retry at that second succeeds. */
+            readonly kept?: boolean;
+        };
     };
-    /** @description One term with the current price and the price by the new file. */
-    readonly PreviewedPrice: {
-      readonly tld: string;
-      /** @enum {string} */
-      readonly action: "registration" | "renewal" | "transfer" | "restore";
-      readonly years: number;
-      /** @enum {string} */
-      readonly change: "same" | "changed" | "added" | "removed";
-      /** @description Null if unknown. */
-      readonly wholesale: components["schemas"]["Money"] | null;
-      /** @description Null if it isn't sold now. */
-      readonly now: {
-        readonly retail: components["schemas"]["Money"] | null;
-        readonly margin: components["schemas"]["SignedMoney"] | null;
-        readonly rule: string | null;
-        readonly promotion?: components["schemas"]["Promotion"];
-      } | null;
-      /** @description Null if it wouldn't be sold. */
-      readonly then: {
-        readonly retail: components["schemas"]["Money"] | null;
-        readonly margin: components["schemas"]["SignedMoney"] | null;
-        readonly rule: string | null;
-        readonly promotion?: components["schemas"]["Promotion"];
-      } | null;
+    responses: {
+        /** @description A parameter, name, TLD or term is malformed or unknown. `errors` names what is wrong. Change the request before a retry. */
+        readonly InvalidRequest: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 400;
+                    /** @enum {unknown} */
+                    readonly code?: "invalid_request";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The bearer token is missing or invalid. */
+        readonly Unauthenticated: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Asks for a bearer token.
+                 * @example Bearer realm="staff"
+                 */
+                readonly "WWW-Authenticate": string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 401;
+                    /** @enum {unknown} */
+                    readonly code?: "unauthenticated";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The token is valid, but doesn't have the scope that this request needs. */
+        readonly Forbidden: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Asks for a bearer token.
+                 * @example Bearer realm="staff"
+                 */
+                readonly "WWW-Authenticate"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 403;
+                    /** @enum {unknown} */
+                    readonly code?: "forbidden";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description There is no such path or resource, or it isn't visible with this token. */
+        readonly NotFound: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 404;
+                    /** @enum {unknown} */
+                    readonly code?: "not_found";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The service can't answer in any of the formats in the `Accept` header. */
+        readonly NotAcceptable: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 406;
+                    /** @enum {unknown} */
+                    readonly code?: "not_acceptable";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 32 kB, or than 64 kB for a price file. */
+        readonly PayloadTooLarge: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 413;
+                    /** @enum {unknown} */
+                    readonly code?: "payload_too_large";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body must be sent as `application/json` in UTF-8, a price file as `application/yaml`. */
+        readonly UnsupportedMediaType: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 415;
+                    /** @enum {unknown} */
+                    readonly code?: "unsupported_media_type";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The `Expect` header asks for something other than `100-continue`. Send the request without it. */
+        readonly ExpectationFailed: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 417;
+                    /** @enum {unknown} */
+                    readonly code?: "expectation_failed";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description This client sent too many requests. It is served again after `retryAfter` seconds. */
+        readonly RateLimited: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy": string;
+                /**
+                 * @description Seconds to wait before a retry.
+                 * @example 17
+                 */
+                readonly "Retry-After": number;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 429;
+                    /** @enum {unknown} */
+                    readonly code?: "rate_limited";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request line and the headers together are larger than 16 kB. */
+        readonly HeadersTooLarge: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 431;
+                    /** @enum {unknown} */
+                    readonly code?: "headers_too_large";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The service itself failed. The error is logged with the request id. */
+        readonly Internal: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 500;
+                    /** @enum {unknown} */
+                    readonly code?: "internal";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The registry service refused the call or failed, and there is no known answer to show instead. Or: The registry service's answer can't be trusted, and there is no known answer to show instead. */
+        readonly UpstreamFailed: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Seconds to wait before a retry.
+                 * @example 17
+                 */
+                readonly "Retry-After"?: number;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 502;
+                    /** @enum {unknown} */
+                    readonly code?: "upstream_failed" | "upstream_contract";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The registry service can't be asked in time, and there is no known answer to show. With `kept: true` a call is reserved, and a retry after `retryAfter` seconds succeeds. With `kept: false` nothing is reserved. Or: This process is stopping. A retry reaches another process, or this one after its restart. */
+        readonly Unavailable: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Seconds to wait before a retry.
+                 * @example 17
+                 */
+                readonly "Retry-After"?: number;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 503;
+                    /** @enum {unknown} */
+                    readonly code?: "quota_exhausted" | "shutting_down";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description This process is stopping. A retry reaches another process, or this one after its restart. */
+        readonly ShuttingDown: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Seconds to wait before a retry.
+                 * @example 17
+                 */
+                readonly "Retry-After"?: number;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 503;
+                    /** @enum {unknown} */
+                    readonly code?: "shutting_down";
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The registry service didn't answer in time, and there is no known answer to show instead. */
+        readonly UpstreamTimeout: {
+            headers: {
+                /**
+                 * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                 * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                 */
+                readonly "x-request-id": string;
+                /**
+                 * @description Who may cache the answer, and for how long.
+                 * @example no-store
+                 */
+                readonly "Cache-Control": "no-store";
+                /**
+                 * @description The requests that this client has left (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; r=117; t=42
+                 */
+                readonly RateLimit?: string;
+                /**
+                 * @description The rate limit of this client (RateLimit header fields, draft 8).
+                 * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                 */
+                readonly "RateLimit-Policy"?: string;
+                /**
+                 * @description Seconds to wait before a retry.
+                 * @example 17
+                 */
+                readonly "Retry-After"?: number;
+                readonly [name: string]: unknown;
+            };
+            content: {
+                readonly "application/problem+json": {
+                    /** @constant */
+                    readonly status?: 504;
+                    /** @enum {unknown} */
+                    readonly code?: "upstream_timeout";
+                } & components["schemas"]["Problem"];
+            };
+        };
     };
-    /** @description What a `retail.yaml` would change. */
-    readonly PricePreview: {
-      /** @description Every fault of the file; empty if it would take effect. */
-      readonly faults: readonly string[];
-      /** @description The sections that differ from the file in effect. */
-      readonly sections: readonly string[];
-      /** @description Empty for a file with faults. */
-      readonly prices: readonly components["schemas"]["PreviewedPrice"][];
-      readonly warnings: readonly string[];
-    };
-    /** @description A staff action. */
-    readonly Act: {
-      readonly id: string;
-      /** Format: date-time */
-      readonly when: string;
-      /** @description The name of the token; null without a valid one, and for a changed `RETAIL_CONFIG`. */
-      readonly who: string | null;
-      /** @enum {string} */
-      readonly what: "purge" | "preview" | "promise" | "token" | "retail_config";
-      /** @description What was purged, the number of previewed changes, the `jti` that was looked up, the refused route, or the file's fingerprint. */
-      readonly subject: string | null;
-      /** @description `done`, `applied`, `rejected`, `interrupted`, or the code of the error. */
-      readonly outcome: string;
-      /** @description How often this refusal occurred within an hour. */
-      readonly times: number;
-    };
-    /** @description The last 1,000 staff actions within 30 days, newest first. */
-    readonly Audit: {
-      readonly acts: readonly components["schemas"]["Act"][];
-    };
-    /** @description Figures of the service for the last day, one row per minute, as columns of equal length. */
-    readonly History: {
-      readonly everyMs: number;
-      readonly at: readonly string[];
-      readonly used: readonly number[];
-      readonly budget: readonly number[];
-      /** @description The mean wait of the requests served in that minute, by lane. */
-      readonly waitMs: {
-        readonly checkout: readonly number[];
-        readonly exact: readonly number[];
-        readonly search: readonly number[];
-        readonly account: readonly number[];
-        readonly refresh: readonly number[];
-        readonly suggestion: readonly number[];
-      };
-      /** @description The share of lookups answered without a call; null if there were none. */
-      readonly hitRate: readonly (number | null)[];
-      readonly meanMs: readonly (number | null)[];
-      readonly p95Ms: readonly (number | null)[];
-      /** @description Failed calls of the preceding ten minutes. */
-      readonly failed: readonly number[];
-      /** @description All calls of the preceding ten minutes. */
-      readonly calls: readonly number[];
-    };
-    /** @description Which data to discard. */
-    readonly PurgeRequest: {
-      /** @enum {string} */
-      readonly what: "prices" | "availability" | "account" | "all";
-    };
-    /** @description How many entries are affected on the replica that answers, by kind. */
-    readonly Purged: {
-      readonly purged: {
-        readonly prices?: number;
-        readonly availability?: number;
-        readonly account?: number;
-      };
-    };
-    /** @description An error. Its `code` is one of a closed list. */
-    readonly Problem: {
-      readonly type: string;
-      readonly title: string;
-      readonly status: number;
-      /** @enum {string} */
-      readonly code:
-        | "invalid_request"
-        | "unauthenticated"
-        | "forbidden"
-        | "not_found"
-        | "method_not_allowed"
-        | "not_acceptable"
-        | "payload_too_large"
-        | "unsupported_media_type"
-        | "expectation_failed"
-        | "rate_limited"
-        | "headers_too_large"
-        | "internal"
-        | "upstream_failed"
-        | "upstream_contract"
-        | "quota_exhausted"
-        | "shutting_down"
-        | "upstream_timeout";
-      readonly detail: string;
-      /** @description The same as the `x-request-id` header. */
-      readonly requestId: string;
-      /** @description Each invalid field. */
-      readonly errors?: readonly {
-        readonly field: string;
-        readonly message: string;
-      }[];
-      /** @description Seconds to wait before a retry; the same as the `Retry-After` header. */
-      readonly retryAfter?: number;
-      /** @description With quota_exhausted: whether a call is reserved, so that a retry at that second succeeds. */
-      readonly kept?: boolean;
-    };
-  };
-  responses: {
-    /** @description A parameter, name, TLD or term is malformed or unknown. `errors` names what is wrong. Change the request before a retry. */
-    readonly InvalidRequest: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 400;
-          /** @enum {unknown} */
-          readonly code?: "invalid_request";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The bearer token is missing or invalid. */
-    readonly Unauthenticated: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Asks for a bearer token.
-         * @example Bearer realm="staff"
-         */
-        readonly "WWW-Authenticate": string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 401;
-          /** @enum {unknown} */
-          readonly code?: "unauthenticated";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The token is valid, but doesn't have the scope that this request needs. */
-    readonly Forbidden: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Asks for a bearer token.
-         * @example Bearer realm="staff"
-         */
-        readonly "WWW-Authenticate"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 403;
-          /** @enum {unknown} */
-          readonly code?: "forbidden";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description There is no such path or resource, or it isn't visible with this token. */
-    readonly NotFound: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 404;
-          /** @enum {unknown} */
-          readonly code?: "not_found";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The service can't answer in any of the formats in the `Accept` header. */
-    readonly NotAcceptable: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 406;
-          /** @enum {unknown} */
-          readonly code?: "not_acceptable";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The body is larger than 32 kB, or than 64 kB for a price file. */
-    readonly PayloadTooLarge: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 413;
-          /** @enum {unknown} */
-          readonly code?: "payload_too_large";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The body must be sent as `application/json` in UTF-8, a price file as `application/yaml`. */
-    readonly UnsupportedMediaType: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 415;
-          /** @enum {unknown} */
-          readonly code?: "unsupported_media_type";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The `Expect` header asks for something other than `100-continue`. Send the request without it. */
-    readonly ExpectationFailed: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 417;
-          /** @enum {unknown} */
-          readonly code?: "expectation_failed";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description This client sent too many requests. It is served again after `retryAfter` seconds. */
-    readonly RateLimited: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy": string;
-        /**
-         * @description Seconds to wait before a retry.
-         * @example 17
-         */
-        readonly "Retry-After": number;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 429;
-          /** @enum {unknown} */
-          readonly code?: "rate_limited";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The request line and the headers together are larger than 16 kB. */
-    readonly HeadersTooLarge: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 431;
-          /** @enum {unknown} */
-          readonly code?: "headers_too_large";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The service itself failed. The error is logged with the request id. */
-    readonly Internal: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 500;
-          /** @enum {unknown} */
-          readonly code?: "internal";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The registry service refused the call or failed, and there is no known answer to show instead. Or: The registry service's answer can't be trusted, and there is no known answer to show instead. */
-    readonly UpstreamFailed: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Seconds to wait before a retry.
-         * @example 17
-         */
-        readonly "Retry-After"?: number;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 502;
-          /** @enum {unknown} */
-          readonly code?: "upstream_failed" | "upstream_contract";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The registry service can't be asked in time, and there is no known answer to show. With `kept: true` a call is reserved, and a retry after `retryAfter` seconds succeeds. With `kept: false` nothing is reserved. Or: This process is stopping. A retry reaches another process, or this one after its restart. */
-    readonly Unavailable: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Seconds to wait before a retry.
-         * @example 17
-         */
-        readonly "Retry-After"?: number;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 503;
-          /** @enum {unknown} */
-          readonly code?: "quota_exhausted" | "shutting_down";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description This process is stopping. A retry reaches another process, or this one after its restart. */
-    readonly ShuttingDown: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Seconds to wait before a retry.
-         * @example 17
-         */
-        readonly "Retry-After"?: number;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 503;
-          /** @enum {unknown} */
-          readonly code?: "shutting_down";
-        } & components["schemas"]["Problem"];
-      };
-    };
-    /** @description The registry service didn't answer in time, and there is no known answer to show instead. */
-    readonly UpstreamTimeout: {
-      headers: {
-        /**
-         * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-         * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-         */
-        readonly "x-request-id": string;
-        /**
-         * @description Who may cache the answer, and for how long.
-         * @example no-store
-         */
-        readonly "Cache-Control": "no-store";
-        /**
-         * @description The requests that this client has left (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; r=117; t=42
-         */
-        readonly RateLimit?: string;
-        /**
-         * @description The rate limit of this client (RateLimit header fields, draft 8).
-         * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-         */
-        readonly "RateLimit-Policy"?: string;
-        /**
-         * @description Seconds to wait before a retry.
-         * @example 17
-         */
-        readonly "Retry-After"?: number;
-        readonly [name: string]: unknown;
-      };
-      content: {
-        readonly "application/problem+json": {
-          /** @constant */
-          readonly status?: 504;
-          /** @enum {unknown} */
-          readonly code?: "upstream_timeout";
-        } & components["schemas"]["Problem"];
-      };
-    };
-  };
-  parameters: never;
-  requestBodies: never;
-  headers: never;
-  pathItems: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-  readonly listManagedDomains: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly listManagedDomains: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domains": [
+                     *         {
+                     *           "domain": "kabul.af",
+                     *           "status": "active",
+                     *           "registeredAt": "2024-05-02T00:00:00.000Z",
+                     *           "expiresAt": "2027-05-02T00:00:00.000Z",
+                     *           "autoRenew": true,
+                     *           "nameservers": [
+                     *             "ns1.example.net",
+                     *             "ns2.example.net"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "asOf": "2026-03-01T09:30:00.000Z",
+                     *       "source": "cache"
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["StaffDomains"];
+                    /**
+                     * @example domain,status,registeredAt,expiresAt,autoRenew,nameservers,asOf,source
+                     *     kabul.af,active,2024-05-02T00:00:00.000Z,2027-05-02T00:00:00.000Z,true,ns1.example.net ns2.example.net,2026-03-01T09:30:00.000Z,cache
+                     */
+                    readonly "text/csv": string;
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 502: components["responses"]["UpstreamFailed"];
+            readonly 503: components["responses"]["Unavailable"];
+            readonly 504: components["responses"]["UpstreamTimeout"];
+        };
     };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+    readonly getManagedDomain: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path: {
+                /**
+                 * @description The domain name.
+                 * @example kabul.af
+                 */
+                readonly domain: string;
+            };
+            readonly cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "domains": [
-           *         {
-           *           "domain": "kabul.af",
-           *           "status": "active",
-           *           "registeredAt": "2024-05-02T00:00:00.000Z",
-           *           "expiresAt": "2027-05-02T00:00:00.000Z",
-           *           "autoRenew": true,
-           *           "nameservers": [
-           *             "ns1.example.net",
-           *             "ns2.example.net"
-           *           ]
-           *         }
-           *       ],
-           *       "asOf": "2026-03-01T09:30:00.000Z",
-           *       "source": "cache"
-           *     }
-           */
-          readonly "application/json": components["schemas"]["StaffDomains"];
-          /**
-           * @example domain,status,registeredAt,expiresAt,autoRenew,nameservers,asOf,source
-           *     kabul.af,active,2024-05-02T00:00:00.000Z,2027-05-02T00:00:00.000Z,true,ns1.example.net ns2.example.net,2026-03-01T09:30:00.000Z,cache
-           */
-          readonly "text/csv": string;
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "kabul.af",
+                     *       "status": "active",
+                     *       "registeredAt": "2024-05-02T00:00:00.000Z",
+                     *       "expiresAt": "2027-05-02T00:00:00.000Z",
+                     *       "autoRenew": true,
+                     *       "nameservers": [
+                     *         "ns1.example.net",
+                     *         "ns2.example.net"
+                     *       ],
+                     *       "asOf": "2026-03-01T09:30:00.000Z",
+                     *       "source": "cache"
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["StaffDomain"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 404: components["responses"]["NotFound"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 502: components["responses"]["UpstreamFailed"];
+            readonly 503: components["responses"]["Unavailable"];
+            readonly 504: components["responses"]["UpstreamTimeout"];
         };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 502: components["responses"]["UpstreamFailed"];
-      readonly 503: components["responses"]["Unavailable"];
-      readonly 504: components["responses"]["UpstreamTimeout"];
     };
-  };
-  readonly getManagedDomain: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path: {
-        /**
-         * @description The domain name.
-         * @example kabul.af
-         */
-        readonly domain: string;
-      };
-      readonly cookie?: never;
+    readonly getBalance: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accountNumber": "R-10042",
+                     *       "balance": "812.50",
+                     *       "currency": "USD",
+                     *       "creditLimit": "1000.00",
+                     *       "activeDomains": 37,
+                     *       "asOf": "2026-03-01T09:30:00.000Z",
+                     *       "source": "cache"
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["Balance"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 502: components["responses"]["UpstreamFailed"];
+            readonly 503: components["responses"]["Unavailable"];
+            readonly 504: components["responses"]["UpstreamTimeout"];
+        };
     };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+    readonly getTier: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "domain": "kabul.af",
-           *       "status": "active",
-           *       "registeredAt": "2024-05-02T00:00:00.000Z",
-           *       "expiresAt": "2027-05-02T00:00:00.000Z",
-           *       "autoRenew": true,
-           *       "nameservers": [
-           *         "ns1.example.net",
-           *         "ns2.example.net"
-           *       ],
-           *       "asOf": "2026-03-01T09:30:00.000Z",
-           *       "source": "cache"
-           *     }
-           */
-          readonly "application/json": components["schemas"]["StaffDomain"];
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "currentTier": "silver",
+                     *       "nextTier": "gold",
+                     *       "domainsNeeded": 13,
+                     *       "asOf": "2026-03-01T09:30:00.000Z",
+                     *       "source": "cache"
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["Tier"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 502: components["responses"]["UpstreamFailed"];
+            readonly 503: components["responses"]["Unavailable"];
+            readonly 504: components["responses"]["UpstreamTimeout"];
         };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 404: components["responses"]["NotFound"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 502: components["responses"]["UpstreamFailed"];
-      readonly 503: components["responses"]["Unavailable"];
-      readonly 504: components["responses"]["UpstreamTimeout"];
     };
-  };
-  readonly getBalance: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly listStaffPrices: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "asOf": "2026-03-01T09:30:00.000Z",
+                     *       "prices": [
+                     *         {
+                     *           "tld": ".af",
+                     *           "action": "registration",
+                     *           "years": 1,
+                     *           "wholesale": {
+                     *             "amount": "18.00",
+                     *             "currency": "USD"
+                     *           },
+                     *           "retail": {
+                     *             "amount": "24.99",
+                     *             "currency": "USD"
+                     *           },
+                     *           "margin": {
+                     *             "amount": "6.99",
+                     *             "currency": "USD"
+                     *           },
+                     *           "rule": "rule 1",
+                     *           "asOf": "2026-03-01T09:30:00.000Z",
+                     *           "changed": {
+                     *             "at": "2026-03-01T09:30:00.000Z",
+                     *             "from": {
+                     *               "amount": "18.80",
+                     *               "currency": "USD"
+                     *             },
+                     *             "by": {
+                     *               "amount": "-0.80",
+                     *               "currency": "USD"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "warnings": [
+                     *         "1 of 28 wholesale prices changed in the last 24 hours."
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["StaffPrices"];
+                    /**
+                     * @example tld,action,years,wholesale.amount,wholesale.currency,retail.amount,retail.currency,margin.amount,margin.currency,rule,promotion.id,promotion.regular.amount,promotion.until,asOf,doubtful,changed.at,changed.from.amount,changed.from.currency,changed.by.amount,warning
+                     *     .af,registration,1,18.00,USD,24.99,USD,6.99,USD,rule 1,,,,2026-03-01T09:30:00.000Z,,2026-03-01T09:30:00.000Z,18.80,USD,-0.80,
+                     */
+                    readonly "text/csv": string;
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
+        };
     };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+    readonly previewPrices: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "accountNumber": "R-10042",
-           *       "balance": "812.50",
-           *       "currency": "USD",
-           *       "creditLimit": "1000.00",
-           *       "activeDomains": 37,
-           *       "asOf": "2026-03-01T09:30:00.000Z",
-           *       "source": "cache"
-           *     }
-           */
-          readonly "application/json": components["schemas"]["Balance"];
+        readonly requestBody: {
+            readonly content: {
+                /**
+                 * @example currency: USD
+                 *     catalog:
+                 *       - tld: .af
+                 *         years: { registration: [1] }
+                 *     rules:
+                 *       - markupPercent: "25"
+                 */
+                readonly "application/yaml": string;
+            };
         };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+        readonly responses: {
+            /** @description The changes, or the faults of the file. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "faults": [],
+                     *       "sections": [
+                     *         "rules"
+                     *       ],
+                     *       "prices": [
+                     *         {
+                     *           "tld": ".af",
+                     *           "action": "registration",
+                     *           "years": 1,
+                     *           "change": "changed",
+                     *           "wholesale": {
+                     *             "amount": "18.00",
+                     *             "currency": "USD"
+                     *           },
+                     *           "now": {
+                     *             "retail": {
+                     *               "amount": "24.99",
+                     *               "currency": "USD"
+                     *             },
+                     *             "margin": {
+                     *               "amount": "6.99",
+                     *               "currency": "USD"
+                     *             },
+                     *             "rule": "rule 1"
+                     *           },
+                     *           "then": {
+                     *             "retail": {
+                     *               "amount": "22.50",
+                     *               "currency": "USD"
+                     *             },
+                     *             "margin": {
+                     *               "amount": "4.50",
+                     *               "currency": "USD"
+                     *             },
+                     *             "rule": "rule 1"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "warnings": []
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["PricePreview"];
+                };
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 413: components["responses"]["PayloadTooLarge"];
+            readonly 415: components["responses"]["UnsupportedMediaType"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
         };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 502: components["responses"]["UpstreamFailed"];
-      readonly 503: components["responses"]["Unavailable"];
-      readonly 504: components["responses"]["UpstreamTimeout"];
     };
-  };
-  readonly getTier: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly getPromise: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path: {
+                /**
+                 * @description The `jti` of the signed cart.
+                 * @example 0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d
+                 */
+                readonly id: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
+                     *       "issuedAt": "2026-03-01T09:30:00.000Z",
+                     *       "validUntil": "2026-03-01T09:45:00.000Z",
+                     *       "items": [
+                     *         {
+                     *           "domain": "kabul.af",
+                     *           "tld": ".af",
+                     *           "action": "registration",
+                     *           "years": 1,
+                     *           "price": {
+                     *             "amount": "24.99",
+                     *             "currency": "USD"
+                     *           },
+                     *           "premium": false,
+                     *           "wholesale": {
+                     *             "amount": "18.00",
+                     *             "currency": "USD"
+                     *           },
+                     *           "margin": {
+                     *             "amount": "6.99",
+                     *             "currency": "USD"
+                     *           },
+                     *           "wholesaleToday": {
+                     *             "amount": "18.00",
+                     *             "currency": "USD"
+                     *           },
+                     *           "marginToday": {
+                     *             "amount": "6.99",
+                     *             "currency": "USD"
+                     *           },
+                     *           "marginLost": null
+                     *         }
+                     *       ],
+                     *       "marginLost": []
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["StaffPromise"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 404: components["responses"]["NotFound"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
+        };
     };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+    readonly getOverview: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "currentTier": "silver",
-           *       "nextTier": "gold",
-           *       "domainsNeeded": 13,
-           *       "asOf": "2026-03-01T09:30:00.000Z",
-           *       "source": "cache"
-           *     }
-           */
-          readonly "application/json": components["schemas"]["Tier"];
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "mode": "upstream",
+                     *       "quota": {
+                     *         "used": 21,
+                     *         "budget": 57,
+                     *         "limit": 60,
+                     *         "windowMs": 60000,
+                     *         "largestWindowToday": 48,
+                     *         "pausedForMs": 0,
+                     *         "lanes": {
+                     *           "checkout": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           },
+                     *           "exact": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           },
+                     *           "search": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           },
+                     *           "account": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           },
+                     *           "refresh": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           },
+                     *           "suggestion": {
+                     *             "queued": 0,
+                     *             "served": 12,
+                     *             "refused": 0,
+                     *             "left": 0,
+                     *             "retried": 0,
+                     *             "retriedServed": 0,
+                     *             "waitedMsTotal": 340,
+                     *             "longestWaitMs": 120
+                     *           }
+                     *         },
+                     *         "waits": {
+                     *           "retryAfter": {
+                     *             "count": 14,
+                     *             "p50Seconds": 21,
+                     *             "p99Seconds": 60,
+                     *             "maxSeconds": 60
+                     *           },
+                     *           "reservations": {
+                     *             "made": 9,
+                     *             "claimed": 7,
+                     *             "honoured": 7,
+                     *             "unclaimed": 1
+                     *           },
+                     *           "refused": {
+                     *             "reserved": 9,
+                     *             "busy": 3,
+                     *             "early": 2,
+                     *             "late": 0,
+                     *             "fault": 0
+                     *           },
+                     *           "idleCalls": 0,
+                     *           "refusedAgoMs": 184000
+                     *         }
+                     *       },
+                     *       "rateLimited": {
+                     *         "requests": 3,
+                     *         "cold": 0
+                     *       },
+                     *       "redis": "none",
+                     *       "caches": {
+                     *         "availability": {
+                     *           "entries": 40,
+                     *           "bound": 5000,
+                     *           "inflight": 0,
+                     *           "counts": {
+                     *             "hit": 310,
+                     *             "inflight": 4,
+                     *             "miss": 52,
+                     *             "stale": 1,
+                     *             "failed": 0,
+                     *             "shared": 0
+                     *           }
+                     *         },
+                     *         "prices": {
+                     *           "entries": 40,
+                     *           "bound": 5000,
+                     *           "inflight": 0,
+                     *           "counts": {
+                     *             "hit": 310,
+                     *             "inflight": 4,
+                     *             "miss": 52,
+                     *             "stale": 1,
+                     *             "failed": 0,
+                     *             "shared": 0
+                     *           }
+                     *         },
+                     *         "tier": {
+                     *           "entries": 40,
+                     *           "bound": 5000,
+                     *           "inflight": 0,
+                     *           "counts": {
+                     *             "hit": 310,
+                     *             "inflight": 4,
+                     *             "miss": 52,
+                     *             "stale": 1,
+                     *             "failed": 0,
+                     *             "shared": 0
+                     *           }
+                     *         },
+                     *         "account": {
+                     *           "entries": 40,
+                     *           "bound": 5000,
+                     *           "inflight": 0,
+                     *           "counts": {
+                     *             "hit": 310,
+                     *             "inflight": 4,
+                     *             "miss": 52,
+                     *             "stale": 1,
+                     *             "failed": 0,
+                     *             "shared": 0
+                     *           }
+                     *         }
+                     *       },
+                     *       "upstream": {
+                     *         "lastSuccessAt": "2026-03-01T09:30:00.000Z",
+                     *         "lastFailureAt": null,
+                     *         "openCircuits": [],
+                     *         "recent": {
+                     *           "windowMs": 600000,
+                     *           "operations": [
+                     *             {
+                     *               "operation": "check",
+                     *               "calls": 52,
+                     *               "failed": 1,
+                     *               "meanMs": 180,
+                     *               "p95Ms": 420
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "unexpected": [
+                     *         {
+                     *           "operation": "tier",
+                     *           "what": "data.badge (string)",
+                     *           "count": 3,
+                     *           "firstSeen": "2026-03-01T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "credentials": [
+                     *         {
+                     *           "role": "active",
+                     *           "fingerprint": "5d41402abc4b",
+                     *           "refused": false
+                     *         }
+                     *       ],
+                     *       "prices": {
+                     *         "sold": 28,
+                     *         "known": 28,
+                     *         "doubtful": 0,
+                     *         "epochsEnded": [
+                     *           {
+                     *             "at": "2026-03-01T09:30:00.000Z",
+                     *             "evidence": "tier",
+                     *             "from": "Silver",
+                     *             "to": "Gold"
+                     *           }
+                     *         ],
+                     *         "config": {
+                     *           "fingerprint": "9f86d081884c",
+                     *           "since": "2026-03-01T09:30:00.000Z",
+                     *           "faults": []
+                     *         }
+                     *       },
+                     *       "promises": {
+                     *         "inForce": 12,
+                     *         "belowFloor": 0,
+                     *         "marginLost": []
+                     *       },
+                     *       "saved": {
+                     *         "cache": 310,
+                     *         "coalesced": 4,
+                     *         "shared": 0,
+                     *         "refusedLocally": 0
+                     *       },
+                     *       "fleet": [
+                     *         {
+                     *           "replica": "1f0e9c52-7a3b-4d8e-9c61-2b5f8a7d4e30",
+                     *           "version": "1.0.0",
+                     *           "since": "2026-03-01T09:30:00.000Z",
+                     *           "settings": "a3f5c1d29b04",
+                     *           "figures": {
+                     *             "queued": 0,
+                     *             "served": 52,
+                     *             "refused": 0,
+                     *             "promisesInForce": 12,
+                     *             "promisesBelowFloor": 0,
+                     *             "cacheHits": 310,
+                     *             "coalesced": 4,
+                     *             "shared": 0,
+                     *             "refusedLocally": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "fleetTotal": {
+                     *         "queued": 0,
+                     *         "served": 52,
+                     *         "refused": 0,
+                     *         "promisesInForce": 12,
+                     *         "promisesBelowFloor": 0,
+                     *         "cacheHits": 310,
+                     *         "coalesced": 4,
+                     *         "shared": 0,
+                     *         "refusedLocally": 0
+                     *       }
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
         };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 502: components["responses"]["UpstreamFailed"];
-      readonly 503: components["responses"]["Unavailable"];
-      readonly 504: components["responses"]["UpstreamTimeout"];
     };
-  };
-  readonly listStaffPrices: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly getHistory: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "everyMs": 60000,
+                     *       "at": [
+                     *         "2026-03-01T09:30:00.000Z"
+                     *       ],
+                     *       "used": [
+                     *         12
+                     *       ],
+                     *       "budget": [
+                     *         57
+                     *       ],
+                     *       "waitMs": {
+                     *         "checkout": [
+                     *           0
+                     *         ],
+                     *         "exact": [
+                     *           0
+                     *         ],
+                     *         "search": [
+                     *           140
+                     *         ],
+                     *         "account": [
+                     *           0
+                     *         ],
+                     *         "refresh": [
+                     *           0
+                     *         ],
+                     *         "suggestion": [
+                     *           0
+                     *         ]
+                     *       },
+                     *       "hitRate": [
+                     *         0.92
+                     *       ],
+                     *       "meanMs": [
+                     *         48
+                     *       ],
+                     *       "p95Ms": [
+                     *         120
+                     *       ],
+                     *       "failed": [
+                     *         0
+                     *       ],
+                     *       "calls": [
+                     *         31
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["History"];
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
+        };
     };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
+    readonly getAudit: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /** @description The ETag of a stored answer. */
+                readonly "If-None-Match"?: string;
+            };
+            readonly path?: never;
+            readonly cookie?: never;
         };
-        content: {
-          /**
-           * @example {
-           *       "asOf": "2026-03-01T09:30:00.000Z",
-           *       "prices": [
-           *         {
-           *           "tld": ".af",
-           *           "action": "registration",
-           *           "years": 1,
-           *           "wholesale": {
-           *             "amount": "18.00",
-           *             "currency": "USD"
-           *           },
-           *           "retail": {
-           *             "amount": "24.99",
-           *             "currency": "USD"
-           *           },
-           *           "margin": {
-           *             "amount": "6.99",
-           *             "currency": "USD"
-           *           },
-           *           "rule": "rule 1",
-           *           "asOf": "2026-03-01T09:30:00.000Z",
-           *           "changed": {
-           *             "at": "2026-03-01T09:30:00.000Z",
-           *             "from": {
-           *               "amount": "18.80",
-           *               "currency": "USD"
-           *             },
-           *             "by": {
-           *               "amount": "-0.80",
-           *               "currency": "USD"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "warnings": [
-           *         "1 of 28 wholesale prices changed in the last 24 hours."
-           *       ]
-           *     }
-           */
-          readonly "application/json": components["schemas"]["StaffPrices"];
-          /**
-           * @example tld,action,years,wholesale.amount,wholesale.currency,retail.amount,retail.currency,margin.amount,margin.currency,rule,promotion.id,promotion.regular.amount,promotion.until,asOf,doubtful,changed.at,changed.from.amount,changed.from.currency,changed.by.amount,warning
-           *     .af,registration,1,18.00,USD,24.99,USD,6.99,USD,rule 1,,,,2026-03-01T09:30:00.000Z,,2026-03-01T09:30:00.000Z,18.80,USD,-0.80,
-           */
-          readonly "text/csv": string;
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The last known state. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "acts": [
+                     *         {
+                     *           "id": "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
+                     *           "when": "2026-03-01T09:30:00.000Z",
+                     *           "who": "ops",
+                     *           "what": "purge",
+                     *           "subject": "prices",
+                     *           "outcome": "done",
+                     *           "times": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["Audit"];
+                    /**
+                     * @example when,who,what,subject,outcome,times,id
+                     *     2026-03-01T09:30:00.000Z,ops,purge,prices,done,1,0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d
+                     */
+                    readonly "text/csv": string;
+                };
+            };
+            /** @description The stored answer is still valid. */
+            readonly 304: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description A strong entity tag.
+                     * @example "9f2c41d07be3"
+                     */
+                    readonly ETag: string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content?: never;
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
         };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
     };
-  };
-  readonly previewPrices: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
+    readonly purgeCache: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                /**
+                 * @example {
+                 *       "what": "prices"
+                 *     }
+                 */
+                readonly "application/json": components["schemas"]["PurgeRequest"];
+            };
+        };
+        readonly responses: {
+            /** @description How many entries are affected on the replica that answers, by kind. */
+            readonly 200: {
+                headers: {
+                    /**
+                     * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
+                     * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
+                     */
+                    readonly "x-request-id": string;
+                    /**
+                     * @description The requests that this client has left (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; r=117; t=42
+                     */
+                    readonly RateLimit: string;
+                    /**
+                     * @description The rate limit of this client (RateLimit header fields, draft 8).
+                     * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
+                     */
+                    readonly "RateLimit-Policy": string;
+                    /**
+                     * @description Who may cache the answer, and for how long.
+                     * @example no-store
+                     */
+                    readonly "Cache-Control": "no-store";
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "purged": {
+                     *         "prices": 40
+                     *       }
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["Purged"];
+                };
+            };
+            readonly 400: components["responses"]["InvalidRequest"];
+            readonly 401: components["responses"]["Unauthenticated"];
+            readonly 403: components["responses"]["Forbidden"];
+            readonly 406: components["responses"]["NotAcceptable"];
+            readonly 413: components["responses"]["PayloadTooLarge"];
+            readonly 415: components["responses"]["UnsupportedMediaType"];
+            readonly 417: components["responses"]["ExpectationFailed"];
+            readonly 429: components["responses"]["RateLimited"];
+            readonly 431: components["responses"]["HeadersTooLarge"];
+            readonly 500: components["responses"]["Internal"];
+            readonly 503: components["responses"]["ShuttingDown"];
+        };
     };
-    readonly requestBody: {
-      readonly content: {
-        /**
-         * @example currency: USD
-         *     catalog:
-         *       - tld: .af
-         *         years: { registration: [1] }
-         *     rules:
-         *       - markupPercent: "25"
-         */
-        readonly "application/yaml": string;
-      };
-    };
-    readonly responses: {
-      /** @description The changes, or the faults of the file. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "faults": [],
-           *       "sections": [
-           *         "rules"
-           *       ],
-           *       "prices": [
-           *         {
-           *           "tld": ".af",
-           *           "action": "registration",
-           *           "years": 1,
-           *           "change": "changed",
-           *           "wholesale": {
-           *             "amount": "18.00",
-           *             "currency": "USD"
-           *           },
-           *           "now": {
-           *             "retail": {
-           *               "amount": "24.99",
-           *               "currency": "USD"
-           *             },
-           *             "margin": {
-           *               "amount": "6.99",
-           *               "currency": "USD"
-           *             },
-           *             "rule": "rule 1"
-           *           },
-           *           "then": {
-           *             "retail": {
-           *               "amount": "22.50",
-           *               "currency": "USD"
-           *             },
-           *             "margin": {
-           *               "amount": "4.50",
-           *               "currency": "USD"
-           *             },
-           *             "rule": "rule 1"
-           *           }
-           *         }
-           *       ],
-           *       "warnings": []
-           *     }
-           */
-          readonly "application/json": components["schemas"]["PricePreview"];
-        };
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 413: components["responses"]["PayloadTooLarge"];
-      readonly 415: components["responses"]["UnsupportedMediaType"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
-  readonly getPromise: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path: {
-        /**
-         * @description The `jti` of the signed cart.
-         * @example 0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d
-         */
-        readonly id: string;
-      };
-      readonly cookie?: never;
-    };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
-           *       "issuedAt": "2026-03-01T09:30:00.000Z",
-           *       "validUntil": "2026-03-01T09:45:00.000Z",
-           *       "items": [
-           *         {
-           *           "domain": "kabul.af",
-           *           "tld": ".af",
-           *           "action": "registration",
-           *           "years": 1,
-           *           "price": {
-           *             "amount": "24.99",
-           *             "currency": "USD"
-           *           },
-           *           "premium": false,
-           *           "wholesale": {
-           *             "amount": "18.00",
-           *             "currency": "USD"
-           *           },
-           *           "margin": {
-           *             "amount": "6.99",
-           *             "currency": "USD"
-           *           },
-           *           "wholesaleToday": {
-           *             "amount": "18.00",
-           *             "currency": "USD"
-           *           },
-           *           "marginToday": {
-           *             "amount": "6.99",
-           *             "currency": "USD"
-           *           },
-           *           "marginLost": null
-           *         }
-           *       ],
-           *       "marginLost": []
-           *     }
-           */
-          readonly "application/json": components["schemas"]["StaffPromise"];
-        };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 404: components["responses"]["NotFound"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
-  readonly getOverview: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
-    };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "mode": "upstream",
-           *       "quota": {
-           *         "used": 21,
-           *         "budget": 57,
-           *         "limit": 60,
-           *         "windowMs": 60000,
-           *         "largestWindowToday": 48,
-           *         "pausedForMs": 0,
-           *         "lanes": {
-           *           "checkout": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           },
-           *           "exact": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           },
-           *           "search": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           },
-           *           "account": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           },
-           *           "refresh": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           },
-           *           "suggestion": {
-           *             "queued": 0,
-           *             "served": 12,
-           *             "refused": 0,
-           *             "left": 0,
-           *             "retried": 0,
-           *             "retriedServed": 0,
-           *             "waitedMsTotal": 340,
-           *             "longestWaitMs": 120
-           *           }
-           *         },
-           *         "waits": {
-           *           "retryAfter": {
-           *             "count": 14,
-           *             "p50Seconds": 21,
-           *             "p99Seconds": 60,
-           *             "maxSeconds": 60
-           *           },
-           *           "reservations": {
-           *             "made": 9,
-           *             "claimed": 7,
-           *             "honoured": 7,
-           *             "unclaimed": 1
-           *           },
-           *           "refused": {
-           *             "reserved": 9,
-           *             "busy": 3,
-           *             "early": 2,
-           *             "late": 0,
-           *             "fault": 0
-           *           },
-           *           "idleCalls": 0,
-           *           "refusedAgoMs": 184000
-           *         }
-           *       },
-           *       "rateLimited": {
-           *         "requests": 3,
-           *         "cold": 0
-           *       },
-           *       "redis": "none",
-           *       "caches": {
-           *         "availability": {
-           *           "entries": 40,
-           *           "bound": 5000,
-           *           "inflight": 0,
-           *           "counts": {
-           *             "hit": 310,
-           *             "inflight": 4,
-           *             "miss": 52,
-           *             "stale": 1,
-           *             "failed": 0,
-           *             "shared": 0
-           *           }
-           *         },
-           *         "prices": {
-           *           "entries": 40,
-           *           "bound": 5000,
-           *           "inflight": 0,
-           *           "counts": {
-           *             "hit": 310,
-           *             "inflight": 4,
-           *             "miss": 52,
-           *             "stale": 1,
-           *             "failed": 0,
-           *             "shared": 0
-           *           }
-           *         },
-           *         "tier": {
-           *           "entries": 40,
-           *           "bound": 5000,
-           *           "inflight": 0,
-           *           "counts": {
-           *             "hit": 310,
-           *             "inflight": 4,
-           *             "miss": 52,
-           *             "stale": 1,
-           *             "failed": 0,
-           *             "shared": 0
-           *           }
-           *         },
-           *         "account": {
-           *           "entries": 40,
-           *           "bound": 5000,
-           *           "inflight": 0,
-           *           "counts": {
-           *             "hit": 310,
-           *             "inflight": 4,
-           *             "miss": 52,
-           *             "stale": 1,
-           *             "failed": 0,
-           *             "shared": 0
-           *           }
-           *         }
-           *       },
-           *       "upstream": {
-           *         "lastSuccessAt": "2026-03-01T09:30:00.000Z",
-           *         "lastFailureAt": null,
-           *         "openCircuits": [],
-           *         "recent": {
-           *           "windowMs": 600000,
-           *           "operations": [
-           *             {
-           *               "operation": "check",
-           *               "calls": 52,
-           *               "failed": 1,
-           *               "meanMs": 180,
-           *               "p95Ms": 420
-           *             }
-           *           ]
-           *         }
-           *       },
-           *       "unexpected": [
-           *         {
-           *           "operation": "tier",
-           *           "what": "data.badge (string)",
-           *           "count": 3,
-           *           "firstSeen": "2026-03-01T09:30:00.000Z"
-           *         }
-           *       ],
-           *       "credentials": [
-           *         {
-           *           "role": "active",
-           *           "fingerprint": "5d41402abc4b",
-           *           "refused": false
-           *         }
-           *       ],
-           *       "prices": {
-           *         "sold": 28,
-           *         "known": 28,
-           *         "doubtful": 0,
-           *         "epochsEnded": [
-           *           {
-           *             "at": "2026-03-01T09:30:00.000Z",
-           *             "evidence": "tier",
-           *             "from": "Silver",
-           *             "to": "Gold"
-           *           }
-           *         ],
-           *         "config": {
-           *           "fingerprint": "9f86d081884c",
-           *           "since": "2026-03-01T09:30:00.000Z",
-           *           "faults": []
-           *         }
-           *       },
-           *       "promises": {
-           *         "inForce": 12,
-           *         "belowFloor": 0,
-           *         "marginLost": []
-           *       },
-           *       "saved": {
-           *         "cache": 310,
-           *         "coalesced": 4,
-           *         "shared": 0,
-           *         "refusedLocally": 0
-           *       },
-           *       "fleet": [
-           *         {
-           *           "replica": "1f0e9c52-7a3b-4d8e-9c61-2b5f8a7d4e30",
-           *           "version": "1.0.0",
-           *           "since": "2026-03-01T09:30:00.000Z",
-           *           "settings": "a3f5c1d29b04",
-           *           "figures": {
-           *             "queued": 0,
-           *             "served": 52,
-           *             "refused": 0,
-           *             "promisesInForce": 12,
-           *             "promisesBelowFloor": 0,
-           *             "cacheHits": 310,
-           *             "coalesced": 4,
-           *             "shared": 0,
-           *             "refusedLocally": 0
-           *           }
-           *         }
-           *       ],
-           *       "fleetTotal": {
-           *         "queued": 0,
-           *         "served": 52,
-           *         "refused": 0,
-           *         "promisesInForce": 12,
-           *         "promisesBelowFloor": 0,
-           *         "cacheHits": 310,
-           *         "coalesced": 4,
-           *         "shared": 0,
-           *         "refusedLocally": 0
-           *       }
-           *     }
-           */
-          readonly "application/json": components["schemas"]["Overview"];
-        };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
-  readonly getHistory: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
-    };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "everyMs": 60000,
-           *       "at": [
-           *         "2026-03-01T09:30:00.000Z"
-           *       ],
-           *       "used": [
-           *         12
-           *       ],
-           *       "budget": [
-           *         57
-           *       ],
-           *       "waitMs": {
-           *         "checkout": [
-           *           0
-           *         ],
-           *         "exact": [
-           *           0
-           *         ],
-           *         "search": [
-           *           140
-           *         ],
-           *         "account": [
-           *           0
-           *         ],
-           *         "refresh": [
-           *           0
-           *         ],
-           *         "suggestion": [
-           *           0
-           *         ]
-           *       },
-           *       "hitRate": [
-           *         0.92
-           *       ],
-           *       "meanMs": [
-           *         48
-           *       ],
-           *       "p95Ms": [
-           *         120
-           *       ],
-           *       "failed": [
-           *         0
-           *       ],
-           *       "calls": [
-           *         31
-           *       ]
-           *     }
-           */
-          readonly "application/json": components["schemas"]["History"];
-        };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
-  readonly getAudit: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: {
-        /** @description The ETag of a stored answer. */
-        readonly "If-None-Match"?: string;
-      };
-      readonly path?: never;
-      readonly cookie?: never;
-    };
-    readonly requestBody?: never;
-    readonly responses: {
-      /** @description The last known state. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "acts": [
-           *         {
-           *           "id": "0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d",
-           *           "when": "2026-03-01T09:30:00.000Z",
-           *           "who": "ops",
-           *           "what": "purge",
-           *           "subject": "prices",
-           *           "outcome": "done",
-           *           "times": 1
-           *         }
-           *       ]
-           *     }
-           */
-          readonly "application/json": components["schemas"]["Audit"];
-          /**
-           * @example when,who,what,subject,outcome,times,id
-           *     2026-03-01T09:30:00.000Z,ops,purge,prices,done,1,0b9e1c3a-6a3f-4a58-9a5f-8a0f6f2f6f0d
-           */
-          readonly "text/csv": string;
-        };
-      };
-      /** @description The stored answer is still valid. */
-      readonly 304: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description A strong entity tag.
-           * @example "9f2c41d07be3"
-           */
-          readonly ETag: string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content?: never;
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
-  readonly purgeCache: {
-    readonly parameters: {
-      readonly query?: never;
-      readonly header?: never;
-      readonly path?: never;
-      readonly cookie?: never;
-    };
-    readonly requestBody: {
-      readonly content: {
-        /**
-         * @example {
-         *       "what": "prices"
-         *     }
-         */
-        readonly "application/json": components["schemas"]["PurgeRequest"];
-      };
-    };
-    readonly responses: {
-      /** @description How many entries are affected on the replica that answers, by kind. */
-      readonly 200: {
-        headers: {
-          /**
-           * @description Identifies the request. The client's own id is used if it has 1 to 64 letters, digits, _ or -.
-           * @example 3f0c2a9e-5b1d-4c7e-9a53-2f6d8f1e0b44
-           */
-          readonly "x-request-id": string;
-          /**
-           * @description The requests that this client has left (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; r=117; t=42
-           */
-          readonly RateLimit: string;
-          /**
-           * @description The rate limit of this client (RateLimit header fields, draft 8).
-           * @example "120-in-1min"; q=120; w=60; pk=:ZjQ5YzA3YjE4ZDJl:
-           */
-          readonly "RateLimit-Policy": string;
-          /**
-           * @description Who may cache the answer, and for how long.
-           * @example no-store
-           */
-          readonly "Cache-Control": "no-store";
-          readonly [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "purged": {
-           *         "prices": 40
-           *       }
-           *     }
-           */
-          readonly "application/json": components["schemas"]["Purged"];
-        };
-      };
-      readonly 400: components["responses"]["InvalidRequest"];
-      readonly 401: components["responses"]["Unauthenticated"];
-      readonly 403: components["responses"]["Forbidden"];
-      readonly 406: components["responses"]["NotAcceptable"];
-      readonly 413: components["responses"]["PayloadTooLarge"];
-      readonly 415: components["responses"]["UnsupportedMediaType"];
-      readonly 417: components["responses"]["ExpectationFailed"];
-      readonly 429: components["responses"]["RateLimited"];
-      readonly 431: components["responses"]["HeadersTooLarge"];
-      readonly 500: components["responses"]["Internal"];
-      readonly 503: components["responses"]["ShuttingDown"];
-    };
-  };
 }
