@@ -53,7 +53,7 @@ export interface Assessor {
 }
 
 interface AssessorSettings {
-  readonly names: Pick<NameFacts, "find">;
+  readonly names: Pick<NameFacts, "find" | "shownPrices">;
   readonly marks: Pick<PremiumMarks, "of" | "note">;
   readonly prices: PriceList;
   readonly epochs: Pick<PriceEpochs, "isDoubtful">;
@@ -177,7 +177,12 @@ export function createAssessor({ names, marks, prices, epochs }: AssessorSetting
       try {
         if (verdict === "ask check") {
           const found = await names.find(toComplete(ask), name, what.years, sinceMs);
-          if (found.status === "taken") return { kind: "taken", fact: found };
+          if (found.status === "taken") {
+            // A price of its own beside a taken name decides about its renewal.
+            for (const { pooled } of names.shownPrices(name, [what.years]))
+              verdictOn(name, what, pooled, prices.peek(what) ?? quote);
+            return { kind: "taken", fact: found };
+          }
           check = found.pooled;
           // It may have changed, or become doubtful, in the meantime.
           quote = prices.peek(what) ?? quote;

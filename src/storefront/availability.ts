@@ -140,6 +140,16 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     return one.status === "available" && !sameWholesale(one.pooled.value.wholesale, wholesale);
   }
 
+  /**
+   * Decides whether a taken name is premium if its check showed a price, because that is remembered for longer than the check. Until the price
+   * list is known, nothing can be decided.
+   */
+  async function decideIfTaken(ask: VisitorAsk, name: DomainName, what: Combination): Promise<void> {
+    for (const { pooled } of names.shownPrices(name, [what.years]))
+      if (prices.peek(what) !== undefined)
+        await assessor.assess(ask, name, what, { status: "available", source: "hit", pooled });
+  }
+
   function warnNoPrice({ tld, years }: Combination, reason: string): void {
     settings.log.warn("price.not.formed", { tld, years, reason });
   }
@@ -238,8 +248,11 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const own = owned(name, years);
     if (own !== undefined) return own;
     const fact = await names.find(ask, name, years);
-    if (fact.status === "taken") return takenFrom(name, years, fact);
     const what: Combination = { tld: name.tld, action: "registration", years };
+    if (fact.status === "taken") {
+      await decideIfTaken(ask, name, what);
+      return known(name, years) ?? takenFrom(name, years, fact);
+    }
     const isOld = fact.source === "stale";
     try {
       const assessed = await assessor.assess(ask, name, what, fact);
@@ -266,6 +279,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
       if (isExpected(error) && recent?.status === "taken") return recent;
       throw error;
     });
+    if (fact.status === "taken") await decideIfTaken(ask, name, what);
     const assessed: Assessment =
       fact.status === "taken"
         ? { kind: "taken", fact }

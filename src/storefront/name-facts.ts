@@ -88,10 +88,12 @@ interface NameFactSettings {
 
 export const statusCaution: Caution<NameStatus> = (a, b) => Number(a === "taken") - Number(b === "taken");
 
+/** The price beside a taken name counts too: it can show that the name is premium only if it didn't change with the list. */
 export const checkCaution: Caution<PricedCheck> = (a, b) =>
-  a.status === "available" && b.status === "available"
+  statusCaution(a.status, b.status) ||
+  (a.wholesale !== undefined && b.wholesale !== undefined
     ? compareWholesale(a.wholesale, b.wholesale)
-    : statusCaution(a.status, b.status);
+    : Number(a.wholesale !== undefined) - Number(b.wholesale !== undefined));
 
 /** By how much two estimates of the time of one request can differ. */
 const ESTIMATE_MS = 2;

@@ -234,7 +234,19 @@ describe("of two values, while it is unknown which is newer,", () => {
       "a check that says taken wins, whatever it costs",
       checkCaution(priced(taken()), priced(available("99.00"))),
       checkCaution(priced(available()), priced(taken("99.00"))),
+      checkCaution(priced(taken()), priced(taken())),
+    ],
+    [
+      "the higher price beside a taken name wins",
+      checkCaution(priced(taken("2.00")), priced(taken("1.00"))),
       checkCaution(priced(taken("1.00")), priced(taken("2.00"))),
+      checkCaution(priced(taken("1.00")), priced(taken("1.00"))),
+    ],
+    [
+      "a price beside a taken name wins over none",
+      checkCaution(priced(taken("1.00")), priced(taken())),
+      checkCaution(priced(taken()), priced(taken("1.00"))),
+      checkCaution(priced(taken()), priced(taken())),
     ],
     [
       "the higher price wins",

@@ -188,6 +188,40 @@ describe("a premium name", () => {
     expect([items[0]?.price, signed]).toEqual([null, ["kabul.af renewal 31.00"]]);
   });
 
+  test.each([
+    [
+      "after a restart",
+      async () => {
+        await service.close();
+        await restart();
+      },
+    ],
+    ["when its check is too old", () => clock.advance(7 * HOUR_MS)],
+  ])("T5: is still known by the price that the upstream gave for a taken name %s", async (_when, pass) => {
+    sandbox.control.setShapes({ takenPricing: "price" });
+    sandbox.control.setTaken("gold.af", true);
+    expect((await shop().availability("gold.af")).status).toBe("taken");
+    await pass();
+    const { items, signed } = await shop().cart(renewal("gold.af"), renewal("kabul.af"));
+    expect(items[0]).toMatchObject({ price: null, premium: true });
+    expect(signed).toEqual(["kabul.af renewal 31.00"]);
+  });
+
+  test("isn't what a taken name seems to be when the list price, and with it the name's, changes after a quote", async () => {
+    sandbox.control.setShapes({ takenPricing: "price" });
+    sandbox.control.setTaken("herat.af", true);
+    expect((await shop().availability("herat.af")).status).toBe("taken");
+    // In the meantime the list is requested again, at the old price.
+    for (let minutes = 0; minutes < 60; minutes += 1) {
+      await clock.advance(MINUTE_MS);
+      await service.ask("/livez");
+    }
+    sandbox.control.setPrice("demo", priceOf("registration", 2250));
+    expect((await shop().availability("herat.af")).status).toBe("taken");
+    const { items, signed } = await shop().cart(renewal("herat.af"));
+    expect([items[0]?.premium, signed]).toEqual([false, ["herat.af renewal 31.00"]]);
+  });
+
   test("T5: isn't signed as an ordinary one because of a check from before it was premium", async () => {
     expect((await shop().availability("kabul.af")).premium).toBe(false);
     sandbox.control.setPremium("kabul.af", { USD: 90_000 });
