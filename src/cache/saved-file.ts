@@ -83,7 +83,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
 }
 
 export interface SavedLists<T> {
-  /** The entries in the files of all replicas. Files that haven't been written for `keptMs` are deleted instead. */
+  /** The entries in the files of all replicas. Files last written more than `keptMs` before the newest of them are deleted instead. */
   load(): readonly T[];
   /** As `SavedFile`, for this replica's file. */
   save(list: readonly T[]): void;
@@ -115,18 +115,21 @@ export function createSavedLists<T>(settings: SavedListsSettings<T>): SavedLists
     }
   }
 
-  function isOld(path: string): boolean {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    return stat !== undefined && stat.mtimeMs < clock.now() - keptMs;
-  }
-
   return {
-    load: () =>
-      paths().flatMap((path) => {
-        if (!isOld(path)) return at(path).load() ?? [];
+    load() {
+      const files = paths().map((path) => ({
+        path,
+        writtenAtMs: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? clock.now(),
+      }));
+      // By the files too, because a clock that is ahead for a while must not delete what the others have saved.
+      const lastMs = files.reduce((last, { writtenAtMs }) => Math.max(last, writtenAtMs), -Infinity);
+      const oldMs = Math.min(lastMs, clock.now()) - keptMs;
+      return files.flatMap(({ path, writtenAtMs }) => {
+        if (writtenAtMs >= oldMs) return at(path).load() ?? [];
         rm(path, { force: true }).catch(() => {});
         return [];
-      }),
+      });
+    },
     save,
     saved,
   };

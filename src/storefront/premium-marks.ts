@@ -113,9 +113,12 @@ export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings):
       if (isUnsaved) save();
     },
     restore() {
+      const nowMs = clock.monotonic();
       for (const { key, askedAtMs, answeredAtMs, ...value } of files?.load() ?? []) {
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
+        // If the clock was set back since, it is unknown how old the decision is. Only that a name is premium is safe to believe then.
         if (times !== null) void pool.learn(key, { value, ...times });
+        else if (value.isPremium) void pool.learn(key, { value, askedMs: nowMs, answeredMs: nowMs });
       }
     },
   };

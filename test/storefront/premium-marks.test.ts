@@ -210,19 +210,52 @@ describe("after a restart", () => {
     expect(isPremium()).toBe(true);
   });
 
-  test("a file that nobody has written for as long as names are remembered is deleted", async () => {
+  test("a file that is older than another by as long as names are remembered is deleted", async () => {
     note(true);
+    note(true, 0, nameOf("hotel"), 0, start("two"));
     await allSaved();
     const writtenAtMs = (agoMs: number): void => {
       utimesSync(fileOf("one"), new Date(), new Date(clock.now() - agoMs));
     };
     writtenAtMs(PREMIUM_KEPT_MS - 1000);
     await restart("two");
-    expect(isPremium()).toBe(true);
+    expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([true, true]);
     writtenAtMs(PREMIUM_KEPT_MS + 1000);
     await restart("two");
-    expect(isPremium()).toBeUndefined();
-    await until(() => readdirSync(folder.path).length === 0, "the deletion");
+    expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([undefined, true]);
+    await until(() => readdirSync(folder.path).length === 1, "the deletion");
+  });
+
+  test("a name is premium even if the clock was set back since, until a later check", async () => {
+    await clock.advance(10_000);
+    note(true);
+    clock.stepWall(-HOUR_MS / 2);
+    await restart();
+    expect(isPremium()).toBe(true);
+    await clock.advance(1);
+    note(false);
+    expect(isPremium()).toBe(false);
+  });
+
+  test("that a name became ordinary isn't believed if the clock was set back since", async () => {
+    note(true);
+    await clock.advance(5_000);
+    note(true, 0, nameOf("hotel"));
+    note(false);
+    await clock.advance(1_000);
+    clock.stepWall(-HOUR_MS / 2);
+    await restart();
+    expect([isPremium(), isPremium(nameOf("hotel"))]).toEqual([undefined, true]);
+  });
+
+  test("with a clock that was ahead by a year for a while, the names are known once it is right", async () => {
+    for (const replica of ["one", "two"]) note(true, 0, nameOf(replica), 0, start(replica));
+    await allSaved();
+    clock.stepWall(365 * 24 * HOUR_MS);
+    await restart();
+    clock.stepWall(-365 * 24 * HOUR_MS);
+    await restart();
+    expect(["one", "two"].map((label) => isPremium(nameOf(label)))).toEqual([true, true]);
   });
 
   test("a name that became ordinary is ordinary", async () => {

@@ -207,6 +207,21 @@ describe("a premium name", () => {
     expect(signed).toEqual(["kabul.af renewal 31.00"]);
   });
 
+  test.each([
+    ["set back by 5 s", [-5_000]],
+    ["ahead by a year during one start", [365 * 24 * HOUR_MS, -365 * 24 * HOUR_MS]],
+  ])("T5: is still known after a restart if the clock was %s", async (_how, steps) => {
+    expect((await shop().availability("gold.af")).premium).toBe(true);
+    for (const step of steps) {
+      clock.stepWall(step);
+      await service.close();
+      await restart();
+    }
+    const { items, signed } = await shop().cart(renewal("gold.af"), renewal("kabul.af"));
+    expect(items[0]).toMatchObject({ price: null, premium: true });
+    expect(signed).toEqual(["kabul.af renewal 31.00"]);
+  });
+
   test("isn't what a taken name seems to be when the list price, and with it the name's, changes after a quote", async () => {
     sandbox.control.setShapes({ takenPricing: "price" });
     sandbox.control.setTaken("herat.af", true);
