@@ -158,6 +158,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     path: join(config.stateDir, "price-facts.json"),
     shape: savedPrices,
     source,
+    clock,
     log,
   });
   const premiumFiles = createSavedLists({

@@ -1,5 +1,5 @@
 /** Facts in a JSON file that only its owner can read, so that they survive a restart. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
@@ -12,9 +12,9 @@ import type { Fact } from "./facts.js";
 export interface SavedFile<T> {
   /** The saved data; null if there is none, if it can't be read, or if it belongs to another upstream or credential. */
   load(): T | null;
-  /** Replaces the whole file soon, with the latest data. Never throws; a failure is logged. */
+  /** Replaces the whole file soon, with the latest data. Never throws; after a failure, which is logged, it is tried again until it succeeds. */
   save(data: T): void;
-  /** Resolves once the latest data has been written, or writing it has failed. */
+  /** Resolves once the latest data has been written, or writing it has failed once more. */
   saved(): Promise<void>;
 }
 
@@ -23,10 +23,14 @@ interface SavedFileSettings<T> {
   readonly shape: z.ZodType<T>;
   /** Identifies the upstream and the configured credential, because facts of another one may be another reseller's. */
   readonly source: () => string;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
-export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettings<T>): SavedFile<T> {
+/** How soon a failed save is tried again. */
+const RETRY_MS = 10_000;
+
+export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFileSettings<T>): SavedFile<T> {
   const file = basename(path);
   const unfinished = `${path}.new`;
   const fileShape = z.strictObject({ source: z.string(), data: z.unknown() });
@@ -36,25 +40,40 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     return null;
   }
 
-  /** The latest text, until its writing starts. */
+  /** The latest text, until it is being written. */
   let unwritten: string | null = null;
   let writing: Promise<void> | null = null;
+  /** Logged once, until a save succeeds. */
+  let isFailing = false;
+  let cancelRetry = (): void => {};
 
   async function writeAll(): Promise<void> {
+    cancelRetry();
     while (unwritten !== null) {
-      const text = unwritten;
+      const text: string = unwritten;
       unwritten = null;
       try {
         createFolder(dirname(path));
         await writeFile(unfinished, text, { mode: 0o600 });
         await rename(unfinished, path);
+        isFailing = false;
       } catch (error) {
-        log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+        if (!isFailing)
+          log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+        isFailing = true;
         // On a full disk, a part of it has been written.
         await rm(unfinished, { force: true }).catch(() => {});
+        unwritten ??= text;
+        cancelRetry = clock.after(RETRY_MS, () => void written());
+        break;
       }
     }
     writing = null;
+  }
+
+  function written(): Promise<void> {
+    if (unwritten !== null) writing ??= writeAll();
+    return writing ?? Promise.resolve();
   }
 
   return {
@@ -63,7 +82,7 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
       try {
         text = readFileSync(path, "utf8");
       } catch {
-        return null;
+        return existsSync(path) ? unreadable() : null;
       }
       const read = fileShape.safeParse(parseJson(text));
       if (!read.success) return unreadable();
@@ -76,9 +95,9 @@ export function createSavedFile<T>({ path, shape, source, log }: SavedFileSettin
     },
     save(data) {
       unwritten = JSON.stringify({ source: source(), data });
-      writing ??= writeAll();
+      void written();
     },
-    saved: () => writing ?? Promise.resolve(),
+    saved: written,
   };
 }
 
@@ -96,7 +115,6 @@ interface SavedListsSettings<T> extends Omit<SavedFileSettings<readonly T[]>, "p
   /** Which replica this is, in characters for file names. */
   readonly replica: string;
   readonly keptMs: number;
-  readonly clock: Clock;
 }
 
 /** A list for each replica in a folder that they share: each replaces only its own file, so none loses what another has saved. */

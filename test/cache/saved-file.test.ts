@@ -1,6 +1,15 @@
 /** Facts in a file: loading returns what was saved for the same upstream, or nothing. */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { createSavedFile, fromSavedTimes, type SavedFile, toSavedTimes } from "../../src/cache/saved-file.js";
@@ -12,13 +21,16 @@ let path: string;
 let source: string;
 let log: string[];
 let file: SavedFile<readonly string[]>;
+let clock: FakeClock;
 
 beforeEach(() => {
   folder = temporaryFolder();
   path = join(folder.path, "state", "words.json");
   source = "here";
   log = [];
-  file = createSavedFile({ path, shape: z.array(z.string()), source: () => source, log: recordingLog(log) });
+  clock = new FakeClock();
+  const shape = z.array(z.string());
+  file = createSavedFile({ path, shape, source: () => source, clock, log: recordingLog(log) });
 });
 afterEach(() => {
   folder.remove();
@@ -96,6 +108,36 @@ describe("a file of facts", () => {
     file.save(["one"]);
     await file.saved();
     expect([file.load(), logged("saved.failed")]).toEqual([null, true]);
+  });
+
+  test("that couldn't be written is written within seconds after the folder is usable again, and logged once", async () => {
+    writeFileSync(dirname(path), "a file");
+    file.save(["one"]);
+    await file.saved();
+    await clock.advance(60_000);
+    file.save(["two"]);
+    await file.saved();
+    // However many saves have failed, one attempt is pending.
+    expect(clock.pending).toBe(1);
+    rmSync(dirname(path));
+    await clock.advance(10_000);
+    await file.saved();
+    expect(file.load()).toEqual(["two"]);
+    expect([log.length, clock.pending]).toEqual([1, 0]);
+  });
+
+  test("that couldn't be written is written before the process ends, if the folder is usable by then", async () => {
+    writeFileSync(dirname(path), "a file");
+    file.save(["one"]);
+    await file.saved();
+    rmSync(dirname(path));
+    await file.saved();
+    expect(file.load()).toEqual(["one"]);
+  });
+
+  test("that exists but can't be read is ignored, and staff can see it", () => {
+    mkdirSync(path, { recursive: true });
+    expect([file.load(), logged("saved.unreadable")]).toEqual([null, true]);
   });
 });
 
