@@ -93,6 +93,9 @@ interface Answered {
 
 type Priced = Pick<Availability, "premium" | "price" | "stale">;
 
+/** A visitor who asks for a taken name waits no longer for the decision whether it is premium. */
+const DECIDE_TAKEN_MS = 1_000;
+
 export function createAvailability(settings: AvailabilitySettings): AvailabilityService {
   const { policy, prices, names, assessor, marks, clock } = settings;
   /** Answers by the fact that they were made from; collected together with it. */
@@ -142,12 +145,17 @@ export function createAvailability(settings: AvailabilitySettings): Availability
 
   /**
    * Decides whether a taken name is premium if its check showed a price, because that is remembered for longer than the check. Until the price
-   * list is known, nothing can be decided.
+   * list is known, or if it would take too long, nothing is decided.
    */
   async function decideIfTaken(ask: VisitorAsk, name: DomainName, what: Combination): Promise<void> {
+    const waitUntilMs = Math.min(ask.waitUntilMs, clock.monotonic() + DECIDE_TAKEN_MS);
     for (const { pooled } of names.shownPrices(name, [what.years]))
       if (prices.peek(what) !== undefined)
-        await assessor.assess(ask, name, what, { status: "available", source: "hit", pooled });
+        await assessor.assess({ ...ask, waitUntilMs }, name, what, {
+          status: "available",
+          source: "hit",
+          pooled,
+        });
   }
 
   function warnNoPrice({ tld, years }: Combination, reason: string): void {
