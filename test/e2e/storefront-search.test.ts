@@ -105,6 +105,43 @@ describeWithBrowser("a search at the storefront", () => {
     await until(async () => (await listed.textContent()) === "$27.99", "the new price");
   });
 
+  test("shows a list price that changes after the search, at the name and in the cart, also after a reload", async () => {
+    const file = join(folder.path, "changing.yaml");
+    const addFixed = (amount: string): void => {
+      writeFileSync(file, RETAIL.replaceAll('addFixed: "1.00"', `addFixed: "${amount}"`));
+    };
+    addFixed("1.00");
+    const at = await shop.start({ env: { RETAIL_CONFIG: file } });
+    const { page } = await shop.visitor({ at, stopped: true });
+    const listed = page.locator("tbody td").first();
+    const shown = async (): Promise<(string | null)[]> => [
+      await listed.textContent(),
+      await row(page, "kabul.af").locator(".price").textContent(),
+      ...(await texts(page, ".item .price, #cart-total")),
+    ];
+    const changeTo = async (amount: string, price: string): Promise<void> => {
+      addFixed(amount);
+      await shop.clock.advance(1_000);
+      await until(async () => {
+        await page.clock.runFor(60_000);
+        return (await listed.textContent()) === price;
+      }, `${price} in the list`);
+    };
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    expect(await shown()).toEqual(["$26.99", "$26.991 year", "$26.99", "Total: $26.99"]);
+    await changeTo("9.00", "$34.99");
+    expect(await shown()).toEqual(["$34.99", "$34.991 year", "$34.99", "Total: $34.99"]);
+    addFixed("2.00");
+    await shop.clock.advance(1_000);
+    await page.reload();
+    await listed.waitFor();
+    await done(page);
+    await page.clock.runFor(5_000);
+    await until(async () => (await listed.textContent()) === "$27.99", "$27.99 in the list");
+    expect(await shown()).toEqual(["$27.99", "$27.991 year", "$27.99", "Total: $27.99"]);
+  });
+
   test("shows a premium price for its own term, and a name without a price", async () => {
     const { page } = await shop.visitor({
       before: (page) => onSearch(page, (route) => route.fulfill(mixedSearch)),

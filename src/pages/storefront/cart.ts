@@ -43,7 +43,11 @@ interface Removed {
 interface Stored {
   readonly items: readonly Wanted[];
   readonly prices?: ConfirmedPrices | null;
+  readonly listed?: ListPrices;
 }
+
+/** The amount in the price list, by domain, when the price in the cart was learned. A different amount now is newer than that price. */
+type ListPrices = Readonly<Record<string, string>>;
 
 const FIELDS = Object.keys({
   domain: true,
@@ -60,6 +64,7 @@ export class Cart implements CartControl {
   readonly #changed: (change: Change) => void;
   #items: readonly Wanted[] = [];
   #confirmed: Confirmed = { kind: "none" };
+  #listedThen: ListPrices = {};
   #removed: Removed | null = null;
   #asking = new AbortController();
 
@@ -129,6 +134,13 @@ export class Cart implements CartControl {
     );
   }
 
+  /** Call when the price list has changed. Confirmed prices stay until the names change or are confirmed again. */
+  listChanged(): void {
+    if (this.#confirmed.kind === "confirmed") return;
+    this.#relist();
+    this.#store();
+  }
+
   line(domain: string): QuoteLine | undefined {
     if (this.#confirmed.kind !== "confirmed") return undefined;
     return this.#confirmed.quotes.items.find((line) => line.domain === domain);
@@ -190,6 +202,8 @@ export class Cart implements CartControl {
       const price = items.find(({ domain }) => domain === item.domain)?.price ?? item.price;
       return { ...item, price };
     });
+    this.#listedThen = {};
+    this.#relist();
     return before.some(({ price }, at) => price !== null && price.amount !== this.#items[at]?.price?.amount);
   }
 
@@ -204,6 +218,7 @@ export class Cart implements CartControl {
     this.#items = items;
     this.#removed = removed;
     this.#confirmed = { kind: "none" };
+    this.#relist();
     this.#store();
     this.#changed(change);
   }
@@ -211,16 +226,37 @@ export class Cart implements CartControl {
   #store(): void {
     const prices = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
     const untilMs = prices && prices.untilMs !== null ? prices.untilMs - aheadMs() : null;
-    const kept: Stored = { items: this.#items, prices: prices && { ...prices, untilMs } };
+    const kept: Stored = {
+      items: this.#items,
+      prices: prices && { ...prices, untilMs },
+      listed: this.#listedThen,
+    };
     store("cart", this.#items.length === 0 ? null : kept);
   }
 
   #restore(): void {
     const before = stored("cart");
-    const { items, prices = null }: Stored = isStored(before) ? before : { items: [] };
+    const { items, prices = null, listed = {} }: Stored = isStored(before) ? before : { items: [] };
     this.#items = items;
+    this.#listedThen = listed;
     this.#removed = null;
     this.#confirmed = prices ? { ...prices, untilMs: restoredUntilMs(prices) } : { kind: "none" };
+  }
+
+  /** Replaces the prices that are older than the list. */
+  #relist(): void {
+    const then = this.#listedThen;
+    const listed = this.#items.map((item) => this.#listed(item, item.years));
+    this.#items = this.#items.map((item, at) => {
+      const [amountThen, price] = [then[item.domain], listed[at]];
+      return price && amountThen !== undefined && amountThen !== price.amount ? { ...item, price } : item;
+    });
+    this.#listedThen = Object.fromEntries(
+      this.#items.flatMap(({ domain }, at) => {
+        const amount = listed[at]?.amount ?? then[domain];
+        return amount === undefined ? [] : [[domain, amount] as const];
+      }),
+    );
   }
 
   /** Null for a premium name: its price isn't listed and becomes known when the cart is confirmed. */

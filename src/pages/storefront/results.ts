@@ -35,6 +35,11 @@ interface Offer {
 export class Results {
   readonly #prices: Prices;
   readonly #cart: CartControl;
+  /** The amounts in the price list when an answer was first shown. */
+  readonly #listedThen = {
+    registration: new WeakMap<Availability, string>(),
+    renewal: new WeakMap<Availability, string>(),
+  };
   readonly #list = byId("results-list", HTMLElement);
   readonly #ideas = byId("ideas", HTMLElement);
   readonly #ideasList = byId("ideas-list", HTMLElement);
@@ -125,11 +130,27 @@ export class Results {
   /** The price list has an ordinary name's price for every term; a premium name has its own price, for the requested term. */
   #offer(result: Availability): Offer | null {
     if (!result.available || result.price === null) return null;
-    const asked: Offer = { price: result.price, years: result.years, regular: null };
-    const listed = result.premium ? null : this.#listed(result.tld);
-    // If the two differ, the answer is newer.
-    const sameTerm = this.#prices.price(result.tld, "registration", result.years)?.price.amount;
-    return listed !== null && sameTerm === result.price.amount ? listed : asked;
+    if (result.premium) return { price: result.price, years: result.years, regular: null };
+    const sameTerm = this.#prices.price(result.tld, "registration", result.years)?.price;
+    const price = this.#newer("registration", result, result.price, sameTerm);
+    const listed = this.#listed(result.tld);
+    return listed !== null && sameTerm?.amount === price.amount
+      ? listed
+      : { price, years: result.years, regular: null };
+  }
+
+  /** The price in the answer, or the list price if that has changed since the answer was first shown. */
+  #newer(
+    action: "registration" | "renewal",
+    result: Availability,
+    answered: Money,
+    listed: Money | undefined,
+  ): Money {
+    if (listed === undefined) return answered;
+    const then = this.#listedThen[action];
+    const amountThen = then.get(result) ?? listed.amount;
+    then.set(result, amountThen);
+    return amountThen === listed.amount ? answered : listed;
   }
 
   #listed(tld: string): Offer | null {
@@ -140,10 +161,12 @@ export class Results {
   }
 
   /** The renewal price as text; empty while that of an ordinary name isn't known. */
-  #renewal(texts: Texts, { tld, premium, renewal }: Availability): string {
+  #renewal(texts: Texts, result: Availability): string {
+    const { tld, premium, renewal } = result;
     if (premium) return texts.renewalUnknown;
-    const term = this.#prices.shortest(tld, "renewal")?.years;
-    return renewal === null || term === undefined ? "" : renewalText(texts, renewal, term);
+    const listed = this.#prices.shortest(tld, "renewal");
+    if (renewal === null || listed === undefined) return "";
+    return renewalText(texts, this.#newer("renewal", result, renewal, listed.price), listed.years);
   }
 
   #idea(texts: Texts, idea: Availability): HTMLElement {

@@ -13,7 +13,10 @@ const [linkedName = null, linkedLanguage = null] = takeFromAddress("q", "lang");
 const client = createClient();
 let texts = textsIn(chosenLanguage(linkedLanguage));
 
-const prices = new Prices(texts, render);
+const prices = new Prices(texts, () => {
+  cart.listChanged();
+  render();
+});
 const cart: Cart = new Cart(client, prices, (change) => {
   cartView.changed(change);
   if (change.kind === "prices") search.learnTaken(cart.taken);
