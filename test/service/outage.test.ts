@@ -26,7 +26,10 @@ const LATER_PAUSE_S = 75;
 
 const search = z.object({ results: z.array(z.object({ retryAfter: z.number() })) });
 const priceList = z.object({ asOf: z.string(), prices: z.array(z.object({ price: z.unknown() })) });
-const overview = z.object({ upstream: z.object({ openCircuits: z.array(z.string()) }) });
+const overview = z.object({
+  upstream: z.object({ openCircuits: z.array(z.string()) }),
+  quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }),
+});
 const health = z.object({
   status: z.string(),
   checks: z.object({ upstream: z.array(z.object({ status: z.string() })) }),
@@ -43,6 +46,11 @@ async function withService(
   } finally {
     await service.close();
   }
+}
+
+async function queued({ ask }: Service): Promise<number> {
+  const { body } = await ask("/v1/staff/overview", { headers: bearer("read") });
+  return overview.parse(body).quota.lanes.exact.queued;
 }
 
 /** The number of calls that were sent, whether or not they arrived. */
@@ -231,6 +239,32 @@ test("a failing operation doesn't affect the others", () =>
     await clock.advance((refused.retryAfter ?? 0) * 1000);
     expect((await service.ask("/v1/availability?domain=another.af")).status).toBe(200);
     expect(await openCircuits(service)).toEqual([]);
+  }));
+
+test("a visitor who returns at a reserved second while the upstream has asked for a pause is told at once to return after it", () =>
+  withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
+    const { control } = service.sandbox;
+    const look = (n: number) =>
+      service.ask(`/v1/availability?domain=name-${n}.af`, { headers: { "X-Forwarded-For": `192.0.2.${n}` } });
+    const isLimited = (): boolean => service.log.some((line) => line.includes("upstream.limited"));
+    await clock.advance(2 * MINUTE_MS);
+    const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
+    await until(async () => (await queued(service)) === 3, "the burst");
+    const first = problemOf(await look(100));
+    expect(first).toMatchObject({ code: "quota_exhausted", kept: true });
+    control.setRateLimit({ limit: 1, windowMs: MINUTE_MS });
+    for (let seconds = 1; seconds < (first.retryAfter ?? 0); seconds += 1) await clock.advance(1000);
+    await until(isLimited, "the pause");
+    await clock.advance(1000);
+    control.setRateLimit({ limit: 1000, windowMs: MINUTE_MS });
+    const second = problemOf(await look(100));
+    expect(second).toMatchObject({ code: "quota_exhausted", kept: true });
+    expect(second.retryAfter).toBeGreaterThan(40);
+    await clock.advance((second.retryAfter ?? 0) * 1000);
+    const third = look(100);
+    await clock.advance(8000);
+    expect((await third).status).toBe(200);
+    await Promise.all(crowd);
   }));
 
 test("a credential revoked while idle costs at most five calls in five minutes, and known facts are still shown", () =>

@@ -61,7 +61,10 @@ export class Admission {
     if (standing.kind === "reserved") {
       const { dueAt, askedAt } = standing.ticket;
       // Reservations are served in the order of their due times, regardless of client.
-      return { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
+      const entry: Entry = { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
+      if (!this.#isPausedFor(request, now)) return entry;
+      this.#forgive(request, standing.ticket);
+      return this.#refuse(request, entry, now);
     }
     const isEarly = standing.kind === "early";
     if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
@@ -122,6 +125,11 @@ export class Admission {
   othersWant(client: string): boolean {
     const { clock, windowMs, queue } = this.#settings;
     return queue.hasOthers(client) || this.#refused.atOfOthers(client) > clock.monotonic() - windowMs;
+  }
+
+  /** Whether the upstream has asked for a pause that outlasts the request's patience. */
+  #isPausedFor({ maxWaitMs }: QuotaRequest, now: number): boolean {
+    return this.#settings.planned().pausedUntil > now + maxWaitMs + NOW_MS;
   }
 
   /** When a new request would be served if no later one went before it. */
