@@ -96,9 +96,14 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
 
   function found(result: Availability): void {
     const list = result.suggested === true ? "suggestions" : "results";
-    const isKnown = state[list].some(({ domain }) => domain === result.domain);
-    const replaced = state[list].map((other) => (other.domain === result.domain ? result : other));
-    become({ [list]: isKnown ? replaced : [...state[list], result] });
+    const byDomain = new Map(state[list].map((one) => [one.domain, one]));
+    become({ [list]: [...byDomain.set(result.domain, result).values()] });
+  }
+
+  /** Asks for these names alone, by their label: a full name would be checked again with each of them. */
+  function only(query: NameQuery, tlds: readonly string[]): NameQuery {
+    const [one] = state.results;
+    return { ...query, q: one?.domain.split(".")[0] ?? query.q, tlds };
   }
 
   async function lookUpKnown(query: NameQuery, signal: AbortSignal): Promise<void> {
@@ -119,35 +124,33 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
     const onWait = (problem: StorefrontProblem, waitMs: number): void => {
       become({ phase: "waiting", problem, untilMs: now() + waitMs });
     };
-    /** When each unknown name can be checked again, by TLD. */
-    const due = new Map<string, number>();
+    /** When the names that stay unknown can be checked again. */
+    const later: number[] = [];
     /** The times at which waiting names will be checked again. */
     const waits = new Set<number>();
     let streams = 0;
 
-    async function stream(question: NameQuery): Promise<Set<string>> {
-      const unknown = new Set<string>();
+    /** Resolves with when each name that is still unknown can be checked again, by TLD. */
+    async function stream(question: NameQuery): Promise<Map<string, number>> {
+      const due = new Map<string, number>();
       streams += 1;
       searching();
       for await (const event of client.searchStream(question, { signal, onWait, onRetry: searching })) {
         if (event.event !== "result" || signal.aborted) continue;
         const { tld, status, retryAfter = 0 } = event.result;
         due.delete(tld);
-        unknown.delete(tld);
-        if (status === "unknown") {
-          due.set(tld, now() + 1000 * retryAfter);
-          unknown.add(tld);
-        }
+        if (status === "unknown") due.set(tld, now() + 1000 * retryAfter);
         found(event.result);
       }
       streams -= 1;
-      return unknown;
+      return due;
     }
 
     /** Checks each name that is still unknown again at its own time, whatever happens to the others. */
     async function ask(question: NameQuery, times: number): Promise<void> {
-      const unknown = await stream(question);
-      const groups = times < MOST_ASKS ? together([...due].filter(([tld]) => unknown.has(tld))) : [];
+      const due = await stream(question);
+      const groups = times < MOST_ASKS ? together(due) : [];
+      if (groups.length === 0) later.push(...due.values());
       for (const { untilMs } of groups) waits.add(untilMs);
       if (streams === 0 && waits.size > 0)
         become({ phase: "waiting", problem: null, untilMs: Math.min(...waits) });
@@ -155,14 +158,14 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
         groups.map(async ({ untilMs, tlds }) => {
           await waitUntil(untilMs, signal);
           waits.delete(untilMs);
-          await ask({ ...query, tlds }, times + 1);
+          await ask(only(query, tlds), times + 1);
         }),
       );
     }
 
     try {
       await ask(query, 1);
-      const untilMs = due.size === 0 ? null : Math.min(...due.values());
+      const untilMs = later.length === 0 ? null : Math.min(...later);
       become({ phase: "done", problem: null, untilMs });
     } catch (error) {
       if (signal.aborted) return;
@@ -203,7 +206,7 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
       if (query === null) return;
       const signal = begin();
       const unknown = results.flatMap(({ status, tld }) => (status === "unknown" ? [tld] : []));
-      void run(unknown.length > 0 ? { ...query, tlds: unknown } : query, signal);
+      void run(unknown.length > 0 ? only(query, unknown) : query, signal);
     },
     stop() {
       begin();
@@ -213,18 +216,18 @@ export function searchAsYouType(client: StorefrontClient, settings: SearchAsYouT
 }
 
 /** Groups names that are due at about the same time; `untilMs` is the earliest time of a group. */
-function together(due: readonly (readonly [tld: string, atMs: number])[]) {
+function together(due: ReadonlyMap<string, number>) {
   const groups: { readonly untilMs: number; readonly tlds: string[] }[] = [];
   for (const [tld, atMs] of [...due].sort(([, one], [, other]) => one - other)) {
     const last = groups.at(-1);
-    if (last !== undefined && atMs <= last.untilMs + TOGETHER_MS) last.tlds.push(tld);
+    if (last && atMs <= last.untilMs + TOGETHER_MS) last.tlds.push(tld);
     else groups.push({ untilMs: atMs, tlds: [tld] });
   }
   return groups;
 }
 
 /** Allows the joiners of Arabic script, and no hyphen at either end. */
-const LETTERS_AND_HYPHENS = /^(?!-)(?:\p{L}|\p{M}|\p{N}|\u200C|\u200D|-)+(?<!-)$/u;
+const LETTERS_AND_HYPHENS = /^(?!-)[\u200C-\u200D\p{L}\p{M}\p{N}-]+(?<!-)$/u;
 
 /** Whether the text may be meant as a name: its label has at least three characters, only letters, digits and inner hyphens. */
 export function canBeName(text: string): boolean {
