@@ -2,6 +2,7 @@
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { CHECK } from "../support/service.js";
+import { fa } from "../../src/pages/storefront/texts/fa.js";
 import { describeWithBrowser } from "./support/browser.js";
 import { done, enter, openShop, row, searchFor, texts } from "./support/storefront.js";
 
@@ -125,5 +126,9 @@ describeWithBrowser("the search box", () => {
     ]);
     expect(await row(page, "list-b-.af").textContent()).toContain("A name cannot start or end with a hyphen");
     expect(await row(page, "list-c.org.af").getAttribute("data-state")).toMatch(/available|taken/);
+    await page.locator('a[data-language="fa"]').click();
+    expect(await row(page, "list-b-.af").locator(".state").textContent()).toBe(
+      fa.reasons["has a misplaced hyphen"],
+    );
   });
 });

@@ -97,7 +97,7 @@ export class Results {
 
   #stateWithout(texts: Texts, row: Row, isChecking: boolean): Node | string {
     if (row.state === "known") return element("span", { class: "badge" }, texts.unknown);
-    if (row.state === "failed") return row.why;
+    if (row.state === "failed") return row.why(texts);
     if (row.state === "looking") return isChecking ? texts.looking : texts.unknown;
     return row.state === "idle" ? listedRenewal(texts, this.#prices, row.tld) : "";
   }

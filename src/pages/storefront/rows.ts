@@ -4,9 +4,10 @@ import type { SearchState } from "../../../client/src/search-as-you-type.js";
 import { rowsFor } from "./query.js";
 import type { Texts } from "./texts/en.js";
 
-/** A row without an answer; `failed`: there will be none, and why. */
+/** A row without an answer; `failed`: there will be none, and why, in the language that is shown. */
 type Unanswered =
-  { readonly state: "idle" | "typing" | "looking" } | { readonly state: "failed"; readonly why: string };
+  | { readonly state: "idle" | "typing" | "looking" }
+  | { readonly state: "failed"; readonly why: (texts: Texts) => string };
 
 export type Row = {
   readonly label: string;
@@ -30,19 +31,15 @@ export function rowWithout(name: string, sold: readonly string[], why: Unanswere
 }
 
 /** The rows of a search: the TLDs sold, the exact name first, then the results under other TLDs. */
-export function rowsOf(
-  { phase, query, results, problem }: SearchState,
-  sold: readonly string[],
-  texts: Texts,
-) {
+export function rowsOf({ phase, query, results, problem }: SearchState, sold: readonly string[]) {
   const isName = query !== null && problem?.code !== "invalid_request";
   const { label, tlds } = rowsFor(isName ? query.q : ANY_NAME, sold);
   const unanswered = ((): Unanswered => {
     if (!isName) return { state: "idle" };
     if (phase === "typing") return { state: "typing" };
     // No result: the label isn't sold under this TLD.
-    if (phase === "done") return { state: "failed", why: texts.notOffered };
-    return phase === "failed" ? { state: "failed", why: texts.unknown } : { state: "looking" };
+    if (phase === "done") return { state: "failed", why: ({ notOffered }) => notOffered };
+    return phase === "failed" ? { state: "failed", why: ({ unknown }) => unknown } : { state: "looking" };
   })();
   const rows = tlds.map((tld, at): Row => {
     const isExact = isName && at === 0;

@@ -155,7 +155,7 @@ export class Search {
     const { phase, problem, untilMs, suggestions } = state;
     // The search may have started by itself after a pause in typing.
     if (phase === "searching") this.#store(Date.now());
-    const rows = rowsOf(state, SOLD, this.#texts);
+    const rows = rowsOf(state, SOLD);
     this.#show({ phase, problem, untilMs, rows, ideas: suggestions.filter(({ available }) => available) });
   }
 
@@ -183,7 +183,7 @@ export class Search {
         if (signal.aborted) return;
         const problem = asProblem(error);
         if (problem.code === "unreachable") return this.#showList({ phase: "failed", problem });
-        const why = wordsFor(this.#texts, problem);
+        const why = (texts: Texts): string => wordsFor(texts, problem);
         this.#rows.set(name, rowWithout(name, SOLD, { state: "failed", why }));
       }
       proceed();
