@@ -319,6 +319,35 @@ describeWithBrowser("the cart", () => {
     expect(await row(page, "kabul.af").locator("button").textContent()).toBe("Add to cart");
   });
 
+  test("is confirmed in one tab while another one learns of a changed price list", async () => {
+    let isChanged = false;
+    const { page } = await shop.visitor();
+    const other = await page.context().newPage();
+    await other.route("/v1/prices", async (route) => {
+      const answer = await route.fetch();
+      const text = await answer.text();
+      await route.fulfill({
+        contentType: "application/json",
+        body: isChanged ? text.replaceAll("26.99", "34.99") : text,
+      });
+    });
+    let confirm = (): void => {};
+    const confirming = new Promise<void>((done) => {
+      confirm = done;
+    });
+    await page.route("/v1/quotes", (route) => confirming.then(() => route.continue()));
+    await other.goto("/");
+    await other.locator("tbody tr").first().waitFor();
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    isChanged = true;
+    await other.locator(".item .price").getByText("$34.99").waitFor();
+    confirm();
+    await confirmed(page);
+    await other.locator(".item .price").getByText("$26.99").waitFor();
+  });
+
   test("leaves a link to a search working, which searches once and ends with a clean URL", async () => {
     const asked: string[] = [];
     const { page } = await shop.visitor({

@@ -134,11 +134,12 @@ export class Cart implements CartControl {
     );
   }
 
-  /** Call when the price list has changed. Confirmed prices stay until the names change or are confirmed again. */
+  /**
+   * Call when the price list has changed. Confirmed prices stay until the names change or are confirmed again. Nothing is stored: that would end a
+   * confirmation in another tab.
+   */
   listChanged(): void {
-    if (this.#confirmed.kind === "confirmed") return;
-    this.#relist();
-    this.#store();
+    if (this.#confirmed.kind !== "confirmed") this.#relist();
   }
 
   line(domain: string): QuoteLine | undefined {
@@ -241,6 +242,7 @@ export class Cart implements CartControl {
     this.#listedThen = listed;
     this.#removed = null;
     this.#confirmed = prices ? { ...prices, untilMs: restoredUntilMs(prices) } : { kind: "none" };
+    this.listChanged();
   }
 
   /** Replaces the prices that are older than the list. */
