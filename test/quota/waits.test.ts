@@ -153,6 +153,29 @@ describe("a refusal", () => {
     expect(await returned).toBe("served");
   });
 
+  test("with a reservation survives an early retry that may wait, because nobody else does, but is given up", async () => {
+    const { quota, clock } = memoryQuota(BUDGET);
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+    await settle();
+    const request = ask({ client: "early", queryKey: "mine" });
+    const first = await refusalOf(quota.run(request, async () => "served"));
+    expect(first.kept).toBe(true);
+    const dueInMs = first.retryAfterMs ?? 0;
+    await clock.advance(dueInMs - 1000);
+    expect(quota.snapshot().lanes.exact.queued).toBe(0);
+    const hangUp = new AbortController();
+    const givenUp = quota.run({ ...request, signal: hangUp.signal }, async () => "served");
+    givenUp.catch(() => undefined);
+    await settle();
+    expect(quota.snapshot().lanes.exact.queued).toBe(1);
+    hangUp.abort();
+    await expect(givenUp).rejects.toBeDefined();
+    void outcome(quota.run(ask({ client: "another" }), async () => "served"));
+    await settle();
+    expect(quota.refusal(request)).toMatchObject({ kept: true, retryAfterMs: 1000 });
+    await clock.advance(8000);
+  });
+
   test("with a reservation survives repeated early retries of carts and searches, but only two of a single name", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     for (let n = 0; n < 50; n += 1)

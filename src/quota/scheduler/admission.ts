@@ -87,8 +87,14 @@ export class Admission {
       this.#forgive(request, standing.ticket);
       stats.claimed(request.lane);
     }
-    reservations.forget(key);
+    // One who asks too early keeps its reservation until it has a call: others may yet go before it, or its connection may be lost.
+    if (standing.kind !== "early") reservations.forget(key);
     this.#fairShare.charge(request, now, 1);
+  }
+
+  /** Call when the request gets its call. */
+  served({ key }: Waiter): void {
+    this.#settings.reservations.forget(key);
   }
 
   /** Call when the request has left the queue without a call. */
@@ -112,7 +118,10 @@ export class Admission {
 
   /** The refusal of a request that could not be served in time after all. */
   refuseLate(waiter: Waiter): ServiceError {
-    return this.#refuse(waiter.request, waiter, this.#settings.clock.monotonic(), "late");
+    const now = this.#settings.clock.monotonic();
+    const standing = this.#settings.reservations.standing(waiter.key, now);
+    if (standing.kind === "early") return this.#refuseEarly(waiter.request, standing.ticket, now);
+    return this.#refuse(waiter.request, waiter, now, "late");
   }
 
   /** The refusal of a request whose call could not be recorded. */

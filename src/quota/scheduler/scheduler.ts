@@ -375,8 +375,10 @@ class Scheduler implements CredentialQuota {
     this.#pacer.went(now, own.slots, own.plan("visitor").spacingMs);
     this.#idle.went(own.slots);
     const next = this.#queue.first(kind);
-    if (next !== undefined)
+    if (next !== undefined) {
+      this.#admission.served(next);
       this.#stats.served(next.request.lane, now, now - next.since, next.kind === "reserved");
+    }
     return next;
   }
 
