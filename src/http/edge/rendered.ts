@@ -52,11 +52,12 @@ export function renderBody(
 ): Rendered {
   const length = Buffer.byteLength(body);
   const etag = tagged ? `"${hash("sha256", body, "base64url").slice(0, 27)}"` : null;
-  // A text without characters of several bytes is its own bytes.
-  const isText = typeof body === "string" && length !== body.length;
+  // A text of single-byte characters is its own bytes. One that is sent often is converted all the same: from JSON.stringify it consists of parts, which
+  // Node 20 would join again for each answer.
+  const isConverted = typeof body === "string" && (tagged || length !== body.length);
   return {
     status,
-    body: isText ? Buffer.from(body).toString("latin1") : body,
+    body: isConverted ? Buffer.from(body).toString("latin1") : body,
     isShared: cacheControl.startsWith("public"),
     headers: [
       "Cache-Control",
