@@ -1,5 +1,4 @@
 /** Builds and finds DOM elements, and reads the data that the service embedded. Text is always inserted as text, never as markup. */
-
 import type { PageData } from "../wire/pages.js";
 
 type Attributes = Readonly<Record<string, string | boolean>>;

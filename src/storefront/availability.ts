@@ -259,6 +259,7 @@ export function createAvailability(settings: AvailabilitySettings): Availability
     const what: Combination = { tld: name.tld, action: "registration", years };
     if (fact.status === "taken") {
       await decideIfTaken(ask, name, what);
+      // A call for the decision may have shown that the name is available again.
       return known(name, years) ?? takenFrom(name, years, fact);
     }
     const isOld = fact.source === "stale";
