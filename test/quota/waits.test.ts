@@ -81,6 +81,14 @@ test("reservations are honoured despite bots that never return and an endless st
   expect(useOfSafeBound(result, BUDGET, windows)).toBeGreaterThanOrEqual(0.95);
 });
 
+test("a reservation whose second falls into a pause of the upstream is moved to after it, and honoured then", async () => {
+  const pauses = [3, 5, 7, 9, 11].map((n) => ({ atMs: n * WINDOW_MS, forMs: WINDOW_MS / 2 + n * 2000 }));
+  const result = await waits({ budget: BUDGET, windows: 14, load: 2, pauses, seed: 58 });
+  const { claimed, served, moved } = result.reservations;
+  expect(moved).toBeGreaterThan(30);
+  expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved) - 1);
+});
+
 test("newcomers get at least half of the calls that aren't reserved, and returners get some", async () => {
   const result = await waits({ budget: BUDGET, windows: 14, load: 5, seed: 6 });
   const served = result.people.filter(({ servedAt }) => servedAt !== null && servedAt > 3 * WINDOW_MS);
@@ -174,6 +182,28 @@ describe("a refusal", () => {
     await settle();
     expect(quota.refusal(request)).toMatchObject({ kept: true, retryAfterMs: 1000 });
     await clock.advance(8000);
+  });
+
+  test("with a reservation is put off if the upstream asks for a pause, and tells so however early its holder retries", async () => {
+    const { quota, clock } = memoryQuota(BUDGET);
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+    await settle();
+    const request = ask({ client: "early", queryKey: "mine" });
+    const first = await refusalOf(quota.run(request, async () => "served"));
+    expect(first.kept).toBe(true);
+    await clock.advance((first.retryAfterMs ?? 0) - 2000);
+    expect(quota.snapshot().lanes.exact.queued).toBe(0);
+    const waiting = outcome(quota.run(request, async () => "served"));
+    await settle();
+    await quota.pause(30_000);
+    const putOff = await waiting;
+    expect(putOff).toMatchObject({ kept: true, retryAfterMs: 30_000 });
+    await clock.advance(2000);
+    expect(quota.refusal(request)).toMatchObject({ kept: true, retryAfterMs: 28_000 });
+    await clock.advance(28_000);
+    const returned = outcome(quota.run(request, async () => "served"));
+    await clock.advance(1000);
+    expect(await returned).toBe("served");
   });
 
   test("with a reservation survives repeated early retries of carts and searches, but only two of a single name", async () => {

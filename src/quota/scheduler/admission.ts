@@ -5,7 +5,7 @@
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
 import type { QuotaRequest } from "../quota.js";
-import { FairShare, NO_USAGE, type UsageLevel } from "./fair-share.js";
+import { FairShare, NO_USAGE } from "./fair-share.js";
 import type { LaneStats, Wait } from "./lane-stats.js";
 import type { Urgency } from "./pacer.js";
 import { callsBefore, type Kind } from "./priority.js";
@@ -58,18 +58,14 @@ export class Admission {
     if (lane !== "refresh" && lane !== "suggestion") this.#asked.note(client, now);
     const key = ticketKey(client, request.queryKey);
     const standing = reservations.standing(key, now);
-    if (standing.kind === "reserved") {
-      const { dueAt, askedAt } = standing.ticket;
-      // Reservations are served in the order of their due times, regardless of client.
-      const entry: Entry = { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
-      if (!this.#isPausedFor(request, now)) return entry;
-      this.#forgive(request, standing.ticket);
-      return this.#refuse(request, entry, now);
-    }
     const isEarly = standing.kind === "early";
-    if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
     const isBack = standing.kind === "returner";
-    if (isBack) this.#forgive(request, standing.ticket);
+    if (isBack || standing.kind === "reserved") this.#forgive(request, standing.ticket);
+    if (standing.kind === "reserved") {
+      const entry = entryOf(standing.ticket);
+      return this.#isPaused(request, now) ? this.#refuse(request, entry, now) : entry;
+    }
+    if (isEarly && queue.visitors > 0) return this.#refuseEarly(request, standing.ticket, now);
     const askedAt = isBack ? standing.ticket.askedAt : now;
     const kind = kindOf(lane, isBack ? "returner" : "newcomer");
     const entry: Entry = { kind, usage: this.#fairShare.of(request, now), rank: askedAt, askedAt, key };
@@ -83,10 +79,7 @@ export class Admission {
     const { reservations, stats } = this.#settings;
     const now = this.#settings.clock.monotonic();
     const standing = reservations.standing(key, now);
-    if (kind === "reserved" && standing.kind === "reserved") {
-      this.#forgive(request, standing.ticket);
-      stats.claimed(request.lane);
-    }
+    if (kind === "reserved" && standing.kind === "reserved") stats.claimed(request.lane);
     // One who asks too early keeps its reservation until it has a call: others may yet go before it, or its connection may be lost.
     if (standing.kind !== "early") reservations.forget(key);
     this.#fairShare.charge(request, now, 1);
@@ -121,7 +114,9 @@ export class Admission {
     const now = this.#settings.clock.monotonic();
     const standing = this.#settings.reservations.standing(waiter.key, now);
     if (standing.kind === "early") return this.#refuseEarly(waiter.request, standing.ticket, now);
-    return this.#refuse(waiter.request, waiter, now, "late");
+    // If its reservation is still there, it joined too early to claim it.
+    const entry = standing.kind === "reserved" ? entryOf(standing.ticket) : waiter;
+    return this.#refuse(waiter.request, entry, now, "late");
   }
 
   /** The refusal of a request whose call could not be recorded. */
@@ -136,9 +131,9 @@ export class Admission {
     return queue.hasOthers(client) || this.#refused.atOfOthers(client) > clock.monotonic() - windowMs;
   }
 
-  /** Whether the upstream has asked for a pause that outlasts the request's patience. */
-  #isPausedFor({ maxWaitMs }: QuotaRequest, now: number): boolean {
-    return this.#settings.planned().pausedUntil > now + maxWaitMs + NOW_MS;
+  /** Whether the upstream has asked for a pause that outlasts the patience of a request made then. */
+  #isPaused({ maxWaitMs }: QuotaRequest, at: number): boolean {
+    return this.#settings.planned().pausedUntil > at + maxWaitMs + NOW_MS;
   }
 
   /** When a new request would be served if no later one went before it. */
@@ -159,14 +154,13 @@ export class Admission {
     return timeAt(callsBefore(kind, queue.ahead(kind, usage, expected)));
   }
 
-  #refuse(request: QuotaRequest, { key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
+  #refuse(request: QuotaRequest, { kind, key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
     const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
     if (lane === "suggestion")
       return this.#refusal(request, { cause: "busy", inMs: windowMs, kept: false }, now);
     if (planned().own.plan("visitor").timeAt(0) > now + maxWaitMs) onNoCallInTime();
-    const othersAsk = this.#asked.atOfOthers(client) > now - windowMs;
-    const openPart = othersAsk ? partOpenTo(this.#fairShare.of(request, now)) : 1;
+    const openPart = kind === "reserved" ? "owed" : this.#partOpenTo(request, now);
     const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, openPart }, this.#outlook(now));
     this.#fairShare.charge(request, now, REFUSED_COUNTS);
     const { isReserved: kept, dueAt } = ticket;
@@ -178,6 +172,8 @@ export class Admission {
   }
 
   #refuseEarly(request: QuotaRequest, ticket: Ticket, now: number): ServiceError {
+    if (ticket.isReserved && this.#isPaused(request, ticket.dueAt))
+      return this.#refuse(request, entryOf(ticket), now);
     // A search or cart requests several names, each with its own retry time, and returns at the first of them.
     const isForgiven = request.lane !== "exact";
     const again = this.#settings.reservations.askedEarly(ticket, isForgiven, this.#outlook(now));
@@ -203,6 +199,13 @@ export class Admission {
     this.#fairShare.refund(request, ticket.refusedAt, REFUSED_COUNTS);
   }
 
+  /** The reservable part that is open to the client: all of it, but while other clients also make requests, halved for each level above `BUSY_LEVEL`. */
+  #partOpenTo(request: QuotaRequest, now: number): number {
+    if (this.#asked.atOfOthers(request.client) <= now - this.#settings.windowMs) return 1;
+    const { client, network } = this.#fairShare.of(request, now);
+    return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
+  }
+
   #outlook(now: number): Outlook {
     const { windowMs, planned, queue } = this.#settings;
     const { pausedUntil, fleet } = planned();
@@ -218,14 +221,14 @@ export class Admission {
   }
 }
 
+/** The entry of a reservation's holder. Reservations are served in the order of their due times, regardless of client. */
+function entryOf({ key, dueAt, askedAt }: Ticket): Entry {
+  return { kind: "reserved", usage: NO_USAGE, rank: dueAt, askedAt, key };
+}
+
 export function urgencyOf(kind: Kind): Urgency {
   if (kind === "cart" || kind === "reserved") return "urgent";
   return kind === "refresh" || kind === "suggestion" ? "background" : "visitor";
-}
-
-/** The reservable part that is open while other clients also make requests: all of it, halved for each level above `BUSY_LEVEL`. */
-function partOpenTo({ client, network }: UsageLevel): number {
-  return 2 ** -Math.max(0, Math.max(client, network) - BUSY_LEVEL);
 }
 
 /** Remembers when something last happened to any client other than a given one. */

@@ -89,8 +89,11 @@ export interface Outlook {
 }
 
 export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "maxWaitMs"> {
-  /** The part of the reservable calls that is open to this client, up to 1. */
-  readonly openPart: number;
+  /**
+   * The part of the reservable calls that is open to it, up to 1; or "owed" if it returned at a reserved second in vain. Its call is already
+   * reserved, so any call that is left will do.
+   */
+  readonly openPart: number | "owed";
 }
 
 /** The key of a ticket. It reveals neither the client nor the query. */
@@ -180,8 +183,7 @@ export class Reservations {
     this.forget(key);
     this.#expire(now);
     const seconds = horizonSeconds(outlook);
-    const reservedIn =
-      this.#shared?.canPublish() === false ? null : this.#secondFor(refused, outlook, seconds);
+    const reservedIn = this.#shared?.canPublish() === false ? null : this.#secondFor(refused, outlook);
     const inSeconds = reservedIn ?? this.#spread(outlook, seconds);
     const dueAt = now + inSeconds * SECOND_MS;
     const ticket: Ticket = {
@@ -270,9 +272,13 @@ export class Reservations {
    * The first second that can be reserved: from it on, less than the reservable part of the calls is reserved, and at least one call is left
    * besides those that the waiting requests need.
    */
-  #secondFor(refused: Refused, outlook: Outlook, seconds: number): number | null {
+  #secondFor(refused: Refused, outlook: Outlook): number | null {
     const { now, callsUntil, part, waiting, backAndWaiting, windowMs } = outlook;
-    if (now < this.#fullUntil || !Number.isFinite(refused.maxWaitMs)) return null;
+    const { openPart } = refused;
+    const isOwed = openPart === "owed";
+    if ((!isOwed && now < this.#fullUntil) || !Number.isFinite(refused.maxWaitMs)) return null;
+    const reservable = isOwed ? 1 : RESERVABLE * openPart;
+    const seconds = horizonSeconds(outlook, isOwed ? 1 : SPREAD);
     const slackMs = Math.min(refused.maxWaitMs / 2, SLACK_MS);
     const others = waiting - backAndWaiting;
     let before = backAndWaiting + this.#reserved.size * part;
@@ -280,11 +286,11 @@ export class Reservations {
     const soonest = Math.max(1, Math.ceil(outlook.pausedForMs / SECOND_MS));
     for (let inSeconds = seconds; inSeconds >= soonest; inSeconds -= 1) {
       const calls = callsUntil(now + inSeconds * SECOND_MS + slackMs);
-      if (before >= refused.openPart * RESERVABLE * calls || before + others >= calls) break;
+      if (before >= reservable * calls || before + others >= calls) break;
       found = inSeconds;
       before -= (this.#dueIn.get(secondOf(now + inSeconds * SECOND_MS))?.size ?? 0) * part;
     }
-    if (found === null && refused.openPart === 1) this.#fullUntil = now + windowMs / 600;
+    if (found === null && openPart === 1) this.#fullUntil = now + windowMs / 600;
     return found;
   }
 
@@ -372,10 +378,12 @@ function secondOf(at: number): number {
   return Math.floor(at / SECOND_MS);
 }
 
-/** The longest wait given: one window, or longer if the upstream asked for a pause or no call is possible within the window. */
-function horizonSeconds({ now, windowMs, pausedForMs, callsUntil }: Outlook): number {
+/**
+ * The longest wait given: one window; a sixth more if no call is possible within it; or until `afterPause` of a window after a pause of the upstream.
+ */
+function horizonSeconds({ now, windowMs, pausedForMs, callsUntil }: Outlook, afterPause = SPREAD): number {
   const isCold = callsUntil(now + windowMs + SLACK_MS) === 0;
   const seconds = Math.floor((isCold ? windowMs + graceMsOf(windowMs) : windowMs) / SECOND_MS);
-  const paused = Math.ceil((pausedForMs + windowMs * SPREAD) / SECOND_MS);
+  const paused = Math.ceil((pausedForMs + windowMs * afterPause) / SECOND_MS);
   return Math.max(1, seconds, paused);
 }

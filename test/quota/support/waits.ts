@@ -20,6 +20,8 @@ export interface WaitsSettings {
   readonly behindOneAddress?: number;
   /** Bots that never return, each with its own address and one new query a second. */
   readonly bots?: number;
+  /** Pauses that the upstream asks for. */
+  readonly pauses?: readonly { readonly atMs: number; readonly forMs: number }[];
   readonly seed: number;
 }
 
@@ -38,8 +40,8 @@ export interface Person {
 
 export interface WaitsResult {
   readonly people: readonly Person[];
-  /** Reservations whose holders returned on time, and how many of these were served. */
-  readonly reservations: { claimed: number; served: number };
+  /** Reservations whose holders returned on time; how many of these were served, and how many got a later reservation instead. */
+  readonly reservations: { claimed: number; served: number; moved: number };
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
   readonly meanCallMs: number;
@@ -73,11 +75,11 @@ export async function waits(
   settings: WaitsSettings,
   { clock, quotas, balance }: Replicas = single(settings.budget),
 ): Promise<WaitsResult> {
-  const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0 } = settings;
+  const { budget, windows, load, carts = 0, behindOneAddress = 0, bots = 0, pauses = [] } = settings;
   const random = mulberry(settings.seed);
   const endsAt = clock.monotonic() + windows * WINDOW_MS;
   const people: Person[] = [];
-  const reservations = { claimed: 0, served: 0 };
+  const reservations = { claimed: 0, served: 0, moved: 0 };
   const arrivals: number[] = [];
   let callsMs = 0;
   let made = 0;
@@ -127,6 +129,7 @@ export async function waits(
       .catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
         if (hasEnded) return;
+        if (isClaim && error.kept === true) reservations.moved += 1;
         const inMs = retryTimeMs(error);
         person.retryTimesMs.push(inMs);
         if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true);
@@ -168,6 +171,7 @@ export async function waits(
         .run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call)
         .catch(() => {});
     });
+  for (const { atMs, forMs } of pauses) clock.after(atMs, () => void quotas[0]?.pause(forMs));
   await clock.advance(windows * WINDOW_MS);
   const figures = quotas.map((quota) => quota.snapshot().waits);
   hasEnded = true;
