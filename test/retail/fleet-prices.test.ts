@@ -26,7 +26,7 @@ import { recordingLog } from "../support/service.js";
 import { type SimulatedLink, SimulatedRedis } from "../support/simulated-redis.js";
 import { randomOf } from "../truth/history.js";
 
-const HISTORIES = Number(process.env["FLEET_PRICES_RUNS"] ?? 300);
+const HISTORIES = Number(process.env["FLEET_PRICES_RUNS"] ?? 150);
 const FIRST = Number(process.env["FLEET_PRICES_FIRST"] ?? 1);
 const STEPS = 60;
 const REPLICAS = 3;

@@ -1,4 +1,4 @@
-/** Each alert fires on the metrics of a service in which its condition really occurs, resolves afterwards, and doesn't fire on an ordinary day. */
+/** Each alert fires on the metrics of a service in which its condition really occurs, resolves afterwards, and none fires in ordinary hours. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
@@ -122,12 +122,11 @@ testWithTool("promtool", "redis-server").each<readonly [string, number, Conditio
   }),
 );
 
-testWithTool("promtool")("no alert fires on an ordinary day", () =>
+testWithTool("promtool")("no alert fires in eight ordinary hours", () =>
   inScene({}, async (scene) => {
     const recorder = new Recorder(scene, 2);
-    for (let hour = 0; hour < 24; hour += 1) {
+    for (const visitors of [0, 0, 0, 2, 2, 2, 2, 2]) {
       // At night one visitor an hour, and by day two more every other minute.
-      const visitors = hour < 7 ? 0 : 2;
       await crowd(scene, 1);
       await recorder.record(60, () => (visitors > 0 ? crowd(scene, visitors) : noTraffic()));
     }
