@@ -92,6 +92,22 @@ describeWithBrowser("while the device's clock is set", () => {
     expect(asked.slice(4)).toEqual(["kabul.af", "kabul.com.af"]);
   });
 
+  test("an answer 'available' says when the registry was asked once it has been shown for a minute, also after sleep", async () => {
+    const { page } = await shop.visitor({ stopped: true });
+    await searchFor(page, "kabul");
+    const time = row(page, "kabul.af").locator(".state small");
+    await page.clock.runFor(55_000);
+    expect(await time.isVisible()).toBe(false);
+    await page.clock.runFor(6_000);
+    expect(await time.textContent()).toMatch(/^as of \d+:\d\d/);
+    expect(await time.isVisible()).toBe(true);
+    await searchFor(page, "kabul");
+    expect(await time.isVisible()).toBe(false);
+    await setClockBy(page, HOUR_MS);
+    await page.clock.runFor(1_000);
+    expect(await time.isVisible()).toBe(true);
+  });
+
   test("a price is held no longer than it was promised, before and after a reload, and its end is shown as a time of that clock", async () => {
     const { page } = await shop.visitor({ stopped: true });
     await searchFor(page, "kabul");

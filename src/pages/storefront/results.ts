@@ -1,5 +1,6 @@
 /** Renders the names of a search: the exact one large, the others below it, and similar names. Makes no decisions. */
 import type { Availability, Money } from "../../../client/src/client.js";
+import { now } from "../../../client/src/clock.js";
 import { button, byId, element } from "../element.js";
 import { amount, timeOfDay, years } from "./language.js";
 import { perYear } from "./money.js";
@@ -32,6 +33,9 @@ interface Offer {
   readonly regular: Money | null;
 }
 
+/** An answer "available" that has been shown for longer also says when the registry was asked: the name may have been registered since. */
+const RECENT_MS = 60_000;
+
 export class Results {
   readonly #prices: Prices;
   readonly #cart: CartControl;
@@ -40,6 +44,8 @@ export class Results {
     registration: new WeakMap<Availability, string>(),
     renewal: new WeakMap<Availability, string>(),
   };
+  /** When an answer was first shown, by `now()`. */
+  readonly #shownSinceMs = new WeakMap<Availability, number>();
   readonly #list = byId("results-list", HTMLElement);
   readonly #ideas = byId("ideas", HTMLElement);
   readonly #ideasList = byId("ideas-list", HTMLElement);
@@ -47,6 +53,10 @@ export class Results {
   constructor(prices: Prices, cart: CartControl) {
     this.#prices = prices;
     this.#cart = cart;
+    setInterval(() => {
+      for (const time of this.#list.querySelectorAll<HTMLElement>("[data-from]"))
+        time.hidden = now() < Number(time.dataset["from"]);
+    }, 1000);
   }
 
   draw(
@@ -105,12 +115,25 @@ export class Results {
   #state(texts: Texts, result: Availability): HTMLElement {
     const state = element("p", { class: "state" }, element("span", { class: "badge" }, texts[result.status]));
     if (result.premium) state.append(" ", element("span", { class: "badge premium" }, texts.premium));
-    if (result.stale && result.asOf !== null)
-      state.append(" ", element("small", {}, texts.asOf(timeOfDay(texts, result.asOf))));
+    if (result.asOf !== null && (result.stale || result.available))
+      state.append(" ", this.#checkedAt(texts, result, result.asOf));
     if (!result.available) return state;
     const note = result.price === null ? texts.noPrice : this.#renewal(texts, result);
     state.append(" ", element("span", { class: "renewal" }, note));
     return state;
+  }
+
+  /** When the registry was asked; hidden while the answer is recent. */
+  #checkedAt(texts: Texts, result: Availability, asOf: string): HTMLElement {
+    const sinceMs = this.#shownSinceMs.get(result) ?? now();
+    this.#shownSinceMs.set(result, sinceMs);
+    const fromMs = result.stale ? sinceMs : sinceMs + RECENT_MS;
+    const isRecent = now() < fromMs;
+    return element(
+      "small",
+      { "data-from": String(fromMs), hidden: isRecent },
+      texts.asOf(timeOfDay(texts, asOf)),
+    );
   }
 
   #price(texts: Texts, offer: Offer | null): HTMLElement {
