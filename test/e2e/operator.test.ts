@@ -405,10 +405,10 @@ describeWithBrowser("the operator page", () => {
 
   test("says why it has to wait, recovers by itself, and signs out when the token is no longer accepted", async () => {
     const { page } = await signedIn();
-    const problem = (status: number, headers: Record<string, string> = {}) => ({
+    const problem = (status: number, headers: Record<string, string> = {}, body = {}) => ({
       status,
       headers,
-      body: "{}",
+      body: JSON.stringify(body),
     });
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(429, { "Retry-After": "7" })));
     await page.clock.fastForward(5_000);
@@ -417,6 +417,11 @@ describeWithBrowser("the operator page", () => {
     await page.unroute("**/v1/staff/overview");
     await page.clock.fastForward(7_000);
     await untilTrue(page, `document.getElementById("notice").hidden`);
+    const stopping = problem(503, { "Retry-After": "1" }, { code: "shutting_down" });
+    await page.route("**/v1/staff/overview", (route) => route.fulfill(stopping));
+    await page.clock.fastForward(5_000);
+    await waitForText(page, "The service is shutting down.");
+    await page.unroute("**/v1/staff/overview");
     await page.route("**/v1/staff/overview", (route) => route.fulfill(problem(401)));
     await page.clock.fastForward(5_000);
     await waitForText(page, "The service doesn't accept this token. Sign in again.");

@@ -59,7 +59,7 @@ export function staffApi(token: string) {
       signal.throwIfAborted();
       throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null);
     }
-    if (!response.ok) throw problemOf(response);
+    if (!response.ok) throw await problemOf(response);
     return response;
   }
   async function ask<T>(path: string, signal: AbortSignal, sent?: Sent): Promise<T> {
@@ -91,9 +91,15 @@ export function staffApi(token: string) {
   };
 }
 
-function problemOf({ status, headers }: Response): StaffProblem {
+async function problemOf(response: Response): Promise<StaffProblem> {
+  const { status, headers } = response;
+  const body: unknown = await response.json().catch(() => null);
+  const isStopping =
+    typeof body === "object" && body !== null && "code" in body && body.code === "shutting_down";
+  const words = isStopping
+    ? "The service is shutting down."
+    : (WORDS[status] ?? "The service couldn't answer.");
   const seconds = headers.get("retry-after") ?? "";
-  const words = WORDS[status] ?? "The service couldn't answer.";
   return new StaffProblem(words, status, /^\d{1,6}$/.test(seconds) ? Number(seconds) : null);
 }
 
