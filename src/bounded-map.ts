@@ -4,7 +4,9 @@ import { LRUCache } from "lru-cache";
  * An LRU cache of at most this many entries that grows as they come. With lru-cache's `max`, it would allocate them all at the start, at 0.15 ms
  * per thousand.
  */
-export function createLru<K extends string, V extends number | string | object>(most: number): LRUCache<K, V> {
+export function createLru<K extends string, V extends number | string | object>(
+  most: number,
+): LRUCache<K, V> {
   return new LRUCache({ maxSize: most, sizeCalculation: () => 1 });
 }
 
