@@ -8,7 +8,14 @@ import { ask, outcome, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
 import { largestWindow } from "./support/rolling.js";
 import { openTimedFleet, type TimedReplica } from "./support/timed-fleet.js";
-import { counted, servedWithin, useOfSafeBound, waits, type WaitsResult } from "./support/waits.js";
+import {
+  counted,
+  servedWithin,
+  useOfSafeBound,
+  waits,
+  type WaitsResult,
+  type WaitsSettings,
+} from "./support/waits.js";
 
 const BUDGET = 57;
 
@@ -19,9 +26,13 @@ describeWithRedis("behind a load balancer,", () => {
   });
   afterEach(() => server.close());
 
+  interface Crowd extends Pick<WaitsSettings, "load" | "carts" | "windows" | "pauses"> {
+    readonly oneWayMs: number;
+  }
+
   async function crowd(
     replicas: number,
-    { load, carts, windows, oneWayMs }: { load: number; carts: number; windows: number; oneWayMs: number },
+    { oneWayMs, ...visitors }: Crowd,
     balance: (request: number) => number,
   ): Promise<WaitsResult> {
     const random = mulberry(3);
@@ -34,10 +45,7 @@ describeWithRedis("behind a load balancer,", () => {
       commandTimeoutMs: Math.max(100, 6 * oneWayMs),
     });
     const quotas = fleet.replicas.map(({ quota }) => quota);
-    const result = await waits(
-      { budget: BUDGET, windows, load, carts, seed: 57 },
-      { clock, quotas, balance },
-    );
+    const result = await waits({ budget: BUDGET, ...visitors, seed: 57 }, { clock, quotas, balance });
     fleet.close();
     return result;
   }
@@ -61,6 +69,14 @@ describeWithRedis("behind a load balancer,", () => {
     await clock.advance(5_000);
     expect(fleet.replicas.map((replica) => isPromised(replica, "during"))).toEqual([false, false]);
     fleet.close();
+  });
+
+  test("replicas put off reservations that fall into a pause of the upstream, whichever of them has learned of it", async () => {
+    const pauses = [3, 4.5].map((window) => ({ atMs: window * WINDOW_MS, forMs: 40_000 }));
+    const result = await crowd(3, { load: 2, carts: 0, windows: 7, oneWayMs: 0.3, pauses }, (n) => n);
+    const { claimed, served, moved } = result.reservations;
+    expect(moved).toBeGreaterThan(10);
+    expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved));
   });
 
   describe.each([
