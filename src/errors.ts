@@ -77,6 +77,13 @@ export function isExpected(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code !== "internal";
 }
 
+/** A fault of our own as log fields: its message and stack, but no properties, such as the header fields of a request to the upstream. */
+export function whole(error: unknown): { readonly reason: string; readonly stack?: string } {
+  return error instanceof Error
+    ? { reason: error.message, stack: error.stack ?? "" }
+    : { reason: "not an Error" };
+}
+
 /** A refusal that asks for another bearer token (RFC 6750, section 3). */
 export function challenge(
   code: "unauthenticated" | "forbidden",

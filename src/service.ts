@@ -7,6 +7,7 @@ import { z } from "zod";
 import { createApp } from "./app.js";
 import { systemClock } from "./clock.js";
 import { type Config, readConfig } from "./config/env.js";
+import { whole } from "./errors.js";
 import { createLog, type ProcessLog } from "./logger.js";
 import type { RedisLink } from "./redis.js";
 import { ROOT } from "./root.js";
@@ -29,6 +30,11 @@ export async function serve(environment: NodeJS.ProcessEnv): Promise<void> {
     process.exit(1);
   }
   const log = createLog(result.config.logLevel);
+  // Node would also print the error's properties.
+  process.on("uncaughtException", (error: unknown) => {
+    log.error("server.crashed", whole(error));
+    process.exit(1);
+  });
   try {
     await run(result.config, log);
   } catch (error) {

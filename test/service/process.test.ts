@@ -312,6 +312,23 @@ describe("a start", () => {
   });
 });
 
+test("an error that nothing catches ends the process with 1 and one line, without what its properties contain", async () => {
+  const thrown = 'Object.assign(new RangeError("out of bounds"), { headers: { key: "SECRET" } })';
+  const script = join(folder.path, "fails.mjs");
+  writeFileSync(script, `setTimeout(() => { throw ${thrown}; }, 1000);`);
+  const service = start({}, { node: ["--import", script] });
+  await service.listening;
+  expect(await service.exited).toBe(1);
+  expect(JSON.parse(service.stdout.at(-1) ?? "")).toMatchObject({
+    level: "error",
+    event: "server.crashed",
+    reason: "out of bounds",
+    stack: expect.stringContaining("RangeError"),
+  });
+  expect(service.stderr).toEqual([]);
+  expect(service.stdout.join("\n")).not.toContain("SECRET");
+});
+
 describe("stopping", () => {
   test("finishes requests in flight, accepts no new ones, and exits with 0", async () => {
     const { sandbox, env } = await upstream();

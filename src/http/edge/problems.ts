@@ -1,7 +1,7 @@
 /** Turns every error into an RFC 9457 problem in our own words. An internal error is logged in full, and answered with one sentence. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError } from "../../errors.js";
+import { ERROR_CODES, type ErrorCode, isExpected, PROBLEMS, ServiceError, whole } from "../../errors.js";
 import type { Log } from "../../logger.js";
 import type { AnswerOf } from "../../wire/answer.js";
 import type { problemShape } from "../../wire/service.js";
@@ -114,12 +114,6 @@ function property(error: unknown, name: "type" | "status" | "limit"): unknown {
   return typeof error === "object" && error !== null
     ? Object.getOwnPropertyDescriptor(error, name)?.value
     : undefined;
-}
-
-function whole(error: unknown): { reason: string; stack?: string } {
-  return error instanceof Error
-    ? { reason: error.message, stack: error.stack ?? "" }
-    : { reason: "not an Error" };
 }
 
 /** `GET /problems/{code}`: explains an error code. */
