@@ -28,6 +28,13 @@ export function button(
   return made;
 }
 
+/** Replaces the children. The focus stays on the element with the same id. */
+export function refill(parent: HTMLElement, ...children: readonly Node[]): void {
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  parent.replaceChildren(...children);
+  if (focused !== null && focused.id !== "") document.getElementById(focused.id)?.focus();
+}
+
 /** Returns the element with this id and type, or throws. */
 export function byId<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);

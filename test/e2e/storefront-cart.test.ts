@@ -50,7 +50,7 @@ describeWithBrowser("the cart", () => {
     await picture("storefront-cart");
     expect(await axe()).toEqual([]);
 
-    await moveTo(page, "Remove kabul.com.af", "Shift+Tab");
+    await moveTo(page, "remove-kabul.com.af", "Shift+Tab");
     await page.keyboard.press("Enter");
     expect(await focused(page)).toBe("cart-undo");
     expect(await page.locator("#live").textContent()).toBe("kabul.com.af was removed.");
@@ -58,6 +58,16 @@ describeWithBrowser("the cart", () => {
     await page.keyboard.press("Enter");
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af", "kabul.com.af"]);
     expect(await page.locator("#cart-undo").isVisible()).toBe(false);
+  });
+
+  test("keeps the focus on a button in it while prices are confirmed and redrawn", async () => {
+    const { page } = await shop.visitor();
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await page.locator('[data-remove="kabul.af"]').focus();
+    await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+    expect(await focused(page)).toBe("remove-kabul.af");
   });
 
   test("says at each failed line what is wrong and what to do, and keeps the other lines", async () => {

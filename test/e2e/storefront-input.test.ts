@@ -23,6 +23,25 @@ describeWithBrowser("the search box", () => {
     expect(await page.locator("#query").inputValue()).toBe("my-shop");
   });
 
+  test("moves the focus to the results when the button that was pressed disappears, and keeps it on one that stays", async () => {
+    const { page } = await shop.visitor();
+    const focused = (): Promise<unknown> => page.evaluate("document.activeElement.id");
+    await page.locator("[data-example]").first().press("Enter");
+    await done(page);
+    expect(await focused()).toBe("results-heading");
+    await page.locator("#query").focus();
+    await page.keyboard.press("ControlOrMeta+a");
+    await page.keyboard.type("green tea");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    // The search starts by itself after a pause.
+    await done(page);
+    expect(await focused()).toBe("offer-green-tea");
+    await page.keyboard.press("Enter");
+    await done(page);
+    expect(await focused()).toBe("results-heading");
+  });
+
   test("offers the same name under a TLD sold if another TLD was typed", async () => {
     const { page, axe, picture } = await shop.visitor();
     const before = shop.service.calls(CHECK);

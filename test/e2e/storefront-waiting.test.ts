@@ -78,9 +78,11 @@ describeWithBrowser("a search that has to wait", () => {
     });
     expect(asked).toBe(2);
     answers = [];
-    await again.click();
+    await again.press("Enter");
     await done(page);
     expect(await again.isVisible()).toBe(false);
+    // The button that was pressed had the focus.
+    expect(await page.evaluate("document.activeElement.id")).toBe("results-heading");
   });
 
   test("has no button to try again for a visitor who has searched a lot", async () => {
@@ -163,5 +165,30 @@ describeWithBrowser("a search that has to wait", () => {
     expect(await page.locator("#cart-status").textContent()).toMatch(/^You are offline/);
     await page.context().setOffline(false);
     await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
+  });
+
+  test("doesn't say to a visitor who is offline that it will continue if it won't", async () => {
+    const { page } = await shop.visitor();
+    await page.context().setOffline(true);
+    await page.locator("#query").focus();
+    await page.keyboard.type("ka");
+    expect(await status(page).textContent()).toBe("Type at least three letters, or press Enter.");
+    await page.keyboard.type("bul.af, herat.af");
+    expect(await status(page).textContent()).toBe("A list of 2 names. Press Enter to check them.");
+    await page.context().setOffline(false);
+    await enter(page, "someone@kabul.af");
+    await status(page).getByText("This is an e-mail address.").waitFor();
+    await page.context().setOffline(true);
+    expect(await status(page).textContent()).toBe("This is an e-mail address. Type a name instead.");
+    await page.context().setOffline(false);
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.route("/v1/quotes", (route) => route.fulfill(refusal("upstream_failed", 502)));
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="refused"]').waitFor();
+    await page.context().setOffline(true);
+    await page.locator('[data-language="fa"]').click();
+    await page.locator('[data-language="en"]').click();
+    expect(await page.locator("#cart-status").textContent()).toMatch(/^The registry is not answering/);
   });
 });

@@ -3,7 +3,7 @@ import { MOST_ITEMS } from "../../../client/src/cart.js";
 import type { QuoteLine } from "../../../client/src/client.js";
 import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
-import { button, byId, element } from "../element.js";
+import { button, byId, element, refill } from "../element.js";
 import type { Cart, Change } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
@@ -43,7 +43,7 @@ export class CartView {
     this.#undo.addEventListener("click", () => {
       const item = this.#cart.removed;
       this.#cart.undo();
-      this.#list.querySelector<HTMLElement>(`[data-remove="${CSS.escape(item?.domain ?? "")}"]`)?.focus();
+      document.getElementById(`remove-${item?.domain ?? ""}`)?.focus();
     });
   }
 
@@ -90,7 +90,9 @@ export class CartView {
     if (confirmed.kind === "none") return texts.notAsked;
     if (confirmed.kind === "asking") return texts.checking;
     if (confirmed.kind === "refused")
-      return navigator.onLine ? wordsFor(texts, confirmed.problem) : texts.offline;
+      return navigator.onLine || confirmed.problem.code !== "unreachable"
+        ? wordsFor(texts, confirmed.problem)
+        : texts.offline;
     if (confirmed.kind === "waiting") {
       const again = texts.again(seconds(texts, Math.max(1, this.#left)));
       return `${wordsFor(texts, confirmed.problem)} ${again}`;
@@ -147,9 +149,8 @@ export class CartView {
 
   #draw(): void {
     const { items, removed } = this.#cart;
-    const focused = document.activeElement?.id;
     this.#section.dataset["state"] = items.length === 0 ? "empty" : "full";
-    this.#list.replaceChildren(...items.map((item) => this.#item(item)));
+    refill(this.#list, ...items.map((item) => this.#item(item)));
     this.#empty.hidden = items.length > 0;
     this.#order.hidden = items.length === 0;
     this.#bar.hidden = items.length === 0;
@@ -160,7 +161,6 @@ export class CartView {
       : removal;
     this.#undo.hidden = removed === null;
     this.#drawOrder();
-    if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
   }
 
   #item(item: Wanted): HTMLElement {
@@ -168,7 +168,12 @@ export class CartView {
     const line = this.#cart.line(item.domain);
     const problem = line === undefined ? "" : this.#problem(line);
     const remove = button(
-      { class: "remove", "data-remove": item.domain, "aria-label": texts.removeNamed(item.unicodeName) },
+      {
+        class: "remove",
+        id: `remove-${item.domain}`,
+        "data-remove": item.domain,
+        "aria-label": texts.removeNamed(item.unicodeName),
+      },
       () => this.#cart.remove(item.domain),
       "×",
     );

@@ -2,7 +2,7 @@
 import type { Availability, StorefrontProblem } from "../../../client/src/client.js";
 import { canBeName, type SearchState } from "../../../client/src/search-as-you-type.js";
 import { Countdown } from "../countdown.js";
-import { button, byId, element } from "../element.js";
+import { button, byId, element, refill } from "../element.js";
 import { count, seconds } from "./language.js";
 import type { Meaning } from "./query.js";
 import type { Results } from "./results.js";
@@ -70,11 +70,17 @@ export class SearchView {
   /** Shows a new state, or the same state in another language. */
   show(texts: Texts, view: View = this.#view): void {
     const before = this.#view;
+    const pressed = [this.#examples, this.#offers, this.#again].find((one) =>
+      one.contains(document.activeElement),
+    );
     this.#texts = texts;
     this.#view = view;
     const isNews = view.phase !== before.phase || view.untilMs !== before.untilMs;
     if (isNews) this.#count(view.phase === "waiting" || view.phase === "searching" ? view.untilMs : null);
     this.#draw();
+    // The button may have been hidden or removed.
+    if (pressed && (pressed.hidden || !pressed.contains(document.activeElement)))
+      this.#heading.focus({ preventScroll: true });
     const exact = knownExact(view);
     if (isNews && ["done", "waiting", "failed"].includes(view.phase)) say(this.#statusText());
     else if (view.phase === "searching" && exact && !knownExact(before))
@@ -94,7 +100,8 @@ export class SearchView {
   #statusText(): string {
     const texts = this.#texts;
     const { phase, text, meaning, problem } = this.#view;
-    if (!navigator.onLine && phase !== "idle" && phase !== "done") return texts.offline;
+    const isUnfinished = phase === "searching" || phase === "waiting" || problem?.code === "unreachable";
+    if (!navigator.onLine && isUnfinished) return texts.offline;
     if (phase === "idle" && text.trim() === "") return texts.page.hint;
     if (phase === "idle" || phase === "typing") return this.#typingText(meaning, text);
     const isSlow = phase === "searching" && this.#secondsLeft > 0 && this.#secondsLeft <= SLOW_WITH_LEFT;
@@ -162,8 +169,10 @@ export class SearchView {
 
   #drawOffers(offers: readonly string[]): void {
     this.#offers.hidden = offers.length === 0;
-    const buttons = offers.map((offer) => button({ dir: "ltr" }, () => this.#choose(offer), offer));
-    this.#offers.replaceChildren(element("span", {}, this.#texts.orElse), ...buttons);
+    const buttons = offers.map((offer) =>
+      button({ dir: "ltr", id: `offer-${offer}` }, () => this.#choose(offer), offer),
+    );
+    refill(this.#offers, element("span", {}, this.#texts.orElse), ...buttons);
   }
 }
 
