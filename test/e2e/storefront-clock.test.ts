@@ -2,7 +2,7 @@
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
 import { onSearch, refusal, result, streamed } from "./support/answers.js";
-import { describeWithBrowser } from "./support/browser.js";
+import { describeWithBrowser, PHONE } from "./support/browser.js";
 import { done, enter, openShop, row, searchFor } from "./support/storefront.js";
 
 const HOUR_MS = 3_600_000;
@@ -106,6 +106,41 @@ describeWithBrowser("while the device's clock is set", () => {
     await setClockBy(page, HOUR_MS);
     await page.clock.runFor(1_000);
     expect(await time.isVisible()).toBe(true);
+  });
+
+  test("the time is shown without moving anything on a phone, also for similar names, and with its date once that isn't today", async () => {
+    const idea = { ...result("my-kabul.af", ".af", "available"), suggested: true };
+    const asOf = new Date(shop.clock.now()).toISOString();
+    const names = [result("kabul.af", ".af", "taken"), result("kabul.com.af", ".com.af", "available"), idea];
+    const { page } = await shop.visitor({
+      stopped: true,
+      timezoneId: "UTC",
+      ...PHONE,
+      before: (page) =>
+        onSearch(page, (route) => route.fulfill(streamed(names.map((one) => ({ ...one, asOf }))))),
+    });
+    const places = (): Promise<unknown> =>
+      page.evaluate(
+        "[...document.querySelectorAll('.name, .idea, h2, h3')].map((one) => one.getBoundingClientRect().y + scrollY)",
+      );
+    await searchFor(page, "kabul");
+    const times = page.locator(".name small[data-from]:visible, #ideas-time small:visible");
+    await page.clock.runFor(50_000);
+    expect(await times.count()).toBe(0);
+    const before = await places();
+    await page.clock.runFor(11_000);
+    expect(await times.count()).toBe(2);
+    expect(await places()).toEqual(before);
+    expect(await times.allTextContents()).toEqual([
+      expect.stringMatching(/^as of \d+:\d\d\s[AP]M$/),
+      expect.stringMatching(/^as of \d+:\d\d\s[AP]M$/),
+    ]);
+    await setClockBy(page, 24 * HOUR_MS);
+    await page.clock.runFor(1_000);
+    expect(await times.allTextContents()).toEqual([
+      expect.stringMatching(/^as of \w+ \d+, \d{4}, \d+:\d\d\s[AP]M$/),
+      expect.stringMatching(/^as of \w+ \d+, \d{4}, \d+:\d\d\s[AP]M$/),
+    ]);
   });
 
   test("a price is held no longer than it was promised, before and after a reload, and its end is shown as a time of that clock", async () => {

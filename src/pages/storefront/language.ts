@@ -82,6 +82,16 @@ export function timeOfDay({ locale }: Texts, at: string | number): string {
   return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(new Date(at));
 }
 
+/** The time of day, with its date unless that is today. */
+export function timeWithDay({ locale }: Texts, at: string): string {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(locale, {
+    timeStyle: "short",
+    ...(!isToday && { dateStyle: "medium" }),
+  }).format(date);
+}
+
 export function day({ locale }: Texts, at: string): string {
   return new Intl.DateTimeFormat(locale, { dateStyle: "medium" }).format(new Date(at));
 }

@@ -1,8 +1,8 @@
 /** Renders the names of a search: the exact one large, the others below it, and similar names. Makes no decisions. */
 import type { Availability, Money } from "../../../client/src/client.js";
 import { now } from "../../../client/src/clock.js";
-import { button, byId, element } from "../element.js";
-import { amount, timeOfDay, years } from "./language.js";
+import { button, byId, element, refill } from "../element.js";
+import { amount, timeWithDay, years } from "./language.js";
 import { perYear } from "./money.js";
 import type { Prices } from "./prices.js";
 import { type Row, rowOf } from "./rows.js";
@@ -46,17 +46,16 @@ export class Results {
   };
   /** When an answer was first shown, by `now()`. */
   readonly #shownSinceMs = new WeakMap<Availability, number>();
+  #texts: Texts | null = null;
   readonly #list = byId("results-list", HTMLElement);
   readonly #ideas = byId("ideas", HTMLElement);
   readonly #ideasList = byId("ideas-list", HTMLElement);
+  readonly #ideasTime = byId("ideas-time", HTMLElement);
 
   constructor(prices: Prices, cart: CartControl) {
     this.#prices = prices;
     this.#cart = cart;
-    setInterval(() => {
-      for (const time of this.#list.querySelectorAll<HTMLElement>("[data-from]"))
-        time.hidden = now() < Number(time.dataset["from"]);
-    }, 1000);
+    setInterval(() => this.#showTimes(), 1000);
   }
 
   draw(
@@ -69,12 +68,13 @@ export class Results {
       readonly isChecking: boolean;
     },
   ): void {
-    const focused = document.activeElement?.id;
+    this.#texts = texts;
     this.#list.setAttribute("aria-busy", String(shown.busy));
-    this.#list.replaceChildren(...shown.rows.map((row) => this.#row(texts, row, shown.isChecking)));
-    this.#ideasList.replaceChildren(...shown.ideas.map((idea) => this.#idea(texts, idea)));
+    refill(this.#list, ...shown.rows.map((row) => this.#row(texts, row, shown.isChecking)));
+    refill(this.#ideasList, ...shown.ideas.map((idea) => this.#idea(texts, idea)));
     this.#ideas.hidden = shown.ideas.length === 0;
-    if (focused !== undefined && focused !== "") document.getElementById(focused)?.focus();
+    this.#ideasTime.replaceChildren(...this.#oldest(shown.ideas));
+    this.#showTimes();
   }
 
   /** One result as text for screen readers. */
@@ -116,7 +116,7 @@ export class Results {
     const state = element("p", { class: "state" }, element("span", { class: "badge" }, texts[result.status]));
     if (result.premium) state.append(" ", element("span", { class: "badge premium" }, texts.premium));
     if (result.asOf !== null && (result.stale || result.available))
-      state.append(" ", this.#checkedAt(texts, result, result.asOf));
+      state.append(" ", this.#checkedAt(result, result.asOf));
     if (!result.available) return state;
     const note = result.price === null ? texts.noPrice : this.#renewal(texts, result);
     state.append(" ", element("span", { class: "renewal" }, note));
@@ -124,16 +124,30 @@ export class Results {
   }
 
   /** When the registry was asked; hidden while the answer is recent. */
-  #checkedAt(texts: Texts, result: Availability, asOf: string): HTMLElement {
+  #checkedAt(result: Availability, asOf: string): HTMLElement {
     const sinceMs = this.#shownSinceMs.get(result) ?? now();
     this.#shownSinceMs.set(result, sinceMs);
     const fromMs = result.stale ? sinceMs : sinceMs + RECENT_MS;
-    const isRecent = now() < fromMs;
-    return element(
-      "small",
-      { "data-from": String(fromMs), hidden: isRecent },
-      texts.asOf(timeOfDay(texts, asOf)),
-    );
+    return element("small", { "data-from": String(fromMs), "data-as-of": asOf });
+  }
+
+  /** One time for all similar names: the earliest. */
+  #oldest(ideas: readonly Availability[]): HTMLElement[] {
+    const times = ideas.flatMap((idea) => (idea.asOf === null ? [] : [{ idea, asOf: idea.asOf }]));
+    const [first] = times.sort((one, other) => Date.parse(one.asOf) - Date.parse(other.asOf));
+    return first === undefined ? [] : [this.#checkedAt(first.idea, first.asOf)];
+  }
+
+  /** Repeated, because answers grow old, and today becomes yesterday, while the page is open. */
+  #showTimes(): void {
+    const texts = this.#texts;
+    if (texts === null) return;
+    for (const list of [this.#list, this.#ideasTime])
+      for (const time of list.querySelectorAll<HTMLElement>("[data-from]")) {
+        time.hidden = now() < Number(time.dataset["from"]);
+        const text = time.hidden ? "" : texts.asOf(timeWithDay(texts, time.dataset["asOf"] ?? ""));
+        if (time.textContent !== text) time.textContent = text;
+      }
   }
 
   #price(texts: Texts, offer: Offer | null): HTMLElement {
