@@ -453,6 +453,18 @@ describeWithBrowser("the operator page", () => {
     await waitForText(page, /^Retrying in 4\d s\.$/);
   });
 
+  test("says only until a few seconds after its return that the service can't be reached", async () => {
+    const { page } = await signedIn();
+    await waitForText(page, "Silver");
+    await page.route("**/v1/staff/**", (route) => route.abort("internetdisconnected"));
+    // By now every part has been requested at least once more.
+    await page.clock.fastForward(300_000);
+    await waitForText(page, "The service can't be reached.");
+    await page.unroute("**/v1/staff/**");
+    await page.clock.fastForward(6_000);
+    await untilTrue(page, `document.getElementById("notice").hidden`);
+  });
+
   test("sends no requests while it is hidden", async () => {
     const { page } = await signedIn();
     await waitForText(page, "Silver");

@@ -118,12 +118,13 @@ function run(api: StaffApi, first: Overview): void {
         use(value);
       },
       fail: (error) => {
-        const { status, message, retryAfter } = staffProblem(error);
+        const { status, message, retryAfter, isServiceDown } = staffProblem(error);
         if (status === 401 || status === 403) {
           close(status === 401 ? `${message} Sign in again.` : message);
           return null;
         }
-        const waitMs = Math.max(retryMs, (retryAfter ?? 0) * 1000);
+        // Otherwise the notice would stay long after the service is back.
+        const waitMs = Math.max(isServiceDown ? OVERVIEW_MS : retryMs, (retryAfter ?? 0) * 1000);
         notices.set(part, message, waitMs);
         return waitMs;
       },

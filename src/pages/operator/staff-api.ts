@@ -21,11 +21,14 @@ export class StaffProblem extends Error {
   readonly status: number;
   /** Seconds after which a retry makes sense, if the service says so. */
   readonly retryAfter: number | null;
+  /** Whether no request can be answered, not only this one. */
+  readonly isServiceDown: boolean;
 
-  constructor(message: string, status: number, retryAfter: number | null = null) {
+  constructor(message: string, status: number, retryAfter: number | null = null, isServiceDown = false) {
     super(message);
     this.status = status;
     this.retryAfter = retryAfter;
+    this.isServiceDown = isServiceDown;
   }
 }
 
@@ -57,7 +60,7 @@ export function staffApi(token: string) {
       });
     } catch (error) {
       signal.throwIfAborted();
-      throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null);
+      throw new StaffProblem("The service can't be reached.", 0, error instanceof TypeError ? 5 : null, true);
     }
     if (!response.ok) throw await problemOf(response);
     return response;
@@ -100,7 +103,8 @@ async function problemOf(response: Response): Promise<StaffProblem> {
     ? "The service is shutting down."
     : (WORDS[status] ?? "The service couldn't answer.");
   const seconds = headers.get("retry-after") ?? "";
-  return new StaffProblem(words, status, /^\d{1,6}$/.test(seconds) ? Number(seconds) : null);
+  const retryAfter = /^\d{1,6}$/.test(seconds) ? Number(seconds) : null;
+  return new StaffProblem(words, status, retryAfter, isStopping);
 }
 
 const WORDS: Readonly<Record<number, string>> = {
