@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "@jest/globals";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { priceListShape } from "../../src/wire/visitors.js";
+import { priceListShape, quotesShape } from "../../src/wire/visitors.js";
 import { CHECK, temporaryFolder, until } from "../support/service.js";
 import { mixedSearch, onSearch, result, streamed } from "./support/answers.js";
 import { describeWithBrowser } from "./support/browser.js";
@@ -140,6 +140,32 @@ describeWithBrowser("a search at the storefront", () => {
     await page.clock.runFor(5_000);
     await until(async () => (await listed.textContent()) === "$27.99", "$27.99 in the list");
     expect(await shown()).toEqual(["$27.99", "$27.991 year", "$27.99", "Total: $27.99"]);
+  });
+
+  test("says when a price was checked that isn't signed, and replaces it when the list price changes", async () => {
+    const file = join(folder.path, "unsigned.yaml");
+    writeFileSync(file, RETAIL);
+    const at = await shop.start({ env: { RETAIL_CONFIG: file } });
+    const { page } = await shop.visitor({ at, stopped: true });
+    await page.route("/v1/quotes", async (route) => {
+      const response = await route.fetch();
+      const quotes = quotesShape.parse(await response.json());
+      await route.fulfill({ response, json: { ...quotes, promise: null, validUntil: null } });
+    });
+    const status = page.locator("#cart-status");
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await status.getByText(/^The price was checked at \d+:\d\d\s[AP]M, and is not held\.$/).waitFor();
+    expect(await texts(page, ".item .price, #cart-total")).toEqual(["$26.99", "Total: $26.99"]);
+    writeFileSync(file, RETAIL.replaceAll('addFixed: "1.00"', 'addFixed: "9.00"'));
+    await shop.clock.advance(1_000);
+    await until(async () => {
+      await page.clock.runFor(60_000);
+      return (await page.locator("tbody td").first().textContent()) === "$34.99";
+    }, "the new list");
+    expect(await texts(page, ".item .price, #cart-total")).toEqual(["$34.99", "Total: $34.99"]);
+    expect(await status.textContent()).toBe("Confirm the price to hold it for you.");
   });
 
   test("shows a premium price for its own term, and a name without a price", async () => {

@@ -5,7 +5,7 @@ import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
 import type { Cart, Change } from "./cart.js";
-import { amount, clock, count, seconds, timeOfDay, years } from "./language.js";
+import { amount, clock, count, seconds, timeOfDay, timeWithDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
 import { say } from "./say.js";
@@ -103,7 +103,7 @@ export class CartView {
     if (priced === 0) return texts.nonePriced;
     const held =
       promise === null
-        ? texts.notHeld
+        ? texts.notHeld(timeWithDay(texts, earliest(confirmed.quotes.items)))
         : `${texts.heldUntil(timeOfDay(texts, promise.untilMs - aheadMs()))} (${texts.left(clock(texts, this.#left))}).`;
     const partly = texts.partly(count(texts, priced), count(texts, items.length));
     return [
@@ -222,4 +222,9 @@ export class CartView {
     });
     return choice;
   }
+}
+
+/** When the first of these lines was checked. */
+function earliest(lines: readonly QuoteLine[]): number {
+  return Math.min(...lines.map(({ asOf }) => Date.parse(asOf)));
 }

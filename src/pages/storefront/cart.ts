@@ -135,11 +135,15 @@ export class Cart implements CartControl {
   }
 
   /**
-   * Call when the price list has changed. Confirmed prices stay until the names change or are confirmed again. Nothing is stored: that would end a
+   * Call when the price list has changed. Signed prices stay until the names change or are confirmed again. Nothing is stored: that would end a
    * confirmation in another tab.
    */
   listChanged(): void {
-    if (this.#confirmed.kind !== "confirmed") this.#relist();
+    if (this.promise() !== null) return;
+    const before = this.#items;
+    this.#relist();
+    const isNew = this.#items.some(({ price }, at) => price?.amount !== before[at]?.price?.amount);
+    if (isNew && this.#confirmed.kind === "confirmed") this.#confirmed = { kind: "none" };
   }
 
   line(domain: string): QuoteLine | undefined {

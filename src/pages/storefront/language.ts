@@ -83,7 +83,7 @@ export function timeOfDay({ locale }: Texts, at: string | number): string {
 }
 
 /** The time of day, with its date unless that is today. */
-export function timeWithDay({ locale }: Texts, at: string): string {
+export function timeWithDay({ locale }: Texts, at: string | number): string {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date().toDateString();
   return new Intl.DateTimeFormat(locale, {

@@ -130,7 +130,7 @@ export const en = {
     `${priced} of ${all} names can be ordered. See what to do about the others.`,
   priceChanged: "A price has changed since you last saw it.",
   nonePriced: "None of these names can be ordered right now.",
-  notHeld: "The price was checked just now.",
+  notHeld: (time: string) => `The price was checked at ${time}, and is not held.`,
   heldUntil: (time: string) => `Price held for you until ${time}`,
   left: (clock: string) => `${clock}\u00A0left`,
   runOut: "This price has expired. Confirm it again.",
