@@ -134,7 +134,7 @@ export const en = {
   heldUntil: (time: string) => `Price held for you until ${time}`,
   left: (clock: string) => `${clock}\u00A0left`,
   runOut: "This price has expired. Confirm it again.",
-  justTaken: "Someone else has just registered this name. Remove it.",
+  justTaken: "Someone else has registered this name in the meantime. Remove it.",
   priceLater: "Price shown when you confirm",
 
   // The price list
