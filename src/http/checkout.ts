@@ -2,6 +2,7 @@
  * The demo checkout, which receives signed carts from the storefront in sandbox mode. It shows how a reseller's own checkout verifies a
  * promise, and orders nothing.
  */
+import { parseDomainName } from "../domain-name.js";
 import type { Promises } from "../retail/promise.js";
 import type { CheckoutView } from "../wire/pages.js";
 
@@ -18,6 +19,10 @@ export function createDemoCheckout(promises: Pick<Promises, "publicKeys">, now: 
     // A real checkout fetches these keys from /.well-known/jwks.json.
     const checked = await checkPromise(promise, { keys: [...promises.publicKeys().keys] }, now());
     if (!checked.ok) return { kind: checked.reason };
-    return { kind: "good", lines: checked.lines, validForMs: checked.validUntilMs - now() };
+    const lines = checked.lines.map(({ domain, years, price }) => {
+      const tld = domain.slice(domain.indexOf("."));
+      return { unicodeName: parseDomainName(domain, [tld], "domain").unicode, years, price };
+    });
+    return { kind: "good", lines, validForMs: checked.validUntilMs - now() };
   };
 }

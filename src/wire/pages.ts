@@ -26,7 +26,7 @@ export type CheckoutView =
   | { readonly kind: "expired" | "altered" | "nothing" };
 
 export interface CheckoutLine {
-  readonly domain: string;
+  readonly unicodeName: string;
   readonly years: number;
   readonly price: { readonly amount: string; readonly currency: string };
 }

@@ -67,6 +67,17 @@ describeWithBrowser("an order", () => {
     await done(page);
   });
 
+  test("shows names at the checkout as they were typed, in their own script", async () => {
+    const { page } = await shop.visitor({ language: "fa" });
+    await searchFor(page, "مزار۱۲.af");
+    await page.locator(".exact button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await confirmed(page);
+    await page.locator("#cart-go-on").press("Enter");
+    await page.locator("#lines tr").first().waitFor();
+    expect(await texts(page, "#lines th")).toEqual(["مزار۱۲.af"]);
+  });
+
   test("with an expired promise is refused with an explanation", async () => {
     const { page, axe, picture } = await shop.visitor();
     await searchFor(page, "kabul");

@@ -10,7 +10,7 @@ const quotesShape = z.object({ promise: z.string(), validUntil: z.string() });
 const viewShape = z.object({
   kind: z.string(),
   lines: z
-    .array(z.object({ domain: z.string(), years: z.int(), price: z.object({ amount: z.string() }) }))
+    .array(z.object({ unicodeName: z.string(), years: z.int(), price: z.object({ amount: z.string() }) }))
     .optional(),
   validForMs: z.int().optional(),
 });
@@ -55,7 +55,7 @@ describe("the demo checkout", () => {
       kind: "good",
       lines: [
         expect.objectContaining({
-          domain: "kabul.af",
+          unicodeName: "kabul.af",
           years: 2,
           price: expect.objectContaining({ amount: "48.99" }),
         }),

@@ -32,11 +32,11 @@ function showOrder(lines: readonly CheckoutLine[], untilMs: number): void {
   write("term-column", words.term);
   write("price-column", words.price);
   byId("lines", HTMLElement).replaceChildren(
-    ...lines.map(({ domain, years: term, price }) =>
+    ...lines.map(({ unicodeName, years: term, price }) =>
       element(
         "tr",
         {},
-        element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, domain)),
+        element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, unicodeName)),
         element("td", {}, years(texts, term)),
         element("td", {}, amount(texts, price)),
       ),
