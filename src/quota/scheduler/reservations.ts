@@ -90,8 +90,8 @@ export interface Outlook {
 
 export interface Refused extends Pick<Ticket, "key" | "client" | "askedAt" | "maxWaitMs"> {
   /**
-   * The part of the reservable calls that is open to it, up to 1; or "owed" if it returned at a reserved second in vain. Its call is already
-   * reserved, so any call that is left will do.
+   * The part of the reservable calls that is open to it, up to 1; or "owed" if it returned at a reserved second in vain. It may have a later
+   * second than others, and if there is none, any call that is left.
    */
   readonly openPart: number | "owed";
 }
@@ -268,29 +268,40 @@ export class Reservations {
     return null;
   }
 
-  /**
-   * The first second that can be reserved: from it on, less than the reservable part of the calls is reserved, and at least one call is left
-   * besides those that the waiting requests need.
-   */
   #secondFor(refused: Refused, outlook: Outlook): number | null {
-    const { now, callsUntil, part, waiting, backAndWaiting, windowMs } = outlook;
-    const { openPart } = refused;
-    const isOwed = openPart === "owed";
-    if ((!isOwed && now < this.#fullUntil) || !Number.isFinite(refused.maxWaitMs)) return null;
-    const reservable = isOwed ? 1 : RESERVABLE * openPart;
-    const seconds = horizonSeconds(outlook, isOwed ? 1 : SPREAD);
-    const slackMs = Math.min(refused.maxWaitMs / 2, SLACK_MS);
+    const { openPart, maxWaitMs } = refused;
+    const { now, windowMs } = outlook;
+    if (!Number.isFinite(maxWaitMs)) return null;
+    if (openPart === "owed") {
+      const seconds = horizonSeconds(outlook, 1);
+      return (
+        this.#firstWithRoom(RESERVABLE, maxWaitMs, seconds, outlook) ??
+        this.#firstWithRoom(1, maxWaitMs, seconds, outlook)
+      );
+    }
+    if (now < this.#fullUntil) return null;
+    const found = this.#firstWithRoom(RESERVABLE * openPart, maxWaitMs, horizonSeconds(outlook), outlook);
+    if (found === null && openPart === 1) this.#fullUntil = now + windowMs / 600;
+    return found;
+  }
+
+  /**
+   * The first second that can be reserved: from it on, less than this part of the calls is reserved, and at least one call is left besides those
+   * that the waiting requests need.
+   */
+  #firstWithRoom(reservable: number, maxWaitMs: number, seconds: number, outlook: Outlook): number | null {
+    const { now, callsUntil, part, waiting, backAndWaiting, pausedForMs } = outlook;
+    const slackMs = Math.min(maxWaitMs / 2, SLACK_MS);
     const others = waiting - backAndWaiting;
     let before = backAndWaiting + this.#reserved.size * part;
     let found: number | null = null;
-    const soonest = Math.max(1, Math.ceil(outlook.pausedForMs / SECOND_MS));
+    const soonest = Math.max(1, Math.ceil(pausedForMs / SECOND_MS));
     for (let inSeconds = seconds; inSeconds >= soonest; inSeconds -= 1) {
       const calls = callsUntil(now + inSeconds * SECOND_MS + slackMs);
       if (before >= reservable * calls || before + others >= calls) break;
       found = inSeconds;
       before -= (this.#dueIn.get(secondOf(now + inSeconds * SECOND_MS))?.size ?? 0) * part;
     }
-    if (found === null && openPart === 1) this.#fullUntil = now + windowMs / 600;
     return found;
   }
 

@@ -40,7 +40,10 @@ export interface Person {
 
 export interface WaitsResult {
   readonly people: readonly Person[];
-  /** Reservations whose holders returned on time; how many of these were served, and how many got a later reservation instead. */
+  /**
+   * Reservations whose holders returned on time; how many of these were served, and how many got a later reservation instead, because a pause had
+   * begun since.
+   */
   readonly reservations: { claimed: number; served: number; moved: number };
   /** When each call arrived at the upstream. */
   readonly arrivals: readonly number[];
@@ -81,6 +84,7 @@ export async function waits(
   const people: Person[] = [];
   const reservations = { claimed: 0, served: 0, moved: 0 };
   const arrivals: number[] = [];
+  const pausedAt: number[] = [];
   let callsMs = 0;
   let made = 0;
   let requests = 0;
@@ -105,17 +109,22 @@ export async function waits(
   function arrive(person: Person, client: string): void {
     made += 1;
     people.push(person);
-    attempt(person, { client, queryKey: `name ${made}` }, false);
+    attempt(person, { client, queryKey: `name ${made}` }, null);
   }
 
-  /** `isClaim`: the visitor returns at the second of a reservation. */
-  function attempt(person: Person, who: { client: string; queryKey: string }, isClaim: boolean): void {
+  /** `reservedAt`: when the reservation was made at whose second the visitor returns; null if there is none. */
+  function attempt(
+    person: Person,
+    who: { client: string; queryKey: string },
+    reservedAt: number | null,
+  ): void {
+    const isClaim = reservedAt !== null;
     if (isClaim) reservations.claimed += 1;
     const { lane, behaviour } = person;
-    const again = (inMs: number, withReservation: boolean): void => {
+    const again = (inMs: number, newlyReservedAt: number | null): void => {
       if (clock.monotonic() + inMs < endsAt)
         clock.after(inMs, () => {
-          if (person.servedAt === null) attempt(person, who, withReservation);
+          if (person.servedAt === null) attempt(person, who, newlyReservedAt);
         });
     };
     next()
@@ -129,12 +138,14 @@ export async function waits(
       .catch((error: unknown) => {
         if (!(error instanceof ServiceError)) throw error;
         if (hasEnded) return;
-        if (isClaim && error.kept === true) reservations.moved += 1;
+        const now = clock.monotonic();
+        const isPaused = pausedAt.some((at) => at > (reservedAt ?? now) && at <= now);
+        if (isPaused && error.kept === true) reservations.moved += 1;
         const inMs = retryTimeMs(error);
         person.retryTimesMs.push(inMs);
-        if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true);
-        if (behaviour === "impatient" && clock.monotonic() - person.arrivedAt < IMPATIENT_FOR_MS)
-          again(IMPATIENT_EVERY_MS, false);
+        if (behaviour === "obedient") again(inMs + random() * 300, error.kept === true ? now : null);
+        if (behaviour === "impatient" && now - person.arrivedAt < IMPATIENT_FOR_MS)
+          again(IMPATIENT_EVERY_MS, null);
       });
   }
 
@@ -171,7 +182,11 @@ export async function waits(
         .run(ask({ client: `bot ${bot}`, queryKey: `name ${made}` }), call)
         .catch(() => {});
     });
-  for (const { atMs, forMs } of pauses) clock.after(atMs, () => void quotas[0]?.pause(forMs));
+  for (const { atMs, forMs } of pauses)
+    clock.after(atMs, () => {
+      pausedAt.push(clock.monotonic());
+      void quotas[0]?.pause(forMs);
+    });
   await clock.advance(windows * WINDOW_MS);
   const figures = quotas.map((quota) => quota.snapshot().waits);
   hasEnded = true;
