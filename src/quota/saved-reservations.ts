@@ -5,6 +5,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
+import { MAX_PAUSE_MS } from "./ledger/memory.js";
 import type { SharedReservations } from "./scheduler/reservations.js";
 import type { OwnReservations } from "./scheduler/scheduler.js";
 
@@ -38,8 +39,8 @@ export function saveReservations(
 
   for (const { key, dueAtMs, askedAtMs, ...rest } of takeSaved(path)) {
     const dueAt = dueAtMs - wallAheadMs;
-    // Few waits are longer than a window; a time far ahead comes from a clock that was set back.
-    if (dueAt > clock.monotonic() + 2 * windowMs) continue;
+    // The longest wait lasts until a window after a pause of the upstream; a time further ahead comes from a clock that was set back.
+    if (dueAt > clock.monotonic() + MAX_PAUSE_MS + 2 * windowMs) continue;
     own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
   }
 

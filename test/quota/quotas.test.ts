@@ -159,6 +159,18 @@ describe("a call that was reserved before a restart", () => {
     expect(saved()).toEqual([]);
   });
 
+  test("can be claimed after it if the upstream has asked for a pause of five minutes", async () => {
+    await open().openAll([]);
+    const before = await quotas.of("first");
+    await before.pause(300_000);
+    const refusal = before.refusal(VISITOR);
+    expect(refusal).toMatchObject({ kept: true, retryAfterMs: 300_000 });
+    await quotas.close();
+    const quota = await open(1, clock).of("first");
+    await clock.advance(300_000);
+    await expectClaim(quota);
+  });
+
   test("can be claimed after several", async () => {
     const inMs = await reserved();
     for (let times = 0; times < 3; times += 1) {
