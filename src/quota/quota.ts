@@ -87,6 +87,8 @@ export interface Permit {
   isValid(): boolean;
   /** Reports that the upstream has answered. A call that ends without an answer may still arrive, so its slot is held for an extra grace period. */
   answered(): void;
+  /** The refusal if the upstream rejected the call and asked for a pause; call it after `pause`. A reservation that was claimed is put off until after it. */
+  refusal(): ServiceError;
 }
 
 export interface Quota {

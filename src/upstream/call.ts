@@ -80,10 +80,13 @@ export interface CallerSettings {
   readonly onCall?: ((operation: Operation, outcome: string, durationMs: number) => void) | undefined;
 }
 
+type Limited = Extract<Reply, { kind: "limited" }>;
+
 /** The result of a call that didn't fail. */
 type Result<T> =
   | { readonly kind: "value"; readonly value: Answered<T> }
-  | Extract<Reply, { kind: "rejected" | "limited" | "refused" }>
+  | Extract<Reply, { kind: "rejected" | "refused" }>
+  | (Limited & Pick<Permit, "refusal">)
   | "withdrawn";
 
 /** What one attempt of a call needs. */
@@ -149,9 +152,7 @@ export function createCaller(settings: CallerSettings): Caller {
         case "limited":
           log.warn("upstream.limited", { credential: credential.fingerprint, pauseMs: result.pauseMs });
           await quota.pause(result.pauseMs);
-          throw new ServiceError("quota_exhausted", "The registry service has asked us to wait.", {
-            retryAfterMs: result.pauseMs,
-          });
+          throw result.refusal();
         default:
           return result satisfies never;
       }
@@ -178,6 +179,7 @@ export function createCaller(settings: CallerSettings): Caller {
     try {
       const reply = await measured(ask, request, credential, permit);
       outcome = "success";
+      if (reply.kind === "limited") return { ...reply, refusal: () => permit.refusal() };
       const result = resultOf(reply, request, credential, use, askedMs);
       if (result.kind === "rejected") outcome = "rejected";
       return result;
@@ -196,12 +198,12 @@ export function createCaller(settings: CallerSettings): Caller {
   }
 
   function resultOf<T>(
-    reply: Reply,
+    reply: Exclude<Reply, Limited>,
     request: Call<T>,
     { fingerprint, role }: Credential,
     use: Use,
     askedMs: number,
-  ): Exclude<Result<T>, "withdrawn"> {
+  ): Exclude<Result<T>, Limited | "withdrawn"> {
     const valueOf = (value: T): Extract<Result<T>, { kind: "value" }> => {
       const answeredMs = stamp();
       lastSuccessAtMs = clock.now();
@@ -224,8 +226,6 @@ export function createCaller(settings: CallerSettings): Caller {
           : valueOf(request.ifAbsent);
       case "rejected":
         return rejected(reply.how);
-      case "limited":
-        return reply;
       case "refused":
         lastFailureAtMs = clock.now();
         if (use.refused())

@@ -23,7 +23,7 @@ import type { Permit } from "../quota/quota.js";
 
 export interface Connections {
   /** With `mayShare`, the connection may have been kept from an earlier call, and may be kept for the next one. */
-  open(permit: Permit, mayShare: boolean): Connection;
+  open(permit: Pick<Permit, "isValid">, mayShare: boolean): Connection;
   /** Closes those that no call uses, and keeps none for a minute. */
   distrust(): void;
 }
@@ -76,10 +76,10 @@ export function createConnections(isTls: boolean, clock: Clock): Connections {
 class Connection {
   readonly #isTls: boolean;
   readonly #agent: () => HttpAgent;
-  readonly #permit: Permit;
+  readonly #permit: Pick<Permit, "isValid">;
   #socket: Duplex | null = null;
 
-  constructor(isTls: boolean, agent: () => HttpAgent, permit: Permit) {
+  constructor(isTls: boolean, agent: () => HttpAgent, permit: Pick<Permit, "isValid">) {
     this.#isTls = isTls;
     this.#agent = agent;
     this.#permit = permit;

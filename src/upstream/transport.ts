@@ -31,7 +31,11 @@ export interface Transport {
    * Sends one request with the credential, one per turn of the event loop, if the permit is still valid once there is a connection. Calls `answered`
    * when the answer is complete.
    */
-  send(credential: Credential, request: UpstreamRequest, permit: Permit): Promise<UpstreamResponse>;
+  send(
+    credential: Credential,
+    request: UpstreamRequest,
+    permit: Pick<Permit, "isValid" | "answered">,
+  ): Promise<UpstreamResponse>;
   /** Keeps no connections for a while, because something was wrong with an answer. */
   distrust(): void;
 }
@@ -63,7 +67,7 @@ export function createTransport(settings: TransportSettings): Transport {
   async function send(
     credential: Credential,
     { method, path, body, isNamedInAnswer = false }: UpstreamRequest,
-    permit: Permit,
+    permit: Pick<Permit, "isValid" | "answered">,
   ): Promise<UpstreamResponse> {
     const url = new URL(path, baseUrl);
     if (url.pathname !== path || url.origin !== origin)

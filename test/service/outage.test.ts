@@ -267,6 +267,42 @@ test("a visitor who returns at a reserved second while the upstream has asked fo
     await Promise.all(crowd);
   }));
 
+test("a visitor whose reserved call meets the pause is told at once to return after it, and served then", () =>
+  withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
+    const { control } = service.sandbox;
+    const look = (n: number) =>
+      service.ask(`/v1/availability?domain=name-${n}.af`, { headers: { "X-Forwarded-For": `192.0.2.${n}` } });
+    await clock.advance(2 * MINUTE_MS);
+    const crowd = Array.from({ length: 38 }, (_, n) => look(n + 1));
+    await until(async () => (await queued(service)) === 3, "the burst");
+    const first = problemOf(await look(100));
+    expect(first).toMatchObject({ code: "quota_exhausted", kept: true });
+    await clock.advance((first.retryAfter ?? 0) * 1000);
+    await Promise.all(crowd);
+    control.setFault("check", { fault: "limit-endless" });
+    const second = problemOf(await look(100));
+    expect(second).toMatchObject({ code: "quota_exhausted", kept: true, retryAfter: 60 });
+    control.clearFaults();
+    await clock.advance(60_000);
+    const third = look(100);
+    await clock.advance(8000);
+    expect((await third).status).toBe(200);
+  }));
+
+test("a visitor whose call meets a short pause during a longer one is told to return after the longer one", () =>
+  withService({}, async (service) => {
+    const { control } = service.sandbox;
+    control.setBehaviour({ afterMs: 500 });
+    control.setFault("check", { fault: "limit-zero" });
+    const calls = service.calls(CHECK);
+    const slow = service.ask("/v1/availability?domain=herat.af");
+    await until(() => service.calls(CHECK) > calls, "the first call");
+    control.setBehaviour({ afterMs: 0 });
+    control.setFault("check", { fault: "limit-endless" });
+    expect(problemOf(await service.ask("/v1/availability?domain=kabul.af")).retryAfter).toBe(60);
+    expect(problemOf(await slow).retryAfter).toBe(60);
+  }));
+
 test("a credential revoked while idle costs at most five calls in five minutes, and known facts are still shown", () =>
   withService({}, async (service, clock) => {
     const { sandbox } = service;

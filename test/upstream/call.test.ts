@@ -324,6 +324,7 @@ describe("a revoked credential", () => {
 
   test("leaves a visitor only the rest of the maximum wait", async () => {
     const maxWaitsMs: number[] = [];
+    const limited = new ServiceError("quota_exhausted", "The upstream has asked for a pause.");
     const { upstream } = bench({
       standby: true,
       quotaOf: () => ({
@@ -336,7 +337,7 @@ describe("a revoked credential", () => {
         snapshot: () => quota.snapshot(),
         run(asked, call) {
           maxWaitsMs.push(asked.maxWaitMs);
-          return call({ isValid: () => true, answered: () => {} });
+          return call({ isValid: () => true, answered: () => {}, refusal: () => limited });
         },
       }),
     });

@@ -119,6 +119,11 @@ export class Admission {
     return this.#refuse(waiter.request, entry, now, "late");
   }
 
+  /** The refusal of a request whose call the upstream rejected, asking for a pause. */
+  refuseForPause(request: QuotaRequest, entry: Entry): ServiceError {
+    return this.#refuse(request, entry, this.#settings.clock.monotonic(), "late");
+  }
+
   /** The refusal of a request whose call could not be recorded. */
   refuseForFault({ request }: Waiter): ServiceError {
     const wait = { cause: "fault", inMs: this.#settings.windowMs / 60, kept: false } as const;

@@ -11,7 +11,7 @@ import { CallTimes, returnsOf } from "./forecast.js";
 import { IdleCalls, LaneStats } from "./lane-stats.js";
 import { Pacer } from "./pacer.js";
 import { FIRST_TURNS, type Kind, KINDS, nextKind, turnsAfter } from "./priority.js";
-import { GONE, Queue, type Waiter } from "./queue.js";
+import { type Entry, GONE, Queue, type Waiter } from "./queue.js";
 import { type Reservation, Reservations, type SharedReservations } from "./reservations.js";
 import { type Views, viewsOf } from "./views.js";
 
@@ -192,7 +192,7 @@ class Scheduler implements CredentialQuota {
   }
 
   async #run<T>(request: QuotaRequest, call: (permit: Permit) => Promise<T>): Promise<T> {
-    const { slot, sendBefore = Infinity } = await this.#slotFor(request);
+    const { entry, slot, sendBefore = Infinity } = await this.#slotFor(request);
     const startedAt = this.#clock.monotonic();
     let ended = false;
     const end = (outcome: Outcome): void => {
@@ -211,6 +211,7 @@ class Scheduler implements CredentialQuota {
         answered: () => {
           end("answered");
         },
+        refusal: () => this.#admission.refuseForPause(request, entry),
       });
       end("answered");
       return value;
@@ -220,7 +221,7 @@ class Scheduler implements CredentialQuota {
     }
   }
 
-  async #slotFor(request: QuotaRequest): Promise<TakenSlot> {
+  async #slotFor(request: QuotaRequest): Promise<TakenSlot & { readonly entry: Entry }> {
     if (this.#closed) throw closing();
     if (request.signal.aborted) throw GONE;
     const entry = this.#admission.decide(request);
@@ -230,7 +231,7 @@ class Scheduler implements CredentialQuota {
     for (const waiter of this.#admission.overtaken()) this.#refuseLate(waiter);
     this.#changed();
     this.#pumpSoon();
-    return turn;
+    return { entry, ...(await turn) };
   }
 
   /** Refuses a request that can no longer be served in time. */

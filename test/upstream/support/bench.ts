@@ -99,6 +99,10 @@ export function createBench({
           answered: () => {
             answered[slot] = true;
           },
+          refusal: () =>
+            new ServiceError("quota_exhausted", "The upstream has asked for a pause.", {
+              retryAfterMs: pausesMs.at(-1) ?? 0,
+            }),
         });
       });
       turn = mine.catch(() => {});
