@@ -12,6 +12,8 @@ export interface Ask {
   readonly network?: string | undefined;
   /** Until when it may wait for a call; monotonic clock, ms. Several calls for the same request share this. Infinity for background work. */
   readonly waitUntilMs: number;
+  /** Everyone who waits for the answer, if they are several. It changes while they wait. */
+  readonly sharedBy?: ReadonlySet<Pick<Ask, "client">> | undefined;
   /** Aborted when nobody waits for the answer any more. The request then leaves the queue and spends nothing. */
   readonly signal: AbortSignal;
 }

@@ -50,6 +50,10 @@ class Queued implements QuotaRequest {
     return this.#ask.client;
   }
 
+  get sharedBy(): QuotaRequest["sharedBy"] {
+    return this.#ask.sharedBy;
+  }
+
   get network(): string | undefined {
     return this.#ask.network;
   }

@@ -24,6 +24,7 @@ beforeEach(() => {
     mostPerClient: 2,
     onLate: (waiter) => late.push(waiter),
     onGone: () => {},
+    claim: () => null,
   });
 });
 

@@ -187,6 +187,24 @@ describe("a refusal", () => {
     await clock.advance(8000);
   });
 
+  test("with a reservation is honoured at its second also if its holder came early and still waits, behind carts", async () => {
+    const { quota, clock } = memoryQuota(BUDGET);
+    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+    await settle();
+    const request = ask({ client: "early", queryKey: "mine" });
+    const first = await refusalOf(quota.run(request, async () => "served"));
+    expect(first.kept).toBe(true);
+    await clock.advance((first.retryAfterMs ?? 0) - 3000);
+    expect(quota.snapshot().lanes.exact.queued).toBe(0);
+    const waiting = outcome(quota.run(request, async () => "served"));
+    for (let n = 0; n < 10; n += 1) {
+      void outcome(quota.run(ask({ client: "carts", lane: "checkout" }), async () => "a cart"));
+      await clock.advance(1000);
+    }
+    expect(await waiting).toBe("served");
+    await clock.advance(8000);
+  });
+
   test("with a reservation is put off if the upstream asks for a pause, and tells so however early its holder retries", async () => {
     const { quota, clock } = memoryQuota(BUDGET);
     for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));

@@ -3,7 +3,7 @@ import { expect, test } from "@jest/globals";
 import { Agent, request } from "node:http";
 import { z } from "zod";
 import { FakeClock } from "../support/fake-clock.js";
-import { asker, bearer, CHECK, type Service, startService, until } from "../support/service.js";
+import { asker, bearer, CHECK, problemOf, type Service, startService, until } from "../support/service.js";
 
 const MANY = 500;
 const PATH = "/v1/availability?domain=kabul.af";
@@ -135,5 +135,56 @@ premium: { markupPercent: "15" }
     expect((await last).status).toBe(503);
   } finally {
     await service.close();
+  }
+});
+
+test("a visitor who returns at a reserved second is served then, although a busy client already waits for the same name", async () => {
+  const clock = new FakeClock();
+  const service = await startService({
+    clock,
+    env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" },
+  });
+  const lanes = z.object({ quota: z.object({ lanes: z.object({ exact: z.object({ queued: z.int() }) }) }) });
+  const look = (client: string, name: string) =>
+    service.ask(`/v1/availability?domain=${name}.af`, { headers: { "X-Forwarded-For": client } });
+  const queued = async () =>
+    lanes.parse((await service.ask("/v1/staff/overview", { headers: bearer("read") })).body).quota.lanes.exact
+      .queued;
+  const others: Promise<unknown>[] = [];
+  /** Requests of new visitors, who go before the busy client. */
+  let newcomers = 0;
+  const crowd = async (visitors: number): Promise<void> => {
+    for (let n = 0; n < visitors; n += 1) {
+      newcomers += 1;
+      others.push(look(`198.51.${newcomers}.7`, `newcomer-${newcomers}`));
+    }
+    // These are answered after the previous requests have arrived.
+    for (let times = 0; times < 4; times += 1) await queued();
+  };
+  try {
+    await clock.advance(120_000);
+    for (let n = 0; n < 3; n += 1) others.push(look("192.0.2.2", `wanted-${n}`));
+    for (let n = 0; n < 35; n += 1) others.push(look("192.0.2.1", `busy-${n}`));
+    await until(async () => (await queued()) === 3, "the burst");
+    await crowd(6);
+    const refused = problemOf(await look("192.0.2.2", "wanted"));
+    expect(refused.kept).toBe(true);
+    for (let second = 1; second < (refused.retryAfter ?? 0); second += 1) {
+      await crowd(1);
+      await clock.advance(1000);
+    }
+    const busy = look("192.0.2.1", "wanted");
+    await until(async () => (await queued()) === 2, "the busy client's wait");
+    await clock.advance(1000);
+    const returned = look("192.0.2.2", "wanted");
+    for (let second = 0; second < 8; second += 1) {
+      await crowd(second < 2 ? 0 : 3);
+      await clock.advance(1000);
+    }
+    expect([(await returned).status, (await busy).status]).toEqual([200, 200]);
+  } finally {
+    const ended = Promise.allSettled(others);
+    await service.close();
+    await ended;
   }
 });

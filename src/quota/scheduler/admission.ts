@@ -44,6 +44,8 @@ export class Admission {
   readonly #fairShare: FairShare;
   readonly #asked = new LatestOfTwo();
   readonly #refused = new LatestOfTwo();
+  /** The reservations that waiting requests have claimed for others who share them. */
+  readonly #claims = new WeakMap<QuotaRequest, Ticket>();
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
@@ -85,6 +87,23 @@ export class Admission {
     this.#fairShare.charge(request, now, 1);
   }
 
+  /** Claims a reservation that has become due, or whose holder now shares the request, and returns when it was due; null if there is none. */
+  claim({ key, request }: Waiter): number | null {
+    const { reservations } = this.#settings;
+    if (reservations.size === 0) return null;
+    const own = this.#claimed(key, request);
+    if (own !== null) return own.dueAt;
+    const { sharedBy, queryKey } = request;
+    if (sharedBy === undefined || sharedBy.size < 2) return null;
+    for (const { client } of sharedBy) {
+      const ticket = this.#claimed(ticketKey(client, queryKey), request);
+      if (ticket === null) continue;
+      this.#claims.set(request, ticket);
+      return ticket.dueAt;
+    }
+    return null;
+  }
+
   /** Call when the request gets its call. */
   served({ key }: Waiter): void {
     this.#settings.reservations.forget(key);
@@ -112,6 +131,10 @@ export class Admission {
   /** The refusal of a request that could not be served in time after all. */
   refuseLate(waiter: Waiter): ServiceError {
     const now = this.#settings.clock.monotonic();
+    if (this.#returnClaim(waiter.request, now)) {
+      const { lane } = waiter.request;
+      return this.#refuse(waiter.request, { ...waiter, kind: kindOf(lane, "newcomer") }, now, "late");
+    }
     const standing = this.#settings.reservations.standing(waiter.key, now);
     if (standing.kind === "early") return this.#refuseEarly(waiter.request, standing.ticket, now);
     // If its reservation is still there, it joined too early to claim it.
@@ -121,7 +144,9 @@ export class Admission {
 
   /** The refusal of a request whose call the upstream rejected, asking for a pause. */
   refuseForPause(request: QuotaRequest, entry: Entry): ServiceError {
-    return this.#refuse(request, entry, this.#settings.clock.monotonic(), "late");
+    const now = this.#settings.clock.monotonic();
+    this.#returnClaim(request, now);
+    return this.#refuse(request, entry, now, "late");
   }
 
   /** The refusal of a request whose call could not be recorded. */
@@ -195,6 +220,25 @@ export class Admission {
       retryAfterMs: Math.max(1, Math.ceil(inMs - NOW_MS)),
       kept,
     });
+  }
+
+  /** The reservation with this key, now claimed for the request; null if there is none that is due. */
+  #claimed(key: string, request: QuotaRequest): Ticket | null {
+    const { clock, reservations, stats } = this.#settings;
+    const standing = reservations.standing(key, clock.monotonic());
+    if (standing.kind !== "reserved") return null;
+    reservations.forget(key);
+    stats.claimed(request.lane);
+    return standing.ticket;
+  }
+
+  /** Returns a reservation that was claimed in vain for somebody who shares the request: they now make a request of their own, and can claim it. */
+  #returnClaim(request: QuotaRequest, now: number): boolean {
+    const claimed = this.#claims.get(request);
+    if (claimed === undefined) return false;
+    this.#claims.delete(request);
+    this.#settings.reservations.adopt({ ...claimed, dueAt: now }, now);
+    return true;
   }
 
   /** Returning on time makes up for the refusal. */

@@ -39,6 +39,8 @@ interface QueueSettings {
   readonly most: number;
   /** The limit for one client while other clients want calls too. */
   readonly mostPerClient: number;
+  /** Claims a reservation that has become due, or whose holder now shares the request, and returns when it was due; null if there is none. */
+  readonly claim: (waiter: Waiter) => number | null;
   readonly onLate: (waiter: Waiter) => void;
   readonly onGone: (waiter: Waiter) => void;
 }
@@ -143,9 +145,14 @@ export class Queue {
     if (now - this.#lookedAt < this.size * LOOK_EVERY_MS) return;
     this.#lookedAt = now;
     for (const waiter of this.all()) {
-      const kind = kindOf(waiter.request.lane, waiter.kind);
+      const dueAt = waiter.kind === "reserved" ? null : this.#settings.claim(waiter);
+      const kind = kindOf(waiter.request.lane, dueAt === null ? waiter.kind : "reserved");
       if (kind === waiter.kind) continue;
       this.#remove(waiter);
+      if (dueAt !== null) {
+        waiter.usage = NO_USAGE;
+        waiter.rank = dueAt;
+      }
       // Until now it counted for the client of background work, which has used much quota. Now visitors wait for it.
       if (BACKGROUND.has(waiter.kind)) waiter.usage = NO_USAGE;
       waiter.kind = kind;
@@ -220,9 +227,10 @@ export function kindOf(lane: Lane, visitor: Kind): Kind {
 }
 
 /** A waiter in the queue. It keeps counting for the client that joined first, even if other clients share the request. */
-interface QueuedWaiter extends Omit<Waiter, "kind" | "usage"> {
+interface QueuedWaiter extends Omit<Waiter, "kind" | "usage" | "rank"> {
   kind: Kind;
   usage: UsageLevel;
+  rank: number;
   readonly client: string;
 }
 

@@ -102,6 +102,7 @@ class Scheduler implements CredentialQuota {
       clock,
       most: settings.maxQueued ?? Math.max(1000, ledger.budget),
       mostPerClient: settings.maxQueuedPerClient ?? 20,
+      claim: (waiter) => this.#admission.claim(waiter),
       onLate: (waiter) => {
         this.#refuseLate(waiter);
       },
@@ -228,6 +229,7 @@ class Scheduler implements CredentialQuota {
     if (entry instanceof ServiceError) throw entry;
     this.#admission.admitted(request, entry);
     const turn = this.#queue.join(request, entry);
+    this.#queue.regroup();
     for (const waiter of this.#admission.overtaken()) this.#refuseLate(waiter);
     this.#changed();
     this.#pumpSoon();
