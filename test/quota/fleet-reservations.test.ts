@@ -26,13 +26,9 @@ describeWithRedis("behind a load balancer,", () => {
   });
   afterEach(() => server.close());
 
-  interface Crowd extends Pick<WaitsSettings, "load" | "carts" | "windows" | "pauses"> {
-    readonly oneWayMs: number;
-  }
-
   async function crowd(
     replicas: number,
-    { oneWayMs, ...visitors }: Crowd,
+    { oneWayMs, ...visitors }: Omit<WaitsSettings, "budget" | "seed"> & { readonly oneWayMs: number },
     balance: (request: number) => number,
   ): Promise<WaitsResult> {
     const random = mulberry(3);
@@ -45,7 +41,7 @@ describeWithRedis("behind a load balancer,", () => {
       commandTimeoutMs: Math.max(100, 6 * oneWayMs),
     });
     const quotas = fleet.replicas.map(({ quota }) => quota);
-    const result = await waits({ budget: BUDGET, ...visitors, seed: 57 }, { clock, quotas, balance });
+    const result = await waits({ ...visitors, budget: BUDGET, seed: 57 }, { clock, quotas, balance });
     fleet.close();
     return result;
   }
@@ -77,6 +73,14 @@ describeWithRedis("behind a load balancer,", () => {
     const { claimed, served, moved } = result.reservations;
     expect(moved).toBeGreaterThan(10);
     expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved));
+  });
+
+  test("replicas honour the reservations that are made during and after a long pause of the upstream", async () => {
+    const pauses = [2, 5].map((n) => ({ atMs: n * WINDOW_MS, forMs: 1.5 * WINDOW_MS }));
+    const result = await crowd(3, { load: 2, windows: 8, oneWayMs: 0.3, pauses }, (n) => n);
+    const { claimed, served, moved } = result.reservations;
+    expect(claimed).toBeGreaterThan(50);
+    expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved) - 1);
   });
 
   describe.each([

@@ -46,6 +46,7 @@ export class Admission {
   readonly #refused = new LatestOfTwo();
   /** The reservations that waiting requests have claimed for others who share them. */
   readonly #claims = new WeakMap<QuotaRequest, Ticket>();
+  #lastPauseEndsAt = -Infinity;
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
@@ -187,8 +188,12 @@ export class Admission {
   #refuse(request: QuotaRequest, { kind, key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
     const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
-    if (lane === "suggestion")
-      return this.#refusal(request, { cause: "busy", inMs: windowMs, kept: false }, now);
+    // Nobody returns for background work at a second that it was told.
+    if (lane === "suggestion" || lane === "refresh") {
+      const pausedForMs = planned().pausedUntil - now;
+      const inMs = pausedForMs > 0 ? pausedForMs : windowMs;
+      return this.#refusal(request, { cause: "busy", inMs, kept: false }, now);
+    }
     if (planned().own.plan("visitor").timeAt(0) > now + maxWaitMs) onNoCallInTime();
     const openPart = kind === "reserved" ? "owed" : this.#partOpenTo(request, now);
     const ticket = reservations.refuse({ key, client, askedAt, maxWaitMs, openPart }, this.#outlook(now));
@@ -258,11 +263,16 @@ export class Admission {
   #outlook(now: number): Outlook {
     const { windowMs, planned, queue } = this.#settings;
     const { pausedUntil, fleet } = planned();
+    if (pausedUntil > now) this.#lastPauseEndsAt = pausedUntil;
+    const { callsUntil } = fleet.plan("visitor");
+    const urgent = fleet.plan("urgent");
+    // Slots that are free together after a pause aren't used together, not even for reservations.
+    const isAfterPause = now < this.#lastPauseEndsAt + windowMs;
     return {
       now,
       windowMs,
       pausedForMs: Math.max(0, pausedUntil - now),
-      callsUntil: fleet.plan("visitor").callsUntil,
+      callsUntil: isAfterPause ? (at) => Math.min(callsUntil(at), urgent.callsUntil(at)) : callsUntil,
       part: fleet.part,
       waiting: queue.visitors,
       backAndWaiting: queue.waiting("reserved"),
