@@ -7,8 +7,17 @@ import type { Clock } from "../../src/clock.js";
 import { ServiceError } from "../../src/errors.js";
 import type { Ledger } from "../../src/quota/ledger/ledger.js";
 import type { Lane } from "../../src/quota/lane.js";
+import type { QuotaRequest } from "../../src/quota/quota.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
-import { ask, memoryQuota, outcome, refusalOf, retryTimeMs, WINDOW_MS } from "./support/asks.js";
+import {
+  ask,
+  memoryQuota,
+  outcome,
+  refusalOf,
+  retryTimeMs,
+  type TestQuota,
+  WINDOW_MS,
+} from "./support/asks.js";
 import { largestWindow } from "./support/rolling.js";
 import {
   counted,
@@ -147,31 +156,33 @@ describe("the users of one address", () => {
 });
 
 describe("a refusal", () => {
-  test("is repeated unchanged for a visitor who returns too early once", async () => {
-    const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
+  /** A request that was refused with a reservation, just after a burst. */
+  async function reserved(): Promise<
+    TestQuota & { readonly request: QuotaRequest; readonly dueInMs: number }
+  > {
+    const test = memoryQuota(BUDGET);
+    for (let n = 0; n < 38; n += 1)
+      void outcome(test.quota.run(ask({ client: `burst ${n}` }), async () => n));
     await settle();
     const request = ask({ client: "early", queryKey: "mine" });
-    const first = await outcome(quota.run(request, async () => "served"));
-    if (!(first instanceof ServiceError)) throw new Error("the request was not refused");
-    expect(first.kept).toBe(true);
+    const { kept, retryAfterMs = 0 } = await refusalOf(test.quota.run(request, async () => "served"));
+    expect(kept).toBe(true);
+    return { ...test, request, dueInMs: retryAfterMs };
+  }
+
+  test("is repeated unchanged for a visitor who returns too early once", async () => {
+    const { quota, clock, request, dueInMs } = await reserved();
     await clock.advance(1000);
     const again = quota.refusal(request);
-    expect(again).toMatchObject({ kept: true, retryAfterMs: (first.retryAfterMs ?? 0) - 1000 });
-    await clock.advance((first.retryAfterMs ?? 0) - 1000);
+    expect(again).toMatchObject({ kept: true, retryAfterMs: dueInMs - 1000 });
+    await clock.advance(dueInMs - 1000);
     const returned = quota.run(request, async () => "served");
     await clock.advance(8000);
     expect(await returned).toBe("served");
   });
 
   test("with a reservation survives an early retry that may wait, because nobody else does, but is given up", async () => {
-    const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
-    await settle();
-    const request = ask({ client: "early", queryKey: "mine" });
-    const first = await refusalOf(quota.run(request, async () => "served"));
-    expect(first.kept).toBe(true);
-    const dueInMs = first.retryAfterMs ?? 0;
+    const { quota, clock, request, dueInMs } = await reserved();
     await clock.advance(dueInMs - 1000);
     expect(quota.snapshot().lanes.exact.queued).toBe(0);
     const hangUp = new AbortController();
@@ -188,13 +199,8 @@ describe("a refusal", () => {
   });
 
   test("with a reservation is honoured at its second also if its holder came early and still waits, behind carts", async () => {
-    const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
-    await settle();
-    const request = ask({ client: "early", queryKey: "mine" });
-    const first = await refusalOf(quota.run(request, async () => "served"));
-    expect(first.kept).toBe(true);
-    await clock.advance((first.retryAfterMs ?? 0) - 3000);
+    const { quota, clock, request, dueInMs } = await reserved();
+    await clock.advance(dueInMs - 3000);
     expect(quota.snapshot().lanes.exact.queued).toBe(0);
     const waiting = outcome(quota.run(request, async () => "served"));
     for (let n = 0; n < 10; n += 1) {
@@ -206,13 +212,8 @@ describe("a refusal", () => {
   });
 
   test("with a reservation is put off if the upstream asks for a pause, and tells so however early its holder retries", async () => {
-    const { quota, clock } = memoryQuota(BUDGET);
-    for (let n = 0; n < 38; n += 1) void outcome(quota.run(ask({ client: `burst ${n}` }), async () => n));
-    await settle();
-    const request = ask({ client: "early", queryKey: "mine" });
-    const first = await refusalOf(quota.run(request, async () => "served"));
-    expect(first.kept).toBe(true);
-    await clock.advance((first.retryAfterMs ?? 0) - 2000);
+    const { quota, clock, request, dueInMs } = await reserved();
+    await clock.advance(dueInMs - 2000);
     expect(quota.snapshot().lanes.exact.queued).toBe(0);
     const waiting = outcome(quota.run(request, async () => "served"));
     await settle();

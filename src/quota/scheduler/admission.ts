@@ -188,7 +188,7 @@ export class Admission {
   #refuse(request: QuotaRequest, { kind, key, askedAt }: Entry, now: number, late?: "late"): ServiceError {
     const { reservations, windowMs, planned, onNoCallInTime } = this.#settings;
     const { lane, client, maxWaitMs } = request;
-    // Nobody returns for background work at a second that it was told.
+    // Background work doesn't retry at a given second, so it gets no reservation.
     if (lane === "suggestion" || lane === "refresh") {
       const pausedForMs = planned().pausedUntil - now;
       const inMs = pausedForMs > 0 ? pausedForMs : windowMs;
