@@ -1,12 +1,12 @@
 /**
- * Typed functions for the storefront API. They retry when the service says that a retry will help, and reject with a StorefrontProblem when something
- * goes wrong. Works wherever `fetch` does, without dependencies.
+ * Typed functions for the storefront API. They retry when the service says that a retry will help or can't be reached, and reject with a
+ * StorefrontProblem when something goes wrong. Works wherever `fetch` does, without dependencies.
  */
 import { type Call, startCall, waitUntil } from "./call.js";
 import { now } from "./clock.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
 import { Memory } from "./memory.js";
-import { problemOf, StorefrontProblem } from "./problem.js";
+import { type ProblemFacts, problemOf, StorefrontProblem } from "./problem.js";
 import type { components, paths } from "./schema.js";
 
 export { type FieldError, type ProblemCode, StorefrontProblem } from "./problem.js";
@@ -60,9 +60,6 @@ export interface AskOptions {
 
 export type StorefrontClient = ReturnType<typeof createClient>;
 
-/** The first pause before a reconnect, unless the service has set another. */
-const RECONNECT_MS = 1_000;
-
 export function createClient(settings: ClientSettings = {}) {
   const {
     baseUrl = "",
@@ -81,29 +78,39 @@ export function createClient(settings: ClientSettings = {}) {
       response = await send(`${baseUrl.replace(/\/$/, "")}${path}`, init);
     } catch (cause) {
       init.signal?.throwIfAborted();
-      throw new StorefrontProblem("unreachable", "Unreachable.", { cause });
+      throw lost({ cause });
     }
     if (!response.ok && response.status !== NOT_MODIFIED) throw await problemOf(response);
     return response;
   }
 
-  async function pauseFor(problem: StorefrontProblem, waitMs: number, call: Call, options: AskOptions) {
+  /**
+   * Resolves when the next attempt is due: at the time that the service has set, otherwise 1 s after a first failure to reach it, 2 s after the second.
+   * Rejects with the problem if no retry would help or no attempt is left.
+   */
+  async function nextAttempt(
+    problem: unknown,
+    attempt: number,
+    call: Call,
+    options: AskOptions,
+    retryMs?: number,
+  ): Promise<void> {
+    if (!(problem instanceof StorefrontProblem)) throw problem;
+    const { status, retryAfter = status === 0 ? attempt : Infinity } = problem;
+    const waitMs = retryMs ?? 1000 * retryAfter;
+    if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.endsAtMs - performance.now()))
+      throw problem;
     options.onWait?.(problem, waitMs);
     await waitUntil(now() + waitMs, call.signal);
     options.onRetry?.();
   }
 
-  /** Retries until it succeeds, a retry wouldn't help, or no attempt is left. */
   async function ask(path: string, init: RequestInit, call: Call, options: AskOptions) {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await once(path, { ...init, signal: call.signal });
       } catch (problem) {
-        if (!(problem instanceof StorefrontProblem) || problem.retryAfter === undefined) throw problem;
-        const waitMs = problem.retryAfter * 1000;
-        if (attempt >= attempts || waitMs > Math.min(longestWaitMs, call.endsAtMs - performance.now()))
-          throw problem;
-        await pauseFor(problem, waitMs, call, options);
+        await nextAttempt(problem, attempt, call, options);
       }
     }
   }
@@ -189,10 +196,7 @@ export function createClient(settings: ClientSettings = {}) {
             if (cause instanceof StorefrontProblem) throw cause;
           }
           losses += 1;
-          const lost = new StorefrontProblem("unreachable", "The connection was lost.");
-          if (losses >= attempts) throw lost;
-          const waitMs = Math.min(position.retryMs ?? RECONNECT_MS * losses, longestWaitMs);
-          await pauseFor(lost, waitMs, call, options);
+          await nextAttempt(lost(), losses, call, options, position.retryMs);
         }
       } finally {
         call.end();
@@ -243,11 +247,12 @@ async function textOf(response: Response, { signal }: Call): Promise<string> {
     return await response.text();
   } catch (cause) {
     signal.throwIfAborted();
-    throw new StorefrontProblem("unreachable", "The connection was lost.", {
-      status: response.status,
-      cause,
-    });
+    throw lost({ status: response.status, cause });
   }
+}
+
+function lost(facts?: ProblemFacts): StorefrontProblem {
+  return new StorefrontProblem("unreachable", "The connection was lost.", facts);
 }
 
 /** Parses JSON without checking its shape, because the service's tests check every answer against the OpenAPI document. */

@@ -7,6 +7,15 @@ type Problem = components["schemas"]["Problem"];
 export type ProblemCode = Problem["code"] | "unreachable" | "unreadable";
 export type FieldError = NonNullable<Problem["errors"]>[number];
 
+/** What is known of a problem besides its code and text. */
+export interface ProblemFacts {
+  readonly status?: number;
+  readonly retryAfter?: number | undefined;
+  readonly errors?: readonly FieldError[];
+  readonly requestId?: string | undefined;
+  readonly cause?: unknown;
+}
+
 export class StorefrontProblem extends Error {
   override readonly name = "StorefrontProblem";
   readonly code: ProblemCode;
@@ -19,17 +28,7 @@ export class StorefrontProblem extends Error {
   /** Identifies the request in the service's log. */
   readonly requestId: string | undefined;
 
-  constructor(
-    code: ProblemCode,
-    detail: string,
-    facts: {
-      readonly status?: number;
-      readonly retryAfter?: number | undefined;
-      readonly errors?: readonly FieldError[];
-      readonly requestId?: string | undefined;
-      readonly cause?: unknown;
-    } = {},
-  ) {
+  constructor(code: ProblemCode, detail: string, facts: ProblemFacts = {}) {
     super(detail, { cause: facts.cause });
     this.code = code;
     this.status = facts.status ?? 0;

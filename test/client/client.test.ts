@@ -105,6 +105,17 @@ describe("a request", () => {
     expect(asked).toHaveLength(2);
   });
 
+  test("is repeated after a second if the service can't be reached, as during a restart", async () => {
+    answers = [(response) => response.destroy(), json({ asOf: "now", prices: [] })];
+    const waits: (number | string)[] = [];
+    const list = await createClient({ baseUrl }).prices(
+      {},
+      { onWait: ({ code }, ms) => waits.push(code, ms) },
+    );
+    expect(list).toEqual({ asOf: "now", prices: [] });
+    expect(waits).toEqual(["unreachable", 1000]);
+  });
+
   test("isn't repeated if the retry time is too far away or missing", async () => {
     answers = [refusal("61"), json({ code: "upstream_failed", detail: "It failed." }, 502)];
     const client = createClient({ baseUrl });
@@ -140,7 +151,7 @@ describe("a request", () => {
     ["a cut connection", (response: ServerResponse) => response.destroy(), "unreachable", 0],
   ])("that gets %s fails with a problem, too", async (_what, answer, code, status) => {
     answers = [answer];
-    expect(await problemOf(createClient({ baseUrl }).prices())).toMatchObject({ code, status });
+    expect(await problemOf(createClient({ baseUrl, attempts: 1 }).prices())).toMatchObject({ code, status });
   });
 
   test("for a cart is posted as JSON", async () => {
@@ -347,6 +358,17 @@ describe("a streamed search", () => {
       "complete true",
     ]);
     expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1"]);
+  });
+
+  test("continues if the first reconnect fails, too", async () => {
+    const cut = stream(["retry: 0\n\n", result("a.af", "1")], "cut");
+    answers = [cut, (response) => response.destroy(), stream([result("b.af"), done])];
+    expect(await all(createClient({ baseUrl }).searchStream({ q: "a" }))).toEqual([
+      "a.af",
+      "b.af",
+      "complete true",
+    ]);
+    expect(asked.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "1", "1"]);
   });
 
   test("reconnects if it falls silent", async () => {
