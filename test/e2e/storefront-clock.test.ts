@@ -1,7 +1,7 @@
 /** The storefront while the device's clock is set, in a real browser: waits, countdowns, held prices and known answers last no longer than promised. */
 import { expect, test } from "@jest/globals";
 import type { Page } from "playwright-core";
-import { onSearch, refusal, result, streamed } from "./support/answers.js";
+import { onSearch, quotesWithProblems, refusal, result, streamed } from "./support/answers.js";
 import { describeWithBrowser, PHONE } from "./support/browser.js";
 import { done, enter, openShop, row, searchFor } from "./support/storefront.js";
 
@@ -163,5 +163,27 @@ describeWithBrowser("while the device's clock is set", () => {
     await setClockBy(page, HOUR_MS);
     await page.clock.runFor(1_000);
     expect(await cartStatus(page).textContent()).toBe("This price has expired. Confirm it again.");
+  });
+
+  test("what was wrong with a name in the cart is forgotten by the next visit, once no price is held", async () => {
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/quotes", (route) => route.fulfill(quotesWithProblems(shop.clock.now()))),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af", "kabul.net.af"])
+      await row(page, domain).locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    const problems = page.locator(".item .problem");
+    await problems.nth(1).waitFor();
+    await page.reload();
+    await problems.nth(1).waitFor();
+    expect(await cartStatus(page).textContent()).toMatch(/held for you/);
+    await setClockBy(page, HOUR_MS);
+    await page.reload();
+    await page.locator(".item").nth(2).waitFor();
+    expect(await problems.count()).toBe(0);
+    expect(await cartStatus(page).textContent()).toBe("Confirm the price to hold it for you.");
   });
 });

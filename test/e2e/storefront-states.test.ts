@@ -122,7 +122,7 @@ const STATES: Readonly<Record<string, State>> = {
     before: (page) =>
       page.route("/v1/quotes", async (route) => {
         const nowMs = Number(await page.evaluate("Date.now()"));
-        await route.fulfill(quotesWithProblems(nowMs + 600_000));
+        await route.fulfill(quotesWithProblems(nowMs));
       }),
     reach: async (page) => {
       await putInCart(page, "kabul.af", "kabul.com.af", "kabul.net.af");

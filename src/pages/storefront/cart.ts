@@ -9,7 +9,7 @@ import { asProblem, type StorefrontProblem } from "../../../client/src/problem.j
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
-import { onStoredElsewhere, store, stored } from "./session.js";
+import { onStoredElsewhere, SAME_VISIT_MS, store, stored } from "./session.js";
 
 /** The signed prices hold until `untilMs`, a time of `now()`; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
 interface ConfirmedPrices {
@@ -245,7 +245,7 @@ export class Cart implements CartControl {
     this.#items = items;
     this.#listedThen = listed;
     this.#removed = null;
-    this.#confirmed = prices ? { ...prices, untilMs: restoredUntilMs(prices) } : { kind: "none" };
+    this.#confirmed = (prices && restored(prices)) ?? { kind: "none" };
     this.listChanged();
   }
 
@@ -269,6 +269,16 @@ export class Cart implements CartControl {
   #listed({ tld, premium }: Wanted, years: number): Money | null {
     return premium ? null : (this.#prices.price(tld, "registration", years)?.price ?? null);
   }
+}
+
+/** Null if nothing is held and a name had a problem in an earlier visit, because the problem may be over. */
+function restored(prices: ConfirmedPrices): ConfirmedPrices | null {
+  const { items } = prices.quotes;
+  const untilMs = restoredUntilMs(prices);
+  const isHeld = untilMs !== null && untilMs > now();
+  const hasProblem = items.some(({ price }) => price === null);
+  const checkedMs = Math.max(...items.map(({ asOf }) => Date.parse(asOf)));
+  return !isHeld && hasProblem && Date.now() - checkedMs > SAME_VISIT_MS ? null : { ...prices, untilMs };
 }
 
 /** Never later than if the prices had just been signed: the device's clock may have been set back since they were stored. */

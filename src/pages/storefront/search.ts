@@ -13,14 +13,11 @@ import { type Meaning, meaningOf } from "./query.js";
 import type { Results } from "./results.js";
 import { type Row, rowOf, rowsOf, rowWithout } from "./rows.js";
 import { SearchView, type View } from "./search-view.js";
-import { store, stored } from "./session.js";
+import { SAME_VISIT_MS, store, stored } from "./session.js";
 import type { Texts } from "./texts/en.js";
 import { wordsFor } from "./texts/texts.js";
 
 type Shown = Omit<View, "text" | "meaning">;
-
-/** A page opened within this time resumes the search; later, only the text is restored. */
-const SAME_VISIT_MS = 600_000;
 
 export class Search {
   readonly #client: StorefrontClient;
@@ -46,7 +43,7 @@ export class Search {
     this.#listen();
   }
 
-  /** Resumes the last search, or runs the one in a link. */
+  /** Resumes the last search of the same visit, or runs the one in a link. Of an earlier visit, only the text is restored. */
   begin(linked: string | null): void {
     const before = asLastSearch(stored("search"));
     this.#query.value = linked ?? before?.text ?? "";

@@ -3,6 +3,9 @@
 /** Each has its own key, so that two tabs overwrite only what they change. */
 type Key = "language" | "term" | "search" | "cart" | "hideTaken";
 
+/** A page opened within this time continues where the last one stopped. Later, what may have changed is forgotten. */
+export const SAME_VISIT_MS = 600_000;
+
 /** Each tab has its own search, so that a reload restores it whatever happens in other tabs. A new tab begins with the last search of any. */
 function isPerTab(key: Key): boolean {
   return key === "search";

@@ -65,9 +65,10 @@ export const mixedSearch = streamed([
 
 const PRICE = { amount: "26.99", currency: "USD" };
 
-/** A cart in which one line is confirmed, one is taken and one couldn't be checked. */
-export function quotesWithProblems(validUntilMs: number) {
-  const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf: null };
+/** A cart that is held for ten minutes, in which one line is confirmed, one is taken and one couldn't be checked. */
+export function quotesWithProblems(nowMs: number) {
+  const asOf = new Date(nowMs).toISOString();
+  const line = { tld: ".af", action: "registration", years: 1, premium: false, asOf };
   const problem = { code: "upstream_timeout", detail: "x", retryAfter: 5 };
   return {
     json: {
@@ -78,7 +79,7 @@ export function quotesWithProblems(validUntilMs: number) {
       ],
       total: [PRICE],
       promise: "aaaa.bbbb.cccc",
-      validUntil: new Date(validUntilMs).toISOString(),
+      validUntil: new Date(nowMs + 600_000).toISOString(),
     },
   };
 }
