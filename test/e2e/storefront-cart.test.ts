@@ -174,6 +174,40 @@ describeWithBrowser("the cart", () => {
     expect(await status(page).textContent()).toMatch(/\(14:59\sleft\)\.$/);
   });
 
+  test("keeps what is held while it is confirmed again, and if that is refused", async () => {
+    let asked = 0;
+    let refuse = (): void => {};
+    const refused = new Promise<void>((done) => {
+      refuse = done;
+    });
+    const { page } = await shop.visitor({
+      before: (page) =>
+        page.route("/v1/quotes", async (route) => {
+          asked += 1;
+          if (asked === 1) return route.fulfill(quotesWithProblems(shop.clock.now()));
+          await refused;
+          return route.fulfill(refusal("upstream_failed", 502));
+        }),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.getByRole("button", { name: "Confirm again" }).press("Enter");
+    await page.locator('#cart-status[data-kind="asking"]').waitFor();
+    const goOn = page.getByRole("button", { name: "Go to checkout" });
+    expect(await goOn.isVisible()).toBe(true);
+    refuse();
+    await page.locator('#cart-status[data-kind="refused"]').waitFor();
+    expect(await status(page).textContent()).toMatch(
+      /^The registry is not answering properly\. .*\. Price held for you until .*\sleft\)\.$/,
+    );
+    expect(await goOn.isVisible()).toBe(true);
+    expect(await focused(page)).toBe("cart-confirm");
+    expect(await page.locator("#cart-promise").inputValue()).toBe("aaaa.bbbb.cccc");
+    await page.reload();
+    await goOn.waitFor();
+  });
+
   test("counts the time for which an answer travels as part of the time for which the price is held", async () => {
     const signed: Promise<unknown>[] = [];
     let arrive = (): void => {};

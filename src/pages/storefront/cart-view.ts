@@ -1,7 +1,7 @@
 /** Renders the cart: its lines with their terms and problems, the total, how long the price holds, and the next step. */
 import { MOST_ITEMS } from "../../../client/src/cart.js";
 import type { QuoteLine } from "../../../client/src/client.js";
-import { aheadMs } from "../../../client/src/clock.js";
+import { aheadMs, now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
 import type { Cart, Change } from "./cart.js";
@@ -38,7 +38,7 @@ export class CartView {
     this.#prices = prices;
     this.#texts = texts;
     this.#confirm.addEventListener("click", () => {
-      if (this.#cart.confirmed.kind !== "asking") void this.#cart.confirm();
+      if (this.#cart.confirmation.kind !== "asking") void this.#cart.confirm();
     });
     this.#undo.addEventListener("click", () => {
       const item = this.#cart.removed;
@@ -62,16 +62,14 @@ export class CartView {
       say(this.#texts.removed(change.item.unicodeName));
       this.#undo.focus();
     }
-    if (change.kind === "prices") {
-      const total = this.#cart.confirmed.kind === "confirmed" ? `${this.#total.textContent} ` : "";
-      say(total + this.#statusText());
-    }
+    if (change.kind === "confirmation") say(this.#statusText());
+    if (change.kind === "prices") say(`${this.#total.textContent} ${this.#statusText()}`);
   }
 
-  /** Counts down to the end of the promise, or of a wait. */
+  /** Counts down to the end of a wait, or of the promise. */
   #watch(): void {
-    const { confirmed } = this.#cart;
-    const untilMs = confirmed.kind === "waiting" ? confirmed.untilMs : this.#cart.promise()?.untilMs;
+    const { confirmation } = this.#cart;
+    const untilMs = confirmation.kind === "waiting" ? confirmation.untilMs : this.#cart.promise()?.untilMs;
     this.#countdown.stop();
     this.#left = 0;
     if (untilMs === undefined) return;
@@ -86,38 +84,50 @@ export class CartView {
 
   #statusText(): string {
     const texts = this.#texts;
-    const { confirmed, items } = this.#cart;
-    if (confirmed.kind === "none") return texts.notAsked;
-    if (confirmed.kind === "asking") return texts.checking;
-    if (confirmed.kind === "refused")
-      return navigator.onLine || confirmed.problem.code !== "unreachable"
-        ? wordsFor(texts, confirmed.problem)
-        : texts.offline;
-    if (confirmed.kind === "waiting") {
+    const { confirmation } = this.#cart;
+    if (confirmation.kind === "asking") return texts.checking;
+    if (confirmation.kind === "waiting") {
       const again = texts.again(seconds(texts, Math.max(1, this.#left)));
-      return `${wordsFor(texts, confirmed.problem)} ${again}`;
+      return `${wordsFor(texts, confirmation.problem)} ${again}`;
     }
+    if (confirmation.kind === "none") return this.#confirmedText();
+    const isOffline = !navigator.onLine && confirmation.problem.code === "unreachable";
+    const why = isOffline ? texts.offline : wordsFor(texts, confirmation.problem);
+    return [why, ...this.#heldText()].join(" ");
+  }
+
+  #confirmedText(): string {
+    const texts = this.#texts;
+    const { confirmed, items } = this.#cart;
+    if (confirmed === null) return texts.notAsked;
     const promise = this.#cart.promise();
-    if (promise !== null && this.#left === 0) return texts.runOut;
-    const priced = confirmed.quotes.items.filter(({ price }) => price !== null).length;
+    if (promise !== null && promise.untilMs <= now()) return texts.runOut;
+    const lines = confirmed.quotes.items;
+    const priced = lines.filter(({ price }) => price !== null).length;
     if (priced === 0) return texts.nonePriced;
-    const held =
-      promise === null
-        ? texts.notHeld(timeWithDay(texts, earliest(confirmed.quotes.items)))
-        : `${texts.heldUntil(timeOfDay(texts, promise.untilMs - aheadMs()))} (${texts.left(clock(texts, this.#left))}).`;
     const partly = texts.partly(count(texts, priced), count(texts, items.length));
     return [
       ...(priced < items.length ? [partly] : []),
       ...(confirmed.isChanged ? [texts.priceChanged] : []),
-      held,
+      ...(promise === null ? [texts.notHeld(timeWithDay(texts, earliest(lines)))] : this.#heldText()),
     ].join(" ");
+  }
+
+  /** Until when the price is held; nothing if it isn't. */
+  #heldText(): string[] {
+    const texts = this.#texts;
+    const { untilMs = 0 } = this.#cart.promise() ?? {};
+    if (untilMs <= now()) return [];
+    return [
+      `${texts.heldUntil(timeOfDay(texts, untilMs - aheadMs()))} (${texts.left(clock(texts, this.#left))}).`,
+    ];
   }
 
   #drawOrder(): void {
     const texts = this.#texts;
-    const { confirmed } = this.#cart;
+    const { confirmation, confirmed } = this.#cart;
     const promise = this.#cart.promise();
-    const isHeld = promise !== null && this.#left > 0;
+    const isHeld = promise !== null && promise.untilMs > now();
     const isOver = promise !== null && !isHeld;
     const total = this.#cart
       .total()
@@ -127,24 +137,26 @@ export class CartView {
     this.#barTotal.textContent = total;
     this.#statusLine.textContent = this.#statusText();
     // If every line is priced, only one button is shown.
-    const isWhole =
-      confirmed.kind === "confirmed" && confirmed.quotes.items.every(({ price }) => price !== null);
+    const isWhole = confirmed !== null && confirmed.quotes.items.every(({ price }) => price !== null);
+    const hasProblem = confirmed !== null && (isOver || !isWhole || confirmed.isChanged);
     this.#statusLine.dataset["kind"] =
-      isOver || (confirmed.kind === "confirmed" && (!isWhole || confirmed.isChanged))
-        ? "problem"
-        : confirmed.kind;
+      confirmation.kind !== "none" || confirmed === null
+        ? confirmation.kind
+        : hasProblem
+          ? "problem"
+          : "confirmed";
     const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
-    const isFocused = this.#order.contains(document.activeElement);
+    const focused = document.activeElement;
     this.#checkout.hidden = !goesOn;
     this.#promise.value = isHeld ? promise.text : "";
     this.#confirm.hidden = goesOn && isWhole;
     this.#confirm.classList.toggle("second", goesOn);
     const { confirm, confirmAgain, tryNow } = texts.page;
     this.#confirm.textContent =
-      confirmed.kind === "confirmed" ? confirmAgain : confirmed.kind === "waiting" ? tryNow : confirm;
-    this.#confirm.setAttribute("aria-disabled", String(confirmed.kind === "asking"));
-    // The pressed button may have been hidden.
-    if (isFocused) (goesOn ? this.#goOn : this.#confirm).focus();
+      confirmation.kind === "waiting" ? tryNow : confirmed === null ? confirm : confirmAgain;
+    this.#confirm.setAttribute("aria-disabled", String(confirmation.kind === "asking"));
+    const isGone = this.#order.contains(focused) && focused?.closest("[hidden]") !== null;
+    if (isGone) (goesOn ? this.#goOn : this.#confirm).focus();
   }
 
   #draw(): void {

@@ -13,22 +13,22 @@ import { onStoredElsewhere, SAME_VISIT_MS, store, stored } from "./session.js";
 
 /** The signed prices hold until `untilMs`, a time of `now()`; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
 interface ConfirmedPrices {
-  readonly kind: "confirmed";
   readonly quotes: Quotes;
   readonly untilMs: number | null;
   readonly isChanged: boolean;
 }
 
-type Confirmed =
+/** How the last request to confirm the prices is going; `none` once it has succeeded, or the names have changed. */
+type Confirmation =
   | { readonly kind: "none" }
   | { readonly kind: "asking" }
   | { readonly kind: "waiting"; readonly problem: StorefrontProblem; readonly untilMs: number }
-  | { readonly kind: "refused"; readonly problem: StorefrontProblem }
-  | ConfirmedPrices;
+  | { readonly kind: "refused"; readonly problem: StorefrontProblem };
 
-/** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: the state of the confirmation. */
+/** What changed in the cart. `names`: other terms, or a change in another tab. `prices`: they are confirmed. */
 export type Change =
-  { readonly kind: "added" | "removed"; readonly item: Wanted } | { readonly kind: "names" | "prices" };
+  | { readonly kind: "added" | "removed"; readonly item: Wanted }
+  | { readonly kind: "names" | "confirmation" | "prices" };
 
 /** A name and its place in the list. */
 interface Removed {
@@ -37,12 +37,12 @@ interface Removed {
 }
 
 /**
- * What the browser keeps. When the form of the prices changes, so must the name `prices`: those that another version of the page stored are then
- * ignored, and the names stay. Stored prices end at a time of the device's clock, because each tab has its own `now()`.
+ * What the browser keeps. When the form of the prices changes, so must the name `confirmedPrices`: those that another version of the page stored are
+ * then ignored, and the names stay. Stored prices end at a time of the device's clock, because each tab has its own `now()`.
  */
 interface Stored {
   readonly items: readonly Wanted[];
-  readonly prices?: ConfirmedPrices | null;
+  readonly confirmedPrices?: ConfirmedPrices | null;
   readonly listed?: ListPrices;
 }
 
@@ -63,7 +63,8 @@ export class Cart implements CartControl {
   readonly #prices: Prices;
   readonly #changed: (change: Change) => void;
   #items: readonly Wanted[] = [];
-  #confirmed: Confirmed = { kind: "none" };
+  #confirmation: Confirmation = { kind: "none" };
+  #confirmed: ConfirmedPrices | null = null;
   #listedThen: ListPrices = {};
   #removed: Removed | null = null;
   #asking = new AbortController();
@@ -74,7 +75,7 @@ export class Cart implements CartControl {
     this.#changed = changed;
     this.#restore();
     addEventListener("online", () => {
-      if (this.#confirmed.kind === "refused" && this.#confirmed.problem.code === "unreachable")
+      if (this.#confirmation.kind === "refused" && this.#confirmation.problem.code === "unreachable")
         void this.confirm();
     });
     onStoredElsewhere("cart", () => {
@@ -88,7 +89,12 @@ export class Cart implements CartControl {
     return this.#items;
   }
 
-  get confirmed(): Confirmed {
+  get confirmation(): Confirmation {
+    return this.#confirmation;
+  }
+
+  /** Held prices stay while they are confirmed again, and if that is refused. */
+  get confirmed(): ConfirmedPrices | null {
     return this.#confirmed;
   }
 
@@ -107,7 +113,7 @@ export class Cart implements CartControl {
 
   add(wanted: Wanted): void {
     if (this.has(wanted.domain) || this.isFull()) return;
-    this.#become([...this.#items, wanted], { kind: "added", item: wanted });
+    this.#setItems([...this.#items, wanted], { kind: "added", item: wanted });
   }
 
   remove(domain: string): void {
@@ -115,18 +121,18 @@ export class Cart implements CartControl {
     const item = this.#items[at];
     if (item === undefined) return;
     const rest = this.#items.filter((other) => other !== item);
-    this.#become(rest, { kind: "removed", item }, { item, at });
+    this.#setItems(rest, { kind: "removed", item }, { item, at });
   }
 
   /** Puts the last removed name back in its place. */
   undo(): void {
     if (this.#removed === null || this.isFull() || this.has(this.#removed.item.domain)) return;
     const { item, at } = this.#removed;
-    this.#become([...this.#items.slice(0, at), item, ...this.#items.slice(at)], { kind: "added", item });
+    this.#setItems([...this.#items.slice(0, at), item, ...this.#items.slice(at)], { kind: "added", item });
   }
 
   setTerm(domain: string, years: number): void {
-    this.#become(
+    this.#setItems(
       this.#items.map((item) =>
         item.domain === domain ? { ...item, years, price: this.#listed(item, years) } : item,
       ),
@@ -143,30 +149,29 @@ export class Cart implements CartControl {
     const before = this.#items;
     this.#relist();
     const isNew = this.#items.some(({ price }, at) => price?.amount !== before[at]?.price?.amount);
-    if (isNew && this.#confirmed.kind === "confirmed") this.#confirmed = { kind: "none" };
+    if (isNew) this.#confirmed = null;
   }
 
   line(domain: string): QuoteLine | undefined {
-    if (this.#confirmed.kind !== "confirmed") return undefined;
-    return this.#confirmed.quotes.items.find((line) => line.domain === domain);
+    return this.#confirmed?.quotes.items.find((line) => line.domain === domain);
   }
 
   /** The names that turned out to be taken when the cart was confirmed. */
   get taken(): readonly string[] {
-    if (this.#confirmed.kind !== "confirmed") return [];
-    return this.#confirmed.quotes.items.flatMap(({ status, domain }) => (status === "taken" ? domain : []));
+    const lines = this.#confirmed?.quotes.items ?? [];
+    return lines.flatMap(({ status, domain }) => (status === "taken" ? domain : []));
   }
 
   /** The confirmed total; before that, the sum of the known list prices. */
   total(): readonly Money[] {
-    if (this.#confirmed.kind === "confirmed") return this.#confirmed.quotes.total;
+    if (this.#confirmed !== null) return this.#confirmed.quotes.total;
     const prices = this.#items.flatMap(({ price }) => price ?? []);
     return prices.length === this.#items.length ? sumOf(prices) : [];
   }
 
   /** The signed prices and until when they hold, even if that time has passed; null if no prices are confirmed. */
   promise(): { readonly text: string; readonly untilMs: number } | null {
-    if (this.#confirmed.kind !== "confirmed") return null;
+    if (this.#confirmed === null) return null;
     const { quotes, untilMs } = this.#confirmed;
     return quotes.promise === null || untilMs === null ? null : { text: quotes.promise, untilMs };
   }
@@ -174,7 +179,8 @@ export class Cart implements CartControl {
   async confirm(): Promise<void> {
     this.#asking.abort();
     const { signal } = (this.#asking = new AbortController());
-    this.#learn({ kind: "asking" });
+    if (!this.#confirmed || !isHeld(this.#confirmed)) this.#confirmed = null;
+    this.#become({ kind: "asking" });
     const items = this.#items.map(({ domain, years }) => ({
       domain,
       action: "registration" as const,
@@ -185,18 +191,19 @@ export class Cart implements CartControl {
       const quotes = await this.#client.cart(items, {
         signal,
         onWait: (problem, waitMs) => {
-          this.#learn({ kind: "waiting", problem, untilMs: now() + waitMs });
+          this.#become({ kind: "waiting", problem, untilMs: now() + waitMs });
         },
         onRetry: () => {
           sentMs = now();
-          this.#learn({ kind: "asking" });
+          this.#become({ kind: "asking" });
         },
       });
       if (signal.aborted) return;
       const untilMs = heldUntilMs(quotes, sentMs);
-      this.#learn({ kind: "confirmed", quotes, untilMs, isChanged: this.#takePrices(quotes) });
+      this.#confirmed = { quotes, untilMs, isChanged: this.#takePrices(quotes) };
+      this.#become({ kind: "none" }, "prices");
     } catch (error) {
-      if (!signal.aborted) this.#learn({ kind: "refused", problem: asProblem(error) });
+      if (!signal.aborted) this.#become({ kind: "refused", problem: asProblem(error) });
     }
   }
 
@@ -212,28 +219,29 @@ export class Cart implements CartControl {
     return before.some(({ price }, at) => price !== null && price.amount !== this.#items[at]?.price?.amount);
   }
 
-  #learn(confirmed: Confirmed): void {
-    this.#confirmed = confirmed;
+  #become(confirmation: Confirmation, kind: "confirmation" | "prices" = "confirmation"): void {
+    this.#confirmation = confirmation;
     this.#store();
-    this.#changed({ kind: "prices" });
+    this.#changed({ kind });
   }
 
-  #become(items: readonly Wanted[], change: Change, removed: Removed | null = null): void {
+  #setItems(items: readonly Wanted[], change: Change, removed: Removed | null = null): void {
     this.#asking.abort();
     this.#items = items;
     this.#removed = removed;
-    this.#confirmed = { kind: "none" };
+    this.#confirmation = { kind: "none" };
+    this.#confirmed = null;
     this.#relist();
     this.#store();
     this.#changed(change);
   }
 
   #store(): void {
-    const prices = this.#confirmed.kind === "confirmed" ? this.#confirmed : null;
+    const prices = this.#confirmed;
     const untilMs = prices && prices.untilMs !== null ? prices.untilMs - aheadMs() : null;
     const kept: Stored = {
       items: this.#items,
-      prices: prices && { ...prices, untilMs },
+      confirmedPrices: prices && { ...prices, untilMs },
       listed: this.#listedThen,
     };
     store("cart", this.#items.length === 0 ? null : kept);
@@ -241,11 +249,12 @@ export class Cart implements CartControl {
 
   #restore(): void {
     const before = stored("cart");
-    const { items, prices = null, listed = {} }: Stored = isStored(before) ? before : { items: [] };
+    const { items, confirmedPrices = null, listed = {} }: Stored = isStored(before) ? before : { items: [] };
     this.#items = items;
     this.#listedThen = listed;
     this.#removed = null;
-    this.#confirmed = (prices && restored(prices)) ?? { kind: "none" };
+    this.#confirmation = { kind: "none" };
+    this.#confirmed = confirmedPrices && restored(confirmedPrices);
     this.listChanged();
   }
 
@@ -272,13 +281,17 @@ export class Cart implements CartControl {
 }
 
 /** Null if nothing is held and a name had a problem in an earlier visit, because the problem may be over. */
-function restored(prices: ConfirmedPrices): ConfirmedPrices | null {
+function restored(stored: ConfirmedPrices): ConfirmedPrices | null {
+  const prices = { ...stored, untilMs: restoredUntilMs(stored) };
   const { items } = prices.quotes;
-  const untilMs = restoredUntilMs(prices);
-  const isHeld = untilMs !== null && untilMs > now();
   const hasProblem = items.some(({ price }) => price === null);
   const checkedMs = Math.max(...items.map(({ asOf }) => Date.parse(asOf)));
-  return !isHeld && hasProblem && Date.now() - checkedMs > SAME_VISIT_MS ? null : { ...prices, untilMs };
+  const isOld = Date.now() - checkedMs > SAME_VISIT_MS;
+  return isOld && hasProblem && !isHeld(prices) ? null : prices;
+}
+
+function isHeld({ untilMs }: Pick<ConfirmedPrices, "untilMs">): boolean {
+  return untilMs !== null && untilMs > now();
 }
 
 /** Never later than if the prices had just been signed: the device's clock may have been set back since they were stored. */
