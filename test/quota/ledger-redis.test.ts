@@ -401,6 +401,20 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(late.ledger)).toHaveLength(0);
     });
 
+    test("applies a pause that was asked for before Redis was emptied to a replica that starts later", async ({
+      server,
+      replica,
+      ready,
+    }) => {
+      const { ledger } = await replica();
+      await ready();
+      await ledger.pause(60_000);
+      await server.command("FLUSHALL");
+      const late = await replica();
+      await until(() => late.ledger.forecast().pausedForMs > 50_000, "the pause");
+      expect(await late.ledger.take()).toHaveProperty("retryInMs");
+    });
+
     test("counts what replicas used on their own when a hung Redis wakes up", async ({
       server,
       replica,

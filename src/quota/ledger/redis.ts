@@ -525,6 +525,8 @@ class RedisLedger implements Ledger {
   #learn(reply: Table, sentAt: number): void {
     this.#contactAt = Math.max(this.#contactAt, sentAt);
     if (reply.epoch === this.#epoch && reply.revision < this.#revision) return;
+    // A new table may not know the pause.
+    if (reply.epoch !== this.#epoch) this.#pausePublished = false;
     this.#epoch = reply.epoch;
     this.#generation = reply.generation;
     this.#revision = reply.revision;
