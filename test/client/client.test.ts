@@ -188,8 +188,9 @@ describe("the timeout of a call", () => {
     );
     const client = createClient({ baseUrl });
     expect(await problemOf(all(client.searchStream({ q: "a" }, { timeoutMs: 100 })))).toMatchObject({
-      message: "Too slow.",
+      code: "unreachable",
     });
+    expect(answers.length).toBeGreaterThan(0);
   });
 
   test("makes a call fail immediately if the wait would be longer", async () => {

@@ -21,7 +21,7 @@ describeWithBrowser("a search that has to wait", () => {
   }
 
   test("explains the wait, counts down, and continues by itself", async () => {
-    const why = "You have searched a lot in a short time. Please wait a moment.";
+    const why = "You have searched a lot in a short time.";
     // The limit allows the request for known results, but not the search after it.
     const env = { CLIENT_RATE_PER_MINUTE: String(1 + (await requestsOfThePage())) };
     const at = await shop.start({ env });

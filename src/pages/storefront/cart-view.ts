@@ -10,7 +10,7 @@ import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
 import { say } from "./say.js";
 import type { Texts } from "./texts/en.js";
-import { wordsFor } from "./texts/texts.js";
+import { causeOf, wordsFor } from "./texts/texts.js";
 
 export class CartView {
   readonly #cart: Cart;
@@ -88,7 +88,7 @@ export class CartView {
     if (confirmation.kind === "asking") return texts.checking;
     if (confirmation.kind === "waiting") {
       const again = texts.again(seconds(texts, Math.max(1, this.#left)));
-      return `${wordsFor(texts, confirmation.problem)} ${again}`;
+      return `${causeOf(texts, confirmation.problem)} ${again}`;
     }
     if (confirmation.kind === "none") return this.#confirmedText();
     const isOffline = !navigator.onLine && confirmation.problem.code === "unreachable";
@@ -216,7 +216,7 @@ export class CartView {
     if (price !== null) return "";
     if (status === "taken") return this.#texts.justTaken;
     const known = Object.entries(this.#texts.problems).find(([code]) => code === problem?.code);
-    return known?.[1] ?? this.#texts.noPrice;
+    return known?.[1].join(" ") ?? this.#texts.noPrice;
   }
 
   #termChoice(item: Wanted): HTMLElement {

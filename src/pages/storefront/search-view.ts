@@ -11,7 +11,7 @@ import { say } from "./say.js";
 import { store, stored } from "./session.js";
 import type { Texts } from "./texts/en.js";
 import { isolated } from "./texts/isolates.js";
-import { wordsFor } from "./texts/texts.js";
+import { causeOf, wordsFor } from "./texts/texts.js";
 
 /** What is shown, for a search or a list. */
 export interface View {
@@ -109,7 +109,7 @@ export class SearchView {
     if (phase === "searching")
       return meaning.kind === "list" ? this.#progress() : texts.lookingFor(isolated(shortened(text.trim())));
     if (phase === "waiting") {
-      const why = problem === null ? texts.notAll : wordsFor(texts, problem);
+      const why = problem === null ? texts.notAll : causeOf(texts, problem);
       return `${why} ${texts.again(seconds(texts, Math.max(1, this.#secondsLeft)))}`;
     }
     if (problem !== null) return wordsFor(texts, problem);

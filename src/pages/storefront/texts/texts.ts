@@ -8,13 +8,15 @@ export interface Base {
   readonly direction: "ltr" | "rtl";
   /** For numbers, amounts and dates. Browsers without Pashto use Dari, which has the same digits and calendar. */
   readonly locale: string;
-  /** The cause and what to do about it. */
-  readonly problems: Readonly<Partial<Record<ProblemCode, string>>> & { readonly other: string };
+  readonly problems: Readonly<Partial<Record<ProblemCode, Explanation>>> & { readonly other: Explanation };
   /** Why the service rejects a name, by the start of its message. Some contain a character or the TLDs sold. `other`: for an unknown message. */
   readonly reasons: Readonly<Record<Reason, string | ((named: string) => string)>> & {
     readonly other: (message: string) => string;
   };
 }
+
+/** What is wrong, and what to do about it unless the page does it by itself. */
+type Explanation = readonly [cause: string, advice?: string];
 
 type Reason = (typeof REASONS)[number];
 export const REASONS = [
@@ -37,7 +39,16 @@ export const REASONS = [
 export function wordsFor(texts: Base, problem: StorefrontProblem): string {
   const [field] = problem.errors;
   if (problem.code === "invalid_request" && field) return reasonFor(texts, field.message);
-  return texts.problems[problem.code] ?? texts.problems.other;
+  return explanationOf(texts, problem).join(" ");
+}
+
+/** What is wrong, without advice: the page tries again by itself. */
+export function causeOf(texts: Base, problem: StorefrontProblem): string {
+  return explanationOf(texts, problem)[0];
+}
+
+function explanationOf({ problems }: Base, { code }: StorefrontProblem): Explanation {
+  return problems[code] ?? problems.other;
 }
 
 function reasonFor({ reasons }: Base, message: string): string {
