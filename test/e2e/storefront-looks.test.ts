@@ -37,6 +37,7 @@ describeWithBrowser("the storefront", () => {
       expect(await axe()).toEqual([]);
       await page.locator('[data-language="en"]').click();
       expect([await root.getAttribute("lang"), await root.getAttribute("dir")]).toEqual(["en", "ltr"]);
+      expect(await page.locator("#live").textContent()).toBe("");
     },
   );
 

@@ -7,6 +7,7 @@ import { chosenLanguage, speakIn, textsIn } from "./language.js";
 import { Prices } from "./prices.js";
 import { Results } from "./results.js";
 import { Search } from "./search.js";
+import { say } from "./say.js";
 import { store, takeFromAddress } from "./session.js";
 
 const [linkedName = null, linkedLanguage = null] = takeFromAddress("q", "lang");
@@ -32,6 +33,8 @@ for (const link of switches) {
     event.preventDefault();
     texts = textsIn(chosenLanguage(link.dataset["language"] ?? null));
     store("language", texts.language);
+    // What was announced is in the other language.
+    say("");
     render();
   });
 }
