@@ -208,6 +208,48 @@ describeWithBrowser("the cart", () => {
     await goOn.waitFor();
   });
 
+  test("offers no checkout once a held price has expired, or the cart has changed, even while it is confirmed again", async () => {
+    let asked = 0;
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/quotes", async (route) => {
+          asked += 1;
+          if (asked % 2 === 1) await route.fulfill(quotesWithProblems(shop.clock.now()));
+        }),
+    });
+    const goOn = page.getByRole("button", { name: "Go to checkout" });
+    const held = page.locator("#cart-promise");
+    const again = async (): Promise<void> => {
+      await page.locator("#cart-confirm").press("Enter");
+      await goOn.waitFor();
+      await page.locator("#cart-confirm").press("Enter");
+      await page.locator('#cart-status[data-kind="asking"]').waitFor();
+    };
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"])
+      await row(page, domain).locator("button").press("Enter");
+
+    await again();
+    await page.clock.runFor(100_000);
+    expect(await held.inputValue()).toBe("aaaa.bbbb.cccc");
+    await page.clock.runFor(500_000);
+    expect([await goOn.isVisible(), await held.inputValue()]).toEqual([false, ""]);
+    expect(await status(page).textContent()).toBe(
+      "The connection was lost. Check your connection and try again.",
+    );
+
+    await page.clock.setSystemTime(shop.clock.now());
+    await page.reload();
+    await page.locator(".item").nth(1).waitFor();
+    await again();
+    await page.locator('[id="term-kabul.af"]').press("ArrowDown");
+    expect([await goOn.isVisible(), await held.inputValue()]).toEqual([false, ""]);
+    expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
+    await page.clock.runFor(1_000);
+    expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
+  });
+
   test("counts the time for which an answer travels as part of the time for which the price is held", async () => {
     const signed: Promise<unknown>[] = [];
     let arrive = (): void => {};
