@@ -236,7 +236,7 @@ describeWithBrowser("the cart", () => {
     await page.clock.runFor(500_000);
     expect([await goOn.isVisible(), await held.inputValue()]).toEqual([false, ""]);
     expect(await status(page).textContent()).toBe(
-      "The connection was lost. Check your connection and try again.",
+      "The connection was lost. Check your connection and try again. This price has expired. Confirm it again.",
     );
 
     await page.clock.setSystemTime(shop.clock.now());
@@ -248,6 +248,46 @@ describeWithBrowser("the cart", () => {
     expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
     await page.clock.runFor(1_000);
     expect(await status(page).textContent()).toBe("Confirm the price to hold it for you.");
+  });
+
+  test("announces that a held price has expired when it does, not when a wait is over", async () => {
+    const answers = [
+      quotesWithProblems(shop.clock.now()),
+      refusal("quota_exhausted", 503, 3),
+      refusal("upstream_failed", 502),
+      refusal("quota_exhausted", 503, 20),
+    ];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        page.route("/v1/quotes", (route) => {
+          const next = answers.shift();
+          return next === undefined ? route.continue() : route.fulfill(next);
+        }),
+    });
+    const become = (kind: string) => page.locator(`#cart-status[data-kind="${kind}"]`).waitFor();
+    const expired = "This price has expired. Confirm it again.";
+    const hasSaid = async (): Promise<unknown> => page.evaluate(`said.includes("${expired}")`);
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"])
+      await row(page, domain).locator("button").press("Enter");
+    await page.locator("#cart-confirm").press("Enter");
+    await become("problem");
+    await page.evaluate(
+      `const live = document.querySelector("#live"); window.said = [];
+      new MutationObserver(() => said.push(live.textContent)).observe(live, { childList: true });`,
+    );
+    await page.locator("#cart-confirm").press("Enter");
+    await become("waiting");
+    await page.clock.runFor(3_000);
+    await become("refused");
+    await page.clock.runFor(580_000);
+    expect(await hasSaid()).toBe(false);
+    await page.locator("#cart-confirm").press("Enter");
+    await become("waiting");
+    await page.clock.runFor(18_500);
+    expect(await hasSaid()).toBe(true);
+    expect(await status(page).textContent()).toMatch(/try again in [12]\sseconds?\.$/);
   });
 
   test("counts the time for which an answer travels as part of the time for which the price is held", async () => {
@@ -391,6 +431,32 @@ describeWithBrowser("the cart", () => {
     await searchFor(page, "kabul");
     await row(page, "kabul.af").locator("button").press("Enter");
     expect(await texts(page, ".item .domain")).toEqual(["kabul.af"]);
+  });
+
+  test("is confirmed in one tab whatever another one tries", async () => {
+    let asked = 0;
+    const { page } = await shop.visitor({
+      before: (page) =>
+        page.context().route("/v1/quotes", async (route) => {
+          asked += 1;
+          if (asked === 1) await route.fulfill(quotesWithProblems(shop.clock.now()));
+          if (asked > 2) await route.fulfill(refusal("upstream_failed", 502));
+        }),
+    });
+    await searchFor(page, "kabul");
+    for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await page.locator('#cart-status[data-kind="problem"]').waitFor();
+    const other = await page.context().newPage();
+    await other.clock.setSystemTime(shop.clock.now());
+    await other.goto("/");
+    await other.locator("#cart-confirm").click();
+    await other.locator('#cart-status[data-kind="asking"]').waitFor();
+    for (let times = 0; times < 5; times += 1) {
+      await page.locator("#cart-confirm").click();
+      await page.locator('#cart-status[data-kind="refused"]').waitFor();
+    }
+    expect(await other.locator("#cart-status").getAttribute("data-kind")).toBe("asking");
   });
 
   test("is the same in two tabs", async () => {

@@ -1,10 +1,10 @@
 /** Renders the cart: its lines with their terms and problems, the total, how long the price holds, and the next step. */
 import { MOST_ITEMS } from "../../../client/src/cart.js";
 import type { QuoteLine } from "../../../client/src/client.js";
-import { aheadMs, now } from "../../../client/src/clock.js";
+import { aheadMs } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { button, byId, element, refill } from "../element.js";
-import type { Cart, Change } from "./cart.js";
+import { type Cart, type Change, isHeld } from "./cart.js";
 import { amount, clock, count, seconds, timeOfDay, timeWithDay, years } from "./language.js";
 import type { Prices } from "./prices.js";
 import { listedRenewal, type Wanted } from "./results.js";
@@ -16,8 +16,11 @@ export class CartView {
   readonly #cart: Cart;
   readonly #prices: Prices;
   #texts: Texts;
-  #left = 0;
-  readonly #countdown = new Countdown();
+  /** The whole seconds left of a wait, and of the time for which the prices are held. */
+  #waitLeft = 0;
+  #heldLeft = 0;
+  readonly #waiting = new Countdown();
+  readonly #holding = new Countdown();
   readonly #section = byId("cart", HTMLElement);
   readonly #list = byId("cart-list", HTMLElement);
   readonly #order = byId("cart-order", HTMLElement);
@@ -66,18 +69,23 @@ export class CartView {
     if (change.kind === "prices") say(`${this.#total.textContent} ${this.#statusText()}`);
   }
 
-  /** Counts down to the end of a wait, or of the promise. */
+  /** Counts down to the end of a wait and to that of the promise. */
   #watch(): void {
     const { confirmation } = this.#cart;
-    const untilMs = confirmation.kind === "waiting" ? confirmation.untilMs : this.#cart.promise()?.untilMs;
-    this.#countdown.stop();
-    this.#left = 0;
-    if (untilMs === undefined) return;
+    this.#waiting.stop();
+    if (confirmation.kind === "waiting")
+      this.#waiting.start(confirmation.untilMs, (left) => {
+        this.#waitLeft = left;
+        this.#drawOrder();
+      });
+    const promise = this.#cart.promise();
+    this.#holding.stop();
+    if (promise === null) return;
     let isFirst = true;
-    this.#countdown.start(untilMs, (left) => {
-      this.#left = left;
+    this.#holding.start(promise.untilMs, (left) => {
+      this.#heldLeft = left;
       this.#drawOrder();
-      if (left === 0 && !isFirst && this.#cart.promise()) say(this.#texts.runOut);
+      if (left === 0 && !isFirst) say(this.#texts.runOut);
       isFirst = false;
     });
   }
@@ -87,7 +95,7 @@ export class CartView {
     const { confirmation } = this.#cart;
     if (confirmation.kind === "asking") return texts.checking;
     if (confirmation.kind === "waiting") {
-      const again = texts.again(seconds(texts, Math.max(1, this.#left)));
+      const again = texts.again(seconds(texts, Math.max(1, this.#waitLeft)));
       return `${causeOf(texts, confirmation.problem)} ${again}`;
     }
     if (confirmation.kind === "none") return this.#confirmedText();
@@ -101,7 +109,7 @@ export class CartView {
     const { confirmed, items } = this.#cart;
     if (confirmed === null) return texts.notAsked;
     const promise = this.#cart.promise();
-    if (promise !== null && promise.untilMs <= now()) return texts.runOut;
+    if (promise !== null && !isHeld(promise)) return texts.runOut;
     const lines = confirmed.quotes.items;
     const priced = lines.filter(({ price }) => price !== null).length;
     if (priced === 0) return texts.nonePriced;
@@ -113,22 +121,21 @@ export class CartView {
     ].join(" ");
   }
 
-  /** Until when the price is held; nothing if it isn't. */
+  /** Until when the price is held, or that it no longer is; nothing if nothing was signed. */
   #heldText(): string[] {
     const texts = this.#texts;
-    const { untilMs = 0 } = this.#cart.promise() ?? {};
-    if (untilMs <= now()) return [];
-    return [
-      `${texts.heldUntil(timeOfDay(texts, untilMs - aheadMs()))} (${texts.left(clock(texts, this.#left))}).`,
-    ];
+    const promise = this.#cart.promise();
+    if (promise === null) return [];
+    if (!isHeld(promise)) return [texts.runOut];
+    const until = texts.heldUntil(timeOfDay(texts, promise.untilMs - aheadMs()));
+    return [`${until} (${texts.left(clock(texts, this.#heldLeft))}).`];
   }
 
   #drawOrder(): void {
     const texts = this.#texts;
     const { confirmation, confirmed } = this.#cart;
     const promise = this.#cart.promise();
-    const isHeld = promise !== null && promise.untilMs > now();
-    const isOver = promise !== null && !isHeld;
+    const isOver = promise !== null && !isHeld(promise);
     const total = this.#cart
       .total()
       .map((money) => amount(texts, money))
@@ -145,10 +152,11 @@ export class CartView {
         : hasProblem
           ? "problem"
           : "confirmed";
-    const goesOn = isHeld && this.#checkout.getAttribute("action") !== "";
+    const held = isOver ? null : promise;
+    const goesOn = held !== null && this.#checkout.getAttribute("action") !== "";
     const focused = document.activeElement;
     this.#checkout.hidden = !goesOn;
-    this.#promise.value = isHeld ? promise.text : "";
+    this.#promise.value = held?.text ?? "";
     this.#confirm.hidden = goesOn && isWhole;
     this.#confirm.classList.toggle("second", goesOn);
     const { confirm, confirmAgain, tryNow } = texts.page;

@@ -14,11 +14,13 @@ import { onStoredElsewhere, SAME_VISIT_MS, store, stored } from "./session.js";
 /** The signed prices hold until `untilMs`, a time of `now()`; null if nothing was signed. `isChanged`: a price isn't the one shown before. */
 interface ConfirmedPrices {
   readonly quotes: Quotes;
+  /** By the device's clock. */
+  readonly confirmedMs: number;
   readonly untilMs: number | null;
   readonly isChanged: boolean;
 }
 
-/** How the last request to confirm the prices is going; `none` once it has succeeded, or the names have changed. */
+/** How the last request to confirm the prices is going; `none` if there is none for these names, or it has succeeded. */
 type Confirmation =
   | { readonly kind: "none" }
   | { readonly kind: "asking" }
@@ -179,7 +181,7 @@ export class Cart implements CartControl {
   async confirm(): Promise<void> {
     this.#asking.abort();
     const { signal } = (this.#asking = new AbortController());
-    if (!this.#confirmed || !isHeld(this.#confirmed)) this.#confirmed = null;
+    if (this.#confirmed && !isHeld(this.#confirmed)) this.#confirmed = null;
     this.#become({ kind: "asking" });
     const items = this.#items.map(({ domain, years }) => ({
       domain,
@@ -200,7 +202,13 @@ export class Cart implements CartControl {
       });
       if (signal.aborted) return;
       const untilMs = heldUntilMs(quotes, sentMs);
-      this.#confirmed = { quotes, untilMs, isChanged: this.#takePrices(quotes) };
+      this.#confirmed = {
+        quotes,
+        confirmedMs: Date.now(),
+        untilMs,
+        isChanged: this.#takePrices(quotes),
+      };
+      this.#store();
       this.#become({ kind: "none" }, "prices");
     } catch (error) {
       if (!signal.aborted) this.#become({ kind: "refused", problem: asProblem(error) });
@@ -219,9 +227,9 @@ export class Cart implements CartControl {
     return before.some(({ price }, at) => price !== null && price.amount !== this.#items[at]?.price?.amount);
   }
 
+  /** Stores nothing: that would end a confirmation in another tab. */
   #become(confirmation: Confirmation, kind: "confirmation" | "prices" = "confirmation"): void {
     this.#confirmation = confirmation;
-    this.#store();
     this.#changed({ kind });
   }
 
@@ -281,16 +289,15 @@ export class Cart implements CartControl {
 }
 
 /** Null if nothing is held and a name had a problem in an earlier visit, because the problem may be over. */
-function restored(stored: ConfirmedPrices): ConfirmedPrices | null {
-  const prices = { ...stored, untilMs: restoredUntilMs(stored) };
-  const { items } = prices.quotes;
-  const hasProblem = items.some(({ price }) => price === null);
-  const checkedMs = Math.max(...items.map(({ asOf }) => Date.parse(asOf)));
-  const isOld = Date.now() - checkedMs > SAME_VISIT_MS;
+function restored(before: ConfirmedPrices): ConfirmedPrices | null {
+  const prices = { ...before, untilMs: restoredUntilMs(before) };
+  const hasProblem = prices.quotes.items.some(({ price }) => price === null);
+  const isOld = Date.now() - prices.confirmedMs > SAME_VISIT_MS;
   return isOld && hasProblem && !isHeld(prices) ? null : prices;
 }
 
-function isHeld({ untilMs }: Pick<ConfirmedPrices, "untilMs">): boolean {
+/** Whether signed prices still hold. */
+export function isHeld({ untilMs }: Pick<ConfirmedPrices, "untilMs">): boolean {
   return untilMs !== null && untilMs > now();
 }
 
