@@ -190,7 +190,7 @@ describe("the timeout of a call", () => {
     expect(await problemOf(all(client.searchStream({ q: "a" }, { timeoutMs: 100 })))).toMatchObject({
       code: "unreachable",
     });
-    expect(answers.length).toBeGreaterThan(0);
+    expect(asked.length).toBeLessThan(10);
   });
 
   test("makes a call fail immediately if the wait would be longer", async () => {
