@@ -2,27 +2,33 @@
 import { callAt } from "./call.js";
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
 import { now } from "./clock.js";
-import { StorefrontProblem } from "./problem.js";
+import { asProblem, type StorefrontProblem } from "./problem.js";
 
 export interface CartState {
   /**
-   * `open`: prices aren't confirmed. `waiting`: retries at `untilMs`, because of `problem`. `confirmed`: the prices in `quotes` are valid until
-   * `untilMs`; a line without a price says why. `expired`: they no longer are. `failed`: see `problem`.
+   * `open`: prices aren't confirmed. `waiting`: retries at `untilMs`, because of `problem`. `confirmed`: the prices in `quotes` are confirmed; a line
+   * without a price says why. `expired`: they no longer hold. `failed`: see `problem`.
    */
   readonly phase: "open" | "confirming" | "waiting" | "confirmed" | "expired" | "failed";
   readonly items: readonly CartItem[];
+  /** The prices that were confirmed last. Signed ones stay until `heldUntilMs` while they are confirmed again, and if that fails. */
   readonly quotes: Quotes | null;
+  /** Until when the signed prices in `quotes` hold, as a time of `now()`; null if none are signed. */
+  readonly heldUntilMs: number | null;
   readonly problem: StorefrontProblem | null;
-  /** A time of `now()`. */
+  /** When the confirmation that waits is retried, as a time of `now()`. */
   readonly untilMs: number | null;
 }
 
 export interface Cart {
   readonly state: CartState;
-  /** Adds the item, or replaces the one with the same name; returns false if the cart is full. Discards confirmed prices, as `remove` does. */
+  /** Adds the item, or replaces the one with the same name; returns false if the cart is full. Discards the prices, as `remove` does. */
   add(item: CartItem): boolean;
   remove(domain: string): void;
-  /** Resolves to the signed promise, for the `promise` field of the checkout's form, or to null if nothing was signed; see `state`. */
+  /**
+   * Resolves to the signed promise, for the `promise` field of the checkout's form, or to null if nothing was signed; see `state`, which may still hold
+   * the prices that were signed before.
+   */
   confirm(): Promise<string | null>;
   /** Cancels all requests and timers. */
   stop(): void;
@@ -55,20 +61,27 @@ export function createCart(
   client: Pick<StorefrontClient, "cart">,
   onChange: (state: CartState) => void = () => {},
 ): Cart {
-  let state: CartState = { phase: "open", items: [], quotes: null, problem: null, untilMs: null };
+  let state: CartState = { phase: "open", items: [], problem: null, untilMs: null, ...NO_PRICES };
   let current = new AbortController();
 
   function become(change: Partial<CartState>): void {
-    state = { ...state, quotes: null, problem: null, untilMs: null, ...change };
+    state = { ...state, problem: null, untilMs: null, ...change };
     onChange(state);
   }
-  function begin(): AbortSignal {
+  /** Cancels all work and returns the signal for what follows. Meanwhile these prices are held, until they end. */
+  function begin(prices: Prices): AbortSignal {
+    state = { ...state, ...prices };
     current.abort();
     current = new AbortController();
+    if (state.heldUntilMs !== null)
+      callAt(state.heldUntilMs, current.signal, () => {
+        const phase = state.phase === "confirmed" ? "expired" : state.phase;
+        become({ ...state, ...NO_PRICES, phase });
+      });
     return current.signal;
   }
-  function hold(items: readonly CartItem[]): void {
-    begin();
+  function take(items: readonly CartItem[]): void {
+    begin(NO_PRICES);
     become({ phase: "open", items });
   }
   function without(domain: string): readonly CartItem[] {
@@ -82,14 +95,14 @@ export function createCart(
     add(item) {
       const items = [...without(item.domain), item];
       if (items.length > MOST_ITEMS) return false;
-      hold(items);
+      take(items);
       return true;
     },
     remove(domain) {
-      hold(without(domain));
+      take(without(domain));
     },
     async confirm() {
-      const signal = begin();
+      const signal = begin(state.heldUntilMs === null ? NO_PRICES : state);
       let sentMs = 0;
       const onRetry = (): void => {
         sentMs = now();
@@ -105,19 +118,19 @@ export function createCart(
           onRetry,
         });
         if (signal.aborted) return null;
-        const untilMs = heldUntilMs(quotes, sentMs);
-        become({ phase: "confirmed", quotes, untilMs });
-        if (untilMs !== null) callAt(untilMs, signal, () => become({ phase: "expired" }));
+        begin({ quotes, heldUntilMs: heldUntilMs(quotes, sentMs) });
+        become({ phase: "confirmed" });
         return quotes.promise;
       } catch (error) {
-        if (signal.aborted) return null;
-        if (!(error instanceof StorefrontProblem)) throw error;
-        become({ phase: "failed", problem: error });
+        if (!signal.aborted) become({ phase: "failed", problem: asProblem(error) });
         return null;
       }
     },
     stop() {
-      begin();
+      current.abort();
     },
   };
 }
+
+type Prices = Pick<CartState, "quotes" | "heldUntilMs">;
+const NO_PRICES: Prices = { quotes: null, heldUntilMs: null };

@@ -175,7 +175,8 @@ export function createClient(settings: ClientSettings = {}) {
             call,
             options,
           );
-          if (!isEventStream(response) || response.body === null) {
+          const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+          if (!isStream || response.body === null) {
             const { results, complete } = shaped<Search>(await textOf(response, call));
             for (const result of results) yield { event: "result", result };
             yield { event: "done", complete };
@@ -236,10 +237,6 @@ function searchOf(query: Parameters): string {
     value === undefined ? [] : [`${name}=${encodeURIComponent([value].flat().join(","))}`],
   );
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
-}
-
-function isEventStream(response: Response): boolean {
-  return (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
 }
 
 async function textOf(response: Response, { signal }: Call): Promise<string> {

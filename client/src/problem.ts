@@ -11,7 +11,7 @@ export type FieldError = NonNullable<Problem["errors"]>[number];
 export interface ProblemFacts {
   readonly status?: number;
   readonly retryAfter?: number | undefined;
-  readonly errors?: readonly FieldError[];
+  readonly errors?: readonly FieldError[] | undefined;
   readonly requestId?: string | undefined;
   readonly cause?: unknown;
 }
@@ -51,25 +51,11 @@ export async function problemOf(response: Response): Promise<StorefrontProblem> 
   const seconds = headers.get("retry-after") ?? "";
   const retryAfter = /^\d{1,9}$/.test(seconds) ? Number(seconds) : undefined;
   const requestId = headers.get("x-request-id") ?? undefined;
-  const body: unknown = await response.json().catch(() => undefined);
-  if (!isProblem(body))
-    return new StorefrontProblem("unreadable", `Unexpected status ${status}.`, {
-      status,
-      retryAfter,
-      requestId,
-    });
-  const { code, detail, errors = [] } = body;
-  return new StorefrontProblem(code, detail, { status, retryAfter, errors, requestId });
-}
-
-/** Only the service's own problems have a `code`. Their other members are trusted to match the OpenAPI document. */
-function isProblem(body: unknown): body is Problem {
-  return (
-    typeof body === "object" &&
-    body !== null &&
-    "code" in body &&
-    typeof body.code === "string" &&
-    "detail" in body &&
-    typeof body.detail === "string"
-  );
+  const facts = { status, retryAfter, requestId };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only the service's own problems have a code; their shape is trusted
+  const body = (await response.json().catch(() => null)) as Partial<Problem> | null;
+  const { code, detail, errors } = body ?? {};
+  return typeof code === "string" && typeof detail === "string"
+    ? new StorefrontProblem(code, detail, { ...facts, errors })
+    : new StorefrontProblem("unreadable", `Unexpected status ${status}.`, facts);
 }

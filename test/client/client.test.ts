@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { z } from "zod";
 import { createCart, heldUntilMs } from "../../client/src/cart.js";
 import { createClient, type SearchEvent, StorefrontProblem } from "../../client/src/client.js";
+import { now } from "../../client/src/clock.js";
 import { until } from "../support/service.js";
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -255,7 +256,7 @@ describe("a cached answer", () => {
 
 describe("a cart", () => {
   const item = { domain: "kabul.af", action: "registration" } as const;
-  const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
+  const soon = (ms: number) => new Date(now() + ms).toISOString();
 
   test("is confirmed with a promise, which expires", async () => {
     answers = [json({ items: [], total: [], promise: "a.b.c", validUntil: soon(150) })];
@@ -288,16 +289,55 @@ describe("a cart", () => {
   test("is held no longer than its promise is valid, however late the answer arrives and whatever came before it", async () => {
     let signedMs = 0;
     const late: Answer = (response, request) => {
-      signedMs = Date.now();
+      signedMs = now();
       setTimeout(() => json(signed(signedMs))(response, request), 1_200);
     };
     answers = [refusal("1"), late];
     const cart = createCart(createClient({ baseUrl }));
     cart.add(item);
     await cart.confirm();
-    expect(cart.state.untilMs).toBeLessThanOrEqual(signedMs + 899_000);
+    expect(cart.state.heldUntilMs).toBeLessThanOrEqual(signedMs + 899_000);
     // The wait before the retry isn't subtracted.
-    expect(cart.state.untilMs).toBeGreaterThan(signedMs + 898_000);
+    expect(cart.state.heldUntilMs).toBeGreaterThan(signedMs + 898_000);
+    cart.stop();
+  });
+
+  test("holds signed prices while they are confirmed again, and if that fails, for as long as they are valid", async () => {
+    answers = [
+      json({ items: [], total: [], promise: "a.b.c", validUntil: soon(1_500) }),
+      refusal("0"),
+      json({ code: "upstream_failed", detail: "It failed." }, 502),
+    ];
+    const seen: unknown[] = [];
+    const cart = createCart(createClient({ baseUrl }), ({ phase, quotes }) =>
+      seen.push([phase, quotes?.promise]),
+    );
+    cart.add(item);
+    await cart.confirm();
+    expect(await cart.confirm()).toBeNull();
+    await until(() => cart.state.heldUntilMs === null);
+    expect(seen).toEqual([
+      ["open", undefined],
+      ["confirming", undefined],
+      ["confirmed", "a.b.c"],
+      ["confirming", "a.b.c"],
+      ["waiting", "a.b.c"],
+      ["confirming", "a.b.c"],
+      ["failed", "a.b.c"],
+      ["failed", undefined],
+    ]);
+    expect(cart.state.problem?.code).toBe("upstream_failed");
+  });
+
+  test("replaces the end of what was held by that of what is confirmed again", async () => {
+    answers = [100, 60_000].map((ms) => json({ promise: "a.b.c", validUntil: soon(ms) }));
+    const cart = createCart(createClient({ baseUrl }));
+    cart.add(item);
+    await cart.confirm();
+    const firstMs = cart.state.heldUntilMs ?? 0;
+    await cart.confirm();
+    await until(() => now() > firstMs + 50);
+    expect(cart.state).toMatchObject({ phase: "confirmed", quotes: { promise: "a.b.c" } });
     cart.stop();
   });
 
