@@ -415,6 +415,23 @@ describeWithRedis("the shared ledger", () => {
       expect(await late.ledger.take()).toHaveProperty("retryInMs");
     });
 
+    test("applies the longer of two pauses to all, even if it begins while the other is being reported after a silence", async ({
+      replica,
+      ready,
+    }) => {
+      const [a, b] = [await replica(), await replica()];
+      await ready();
+      a.cutOff();
+      await sleep(ALONE_AFTER_MS + 200);
+      a.delay(200);
+      a.heal();
+      // The first reply tells Redis's time, the second that the shorter pause is known.
+      const shorter = a.ledger.pause(5_000);
+      await sleep(300);
+      await Promise.all([shorter, a.ledger.pause(60_000)]);
+      await until(() => b.ledger.forecast().pausedForMs > 50_000, "the longer pause");
+    });
+
     test("counts what replicas used on their own when a hung Redis wakes up", async ({
       server,
       replica,

@@ -103,7 +103,8 @@ class RedisLedger implements Ledger {
   /** A lower bound of Redis's clock minus ours; unknown until the first reply. */
   #redisAheadMs = -Infinity;
   #pausedUntil = -Infinity;
-  #pausePublished = true;
+  /** The end of the pause that the table is known to have. */
+  #publishedUntil = -Infinity;
   /** Whether the last reply contained only Redis's clock. */
   #clockRead = false;
   #rejoining: Promise<Table | null> | null = null;
@@ -208,7 +209,6 @@ class RedisLedger implements Ledger {
   async pause(forMs: number): Promise<void> {
     const pauseMs = Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#settings.clock.monotonic() + pauseMs);
-    this.#pausePublished = false;
     await this.#request({ op: "sync" });
   }
 
@@ -406,7 +406,8 @@ class RedisLedger implements Ledger {
   async #send(what: Action): Promise<Table | null> {
     const sentAt = this.#settings.clock.monotonic();
     const reports = this.#own.reports();
-    const pauseMs = this.#pausePublished ? 0 : Math.max(0, Math.ceil(this.#pausedUntil - sentAt));
+    const pausedUntil = this.#pausedUntil;
+    const pauseMs = pausedUntil > this.#publishedUntil ? Math.max(0, Math.ceil(pausedUntil - sentAt)) : 0;
     const lends = sentAt < this.#lendsUntil;
     const mayHaveLent = this.#mayHaveLent();
     const othersAsked = this.#asked.size - (what.grant === undefined ? 0 : 1);
@@ -442,8 +443,8 @@ class RedisLedger implements Ledger {
     // A reply that doesn't know of a call made alone, or comes from an older table, counts as lost.
     if (reply === null || madeAlone !== this.#madeAlone || this.#isOlder(reply)) return null;
     this.#own.reported(reports);
-    if (pauseMs > 0) this.#pausePublished = true;
     this.#learn(reply, sentAt);
+    if (pauseMs > 0) this.#publishedUntil = Math.max(this.#publishedUntil, pausedUntil);
     return reply;
   }
 
@@ -526,7 +527,7 @@ class RedisLedger implements Ledger {
     this.#contactAt = Math.max(this.#contactAt, sentAt);
     if (reply.epoch === this.#epoch && reply.revision < this.#revision) return;
     // A new table may not know the pause.
-    if (reply.epoch !== this.#epoch) this.#pausePublished = false;
+    if (reply.epoch !== this.#epoch) this.#publishedUntil = -Infinity;
     this.#epoch = reply.epoch;
     this.#generation = reply.generation;
     this.#revision = reply.revision;
@@ -535,7 +536,7 @@ class RedisLedger implements Ledger {
     const pool = reply.pool.sort((a, b) => a.at - b.at);
     this.#pool = pool.slice(0, Math.max(0, pool.length - reply.withheld));
     this.#others = reply.others;
-    this.#pausedUntil = Math.max(this.#pausedUntil, reply.pausedUntil);
+    if (reply.pausedUntil > this.#pausedUntil) this.#pausedUntil = this.#publishedUntil = reply.pausedUntil;
     if (reply.urgentElsewhere > 0) this.#lendsUntil = sentAt + this.windowMs;
     this.#members = reply.members;
     this.#tableAheadMs = reply.aheadMs;
