@@ -25,6 +25,7 @@ const KNOWN: Known = {
   revision: 12,
   reports: [{ id: 2, grant: "a:1", at: 4.5 }],
   extra: [9],
+  pausedUntil: 0,
 };
 
 let clock: FakeClock;

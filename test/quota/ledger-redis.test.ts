@@ -242,6 +242,35 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(0);
     });
 
+    test("applies a pause that the killed replica couldn't tell anyone to all", async ({ replica, ready }) => {
+      const [killed, other] = [await replica({ place: "here" }), await replica()];
+      await ready();
+      killed.cutOff();
+      await sleep(ALONE_AFTER_MS + 100);
+      await killed.ledger.pause(60_000);
+      await sleep(ALONE_AFTER_MS / 2);
+      killed.kill();
+      await replica({ place: "here" });
+      await until(() => other.ledger.forecast().pausedForMs > 50_000, "the pause");
+    });
+
+    test("observes a pause that only the killed replica knew, even while Redis can't be reached", async ({
+      server,
+      replica,
+      ready,
+    }) => {
+      const killed = await replica({ place: "here" });
+      await ready();
+      await server.kill();
+      await sleep(ALONE_AFTER_MS + 100);
+      await killed.ledger.pause(60_000);
+      await sleep(ALONE_AFTER_MS / 2);
+      killed.kill();
+      const { ledger } = await replica({ place: "here" });
+      await until(() => ledger.forecast().pausedForMs > 50_000, "the pause");
+      expect(await drain(ledger)).toHaveLength(0);
+    });
+
     test("counts everything that the killed replica used on its own", async ({ replica, ready }) => {
       const cutOff = await replica({ replicasMax: 1, place: "here" });
       await ready();

@@ -34,6 +34,8 @@ const knownSchema = z.strictObject({
   /** Calls that Redis doesn't know of: `reports` on slots that it has assigned, `extra` on the rest of the share. Times are monotonic. */
   reports: z.array(z.strictObject({ id: z.number(), grant: z.string(), at: z.number() })),
   extra: z.array(z.number()),
+  /** The end of the last pause that the upstream has asked for, monotonic; Redis may not know of it. */
+  pausedUntil: z.number(),
 });
 /** The last known state of a replica. */
 export type Known = Readonly<z.infer<typeof knownSchema>>;

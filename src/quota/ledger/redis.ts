@@ -207,9 +207,13 @@ class RedisLedger implements Ledger {
   }
 
   async pause(forMs: number): Promise<void> {
-    const pauseMs = Math.min(Math.max(forMs, 0), MAX_PAUSE_MS);
-    this.#pausedUntil = Math.max(this.#pausedUntil, this.#settings.clock.monotonic() + pauseMs);
+    this.#pauseUntil(this.#settings.clock.monotonic() + forMs);
     await this.#request({ op: "sync" });
+  }
+
+  #pauseUntil(time: number): void {
+    const latest = this.#settings.clock.monotonic() + MAX_PAUSE_MS;
+    this.#pausedUntil = Math.max(this.#pausedUntil, Math.min(time, latest));
   }
 
   forecast(): Forecast {
@@ -272,6 +276,7 @@ class RedisLedger implements Ledger {
         this.#predecessors.set(former.name, former.known);
         this.#contactAt = clock.monotonic();
         this.#own.assumeShare(former.known.share);
+        this.#pauseUntil(former.known.pausedUntil);
       }
     }
     this.#writeHandover();
@@ -293,6 +298,7 @@ class RedisLedger implements Ledger {
   async #replace({ name, silentMs }: Member): Promise<void> {
     const sentAt = this.#settings.clock.monotonic();
     const known = this.#predecessors.get(name) ?? this.#handover.take(name, silentMs);
+    if (known !== null) this.#pauseUntil(known.pausedUntil);
     const isUsable =
       known?.epoch === this.#epoch && sentAt - known.monotonicMs <= this.#times.deadMs / 2 ? known : null;
     this.#predecessors.set(name, isUsable);
@@ -340,6 +346,7 @@ class RedisLedger implements Ledger {
       revision: this.#revision,
       reports: this.#own.reports().map(([id, { grant, at }]) => ({ id, grant, at: lastOf(at) })),
       extra: this.#own.extra().map(lastOf),
+      pausedUntil: Math.max(0, this.#pausedUntil),
     });
   }
 
