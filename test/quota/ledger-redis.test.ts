@@ -242,7 +242,10 @@ describeWithRedis("the shared ledger", () => {
       expect(await drain(ledger)).toHaveLength(0);
     });
 
-    test("applies a pause that the killed replica couldn't tell anyone to all", async ({ replica, ready }) => {
+    test("applies a pause that the killed replica couldn't tell anyone to all", async ({
+      replica,
+      ready,
+    }) => {
       const [killed, other] = [await replica({ place: "here" }), await replica()];
       await ready();
       killed.cutOff();
