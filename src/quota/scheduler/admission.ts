@@ -46,7 +46,6 @@ export class Admission {
   readonly #refused = new LatestOfTwo();
   /** The reservations that waiting requests have claimed for others who share them. */
   readonly #claims = new WeakMap<QuotaRequest, Ticket>();
-  #lastPauseEndsAt = -Infinity;
 
   constructor(settings: AdmissionSettings) {
     this.#settings = settings;
@@ -263,11 +262,10 @@ export class Admission {
   #outlook(now: number): Outlook {
     const { windowMs, planned, queue } = this.#settings;
     const { pausedUntil, fleet } = planned();
-    if (pausedUntil > now) this.#lastPauseEndsAt = pausedUntil;
     const { callsUntil } = fleet.plan("visitor");
     const urgent = fleet.plan("urgent");
     // Slots that are free together after a pause aren't used together, not even for reservations.
-    const isAfterPause = now < this.#lastPauseEndsAt + windowMs;
+    const isAfterPause = now < pausedUntil + windowMs;
     return {
       now,
       windowMs,

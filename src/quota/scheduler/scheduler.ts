@@ -65,6 +65,8 @@ class Scheduler implements CredentialQuota {
   readonly #pacer: Pacer;
   readonly #callTimes = new CallTimes();
   #turns = FIRST_TURNS;
+  /** The end of the upstream's last pause. */
+  #pausedUntil = -Infinity;
   /** The plan of the next calls. */
   #plan: (Views & { readonly madeAt: number }) | null = null;
   /** What must end before the ledger may be closed. */
@@ -253,9 +255,12 @@ class Scheduler implements CredentialQuota {
   #planned(mostAgeMs: number): Views {
     const now = this.#clock.monotonic();
     if (this.#plan !== null && now - this.#plan.madeAt <= mostAgeMs) return this.#plan;
+    const forecast = this.#ledger.forecast();
+    if (forecast.pausedForMs > 0) this.#pausedUntil = now + forecast.pausedForMs;
     const views = viewsOf({
       now,
-      forecast: this.#ledger.forecast(),
+      forecast,
+      pausedUntil: this.#pausedUntil,
       pacer: this.#pacer,
       callMs: this.#callTimes.likelyMs,
       taking: this.#taking,

@@ -15,6 +15,7 @@ export interface View {
 }
 
 export interface Views {
+  /** The end of the pause that the upstream has asked for; past if it is over. */
   readonly pausedUntil: number;
   /** The ms until the next update from other replicas. */
   readonly updateInMs: number;
@@ -30,6 +31,7 @@ export interface Views {
 interface ViewsSettings {
   readonly now: number;
   readonly forecast: Forecast;
+  readonly pausedUntil: number;
   readonly pacer: Pacer;
   /** The likely duration of a call, and how many slots are being taken. */
   readonly callMs: number;
@@ -51,7 +53,7 @@ export function viewsOf(settings: ViewsSettings): Views {
   const hasReserve = carts < Math.max(1, CHECKOUT_RESERVE * fleet.slots);
   const urgent: readonly Kind[] = hasReserve ? ["cart", "reserved"] : ["reserved"];
   return {
-    pausedUntil: now + forecast.pausedForMs,
+    pausedUntil: settings.pausedUntil,
     updateInMs: forecast.updateInMs,
     own,
     fleet,
