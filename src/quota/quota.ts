@@ -106,7 +106,7 @@ export interface Quota {
    * the client has no reservation that is due.
    */
   isContested(client: string): boolean;
-  /** Sends nothing for this long, because the upstream answered 429. */
+  /** Sends nothing for this long, because the upstream reported that its limit is exceeded. */
   pause(forMs: number): Promise<void>;
   snapshot(): QuotaSnapshot;
   /** The ms until there is room for background work; 0 = now. Part of the budget is left for requests that people wait for. */

@@ -32,7 +32,7 @@ test("an ordinary hour raises no alarm", () =>
 
 test.each([
   [/^In the last minute, visitors were told to come back later/, conditions.moreVisitorsThanCalls],
-  [/^The registry answered 429\. Calls are paused/, conditions.upstreamLimits],
+  [/^The registry reported that its limit is exceeded\. Calls are paused/, conditions.upstreamLimits],
   [/^The registry keeps failing, so only trial requests are made: .*check/, conditions.upstreamFails],
   [/^The registry refuses every credential/, conditions.credentialRefused],
   [
@@ -55,6 +55,19 @@ test.each([
     await until(async () => (await raised()) === undefined, "the end of the alarm");
   }),
 );
+
+test("the alarm for long waits says that nobody is refused only if that is true", () =>
+  inScene({ env: { UPSTREAM_RATE_LIMIT: "60", QUOTA_MAX_WAIT_MS: "20000" } }, async (scene) => {
+    const before = await overviewOf(scene);
+    await crowd(scene, 60);
+    const after = await overviewOf(scene);
+    const alarms = overviewAlarms(after, figuresOf(countsOf(after, before)));
+    expect(alarms.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^In the last minute, visitors were told to come back later/),
+      expect.stringMatching(/^Visitors are waiting a long time for the registry: exact/),
+    ]);
+    expect(alarms.map(({ todo }) => todo).join(" ")).not.toContain("Nobody is refused");
+  }));
 
 test("'Visitors are waiting a long time for the registry' is raised with its condition and ends with it", () =>
   inScene({}, async (scene) => {

@@ -23,8 +23,9 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     if (isOn) alarms.push({ level, text, todo });
   };
   credentialAlarms(overview, add);
+  const isRefusing = quota.waits.refusedAgoMs !== null && quota.waits.refusedAgoMs <= REFUSED_LATELY_MS;
   add(
-    quota.waits.refusedAgoMs !== null && quota.waits.refusedAgoMs <= REFUSED_LATELY_MS,
+    isRefusing,
     "bad",
     "In the last minute, visitors were told to come back later because the quota was spent.",
     `The registry allows ${quota.limit} calls in ${seconds(quota.windowMs)}. See which lane waits below; if it lasts, ask the registry for a higher limit.`,
@@ -34,12 +35,12 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
     slow.length > 0,
     "warn",
     `Visitors are waiting a long time for the registry: ${slow.map((lane) => `${lane} ${seconds(waitMs[lane])}`).join(", ")}.`,
-    "Nothing is refused yet. Look for a bot in the log (client limits), and don't purge now.",
+    `${isRefusing ? "" : "Nobody is refused yet. "}Look for a bot: many requests refused with rate_limited in the log. Don't purge now.`,
   );
   add(
     quota.pausedForMs > 0,
     "warn",
-    `The registry answered 429. Calls are paused for ${seconds(quota.pausedForMs)}.`,
+    `The registry reported that its limit is exceeded. Calls are paused for ${seconds(quota.pausedForMs)}.`,
     "The pause ends automatically. If it happens again, something else uses this credential, or the limit is lower than UPSTREAM_RATE_LIMIT.",
   );
   const { openCircuits } = upstream;
