@@ -26,7 +26,7 @@ export interface Retail {
   readonly currency: string;
 }
 
-/** The least that a rule lets a visitor pay. Never leaves the service except to staff, since it gives wholesale away. */
+/** The least that a rule lets a visitor pay. Never leaves the service except to staff, because it would reveal the wholesale price. */
 export interface Floor {
   readonly kind: "floor";
   /** With exactly the decimals that ISO 4217 gives the currency. */

@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The Content-Security-Policy of a page with these further sources of pictures and this target of forms. helmet's own upgrades insecure requests,
+ * The Content-Security-Policy of a page with these additional image sources and this form target. helmet's own upgrades insecure requests,
  * which breaks pages on a plain-http host.
  */
 export function pagePolicy({

@@ -1,5 +1,5 @@
 /**
- * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was away or has lost it.
+ * Which names were found to be premium: remembered across restarts, and shared by all replicas, even if Redis was unreachable or has lost them.
  * Names are hashed, so neither the file nor Redis reveals what people search. A name is premium for every reseller, so another credential has no
  * effect.
  */
@@ -38,7 +38,7 @@ export interface PremiumMarks {
   shareAgain(): Promise<void>;
   /** Starts to save what isn't saved yet, which can be up to a second old. */
   flush(): void;
-  /** Loads what was saved before a restart, by any replica. Call before Redis is reachable; then `shareAgain` tells the other replicas. */
+  /** Loads what was saved before a restart, by any replica. Call before Redis is reachable; then `shareAgain` informs the other replicas. */
   restore(): void;
 }
 
@@ -116,7 +116,7 @@ export function createPremiumMarks({ pool, files, clock }: PremiumMarkSettings):
       const nowMs = clock.monotonic();
       for (const { key, askedAtMs, answeredAtMs, ...value } of files?.load() ?? []) {
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
-        // If the clock was set back since, it is unknown how old the decision is. Only that a name is premium is safe to believe then.
+        // If the clock was set back since, it is unknown how old the decision is. Then only "premium" is safe to trust.
         if (times !== null) void pool.learn(key, { value, ...times });
         else if (value.isPremium) void pool.learn(key, { value, askedMs: nowMs, answeredMs: nowMs });
       }

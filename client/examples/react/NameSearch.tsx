@@ -1,4 +1,4 @@
-/** A search box as a React component. The search lives outside of React and tells it every new state. */
+/** A search box as a React component. The search runs outside of React and passes it every new state. */
 import {
   createClient,
   searchAsYouType,

@@ -1,4 +1,4 @@
-/** Shows why the page isn't up to date, each reason once, and counts down to the next try. */
+/** Shows why the page isn't up to date, each reason once, and counts down to the next retry. */
 import { now } from "../../../client/src/clock.js";
 import { Countdown } from "../countdown.js";
 import { byId } from "../element.js";

@@ -3,7 +3,7 @@ interface PollSettings<T> {
   readonly everyMs: number;
   readonly ask: (signal: AbortSignal) => Promise<T>;
   readonly show: (value: T) => void;
-  /** Returns how long to wait before the next try, in ms; null stops polling. */
+  /** Returns how long to wait before a retry, in ms; null stops polling. */
   readonly fail: (error: unknown) => number | null;
 }
 

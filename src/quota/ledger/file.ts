@@ -2,7 +2,7 @@
  * A ledger that survives kill -9: each call is in the file before it is sent, and anything missing counts as spent.
  *
  * The file isn't synced to disk: writes survive the death of the process, but a power cut may lose some. That does no harm, because after a reboot
- * no time in the file is believed (the uptime doesn't match), so every used slot counts as spent at the start.
+ * no time in the file is trusted (the uptime doesn't match), so every used slot counts as spent at the start.
  */
 import {
   closeSync,

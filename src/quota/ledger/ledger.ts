@@ -41,7 +41,7 @@ export interface Ledger {
   readonly windowMs: number;
   /** Records one call before it is sent. If this rejects, nothing was recorded, so nothing may be sent. */
   take(): Promise<Taken>;
-  /** Sets since when each urgent request waits; monotonic. They may get slots of other replicas, those first that have waited longest anywhere. */
+  /** Sets since when each urgent request waits; monotonic. Slots of other replicas go to those that have waited longest at any replica. */
   urgent(waitingSince: readonly number[]): void;
   /** Ends the call of a taken slot; repeating it for the same slot has no effect. */
   settle(slot: SlotId, outcome: Outcome): Promise<void>;

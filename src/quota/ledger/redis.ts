@@ -249,7 +249,7 @@ class RedisLedger implements Ledger {
     // Deleted first: even if Redis loses the leave request, no successor may repeat it.
     this.#handover.end();
     const { clock } = this.#settings;
-    // Without any reply so far, it hardly has a share to pass on.
+    // Without any reply so far, it probably has no share to pass on.
     const tryUntil = this.#epoch === "" ? -Infinity : clock.monotonic() + LEAVES_WITHIN_MS;
     while ((await this.#request({ op: "leave" })) === null && clock.monotonic() < tryUntil)
       await new Promise<void>((done) => clock.after(TRY_AGAIN_MS, done));

@@ -103,7 +103,7 @@ local function isPresent(name, member) return name ~= q.me and s.now - member.se
 local stoodMs = 0
 if s then
   self.ahead = self.ahead or now - q.at
-  -- If nobody could detect a step while it was away, its slots and those of the pool have rested for less than they seem to.
+  -- If nobody could detect a step while it was cut off, its slots and those of the pool have rested for less than they seem to.
   -- A goodbye confirms a step unless another member is there to correct it.
   local confirmed = s.now
   if q.isGoodbye then
