@@ -57,7 +57,7 @@ test("a malformed half of a credential is reported besides the missing one", () 
 });
 
 test.each(["not a host", "a..b", "300.0.0.1:80", "http://localhost", "*"])(
-  "%j is no host to listen on",
+  "%j isn't a host to listen on",
   (host) => {
     expect(faultsOf({ HOST: host })).toEqual(["HOST: must be an IP address or a host name"]);
   },

@@ -428,7 +428,7 @@ describeWithBrowser("the operator page", () => {
     expect(await page.getByText("Silver").count()).toBe(0);
   });
 
-  test("counts down to the next try of a part that still fails, after another part has recovered", async () => {
+  test("counts down to the next retry of a part that still fails, after another part has recovered", async () => {
     const { page } = await signedIn();
     await waitForText(page, "Silver");
     const failing = (part: string, retryAfter: string) =>

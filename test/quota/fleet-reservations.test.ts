@@ -46,7 +46,7 @@ describeWithRedis("behind a load balancer,", () => {
     return result;
   }
 
-  test("replicas that can't tell each other promise nothing", async () => {
+  test("replicas that can't inform each other reserve nothing", async () => {
     const { clock, ...fleet } = await openTimedFleet({
       redisUrl: server.url,
       replicas: 2,

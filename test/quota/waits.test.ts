@@ -211,7 +211,7 @@ describe("a refusal", () => {
     await clock.advance(8000);
   });
 
-  test("with a reservation is put off if the upstream asks for a pause, and tells so however early its holder retries", async () => {
+  test("with a reservation is put off if the upstream asks for a pause, and gives the new time however early its holder retries", async () => {
     const { quota, clock, request, dueInMs } = await reserved();
     await clock.advance(dueInMs - 2000);
     expect(quota.snapshot().lanes.exact.queued).toBe(0);

@@ -241,7 +241,7 @@ test("a failing operation doesn't affect the others", () =>
     expect(await openCircuits(service)).toEqual([]);
   }));
 
-test("a visitor who returns at a reserved second while the upstream has asked for a pause is told at once to return after it", () =>
+test("a visitor who returns at a reserved second during a pause of the upstream immediately gets a retry time after it", () =>
   withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
     const { control } = service.sandbox;
     const look = (n: number) =>
@@ -267,7 +267,7 @@ test("a visitor who returns at a reserved second while the upstream has asked fo
     await Promise.all(crowd);
   }));
 
-test("a visitor whose reserved call meets the pause is told at once to return after it, and served then", () =>
+test("a visitor whose reserved call causes the pause immediately gets a retry time after it, and is served then", () =>
   withService({ env: { TRUST_PROXY_HOPS: "1", UPSTREAM_RATE_LIMIT: "60" } }, async (service, clock) => {
     const { control } = service.sandbox;
     const look = (n: number) =>
@@ -289,7 +289,7 @@ test("a visitor whose reserved call meets the pause is told at once to return af
     expect((await third).status).toBe(200);
   }));
 
-test("a visitor whose call meets a short pause during a longer one is told to return after the longer one", () =>
+test("a visitor whose call is answered with a short pause during a longer one gets a retry time after the longer one", () =>
   withService({}, async (service) => {
     const { control } = service.sandbox;
     control.setBehaviour({ afterMs: 500 });

@@ -155,7 +155,7 @@ describeWithRedis("what a replica has learned", () => {
   );
 
   testWithReplicas(
-    "about a premium name is known after a restart of all replicas, even if Redis is away or has lost all data",
+    "about a premium name is known after a restart of all replicas, even if Redis is unreachable or has lost all data",
     async ({ redis, folder, replica }) => {
       const refuses = async (service: Service, name: string): Promise<boolean> => {
         const { items } = await shopAt(service).cart(renewal(name), renewal("khyber.af"));

@@ -237,7 +237,7 @@ describe("after a restart", () => {
     expect(isPremium()).toBe(false);
   });
 
-  test("that a name became ordinary isn't believed if the clock was set back since", async () => {
+  test("a decision that a name became ordinary isn't trusted if the clock was set back since", async () => {
     note(true);
     await clock.advance(5_000);
     note(true, 0, nameOf("hotel"));
