@@ -81,7 +81,7 @@ export interface Request extends Action, Omit<Times, "graceMs" | "beatMs"> {
   /** Whether this replica has had a share. */
   readonly seated: boolean;
   /** Whether a successor sends this on behalf of the replica, which has ended. */
-  readonly isGoodbye: boolean;
+  readonly isFromSuccessor: boolean;
   /** Whether requests wait at this replica. */
   readonly waiting: boolean;
   /** How long each urgent request has waited at this replica. */

@@ -304,18 +304,18 @@ class RedisLedger implements Ledger {
     this.#predecessors.set(name, isUsable);
     if (isUsable === null) return;
     try {
-      if ((await this.#exchange(this.#goodbyeOf(name, isUsable, sentAt))) === null) return;
+      if ((await this.#exchange(this.#leaveRequestOf(name, isUsable, sentAt))) === null) return;
     } catch {
       // Redis may have executed it.
     }
     this.#predecessors.set(name, null);
   }
 
-  #goodbyeOf(name: string, { reports, extra, ...known }: Known, sentAt: number): Request {
+  #leaveRequestOf(name: string, { reports, extra, ...known }: Known, sentAt: number): Request {
     return {
       ...this.#nothing(sentAt),
       op: "leave",
-      isGoodbye: true,
+      isFromSuccessor: true,
       me: name,
       sent: Number.MAX_SAFE_INTEGER,
       epoch: known.epoch,
@@ -482,7 +482,7 @@ class RedisLedger implements Ledger {
       replicasMax,
       share: this.#share,
       seated: false,
-      isGoodbye: false,
+      isFromSuccessor: false,
       waiting: false,
       urgentForMs: [],
       borrows: this.#borrows,

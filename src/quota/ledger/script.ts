@@ -83,12 +83,12 @@ if not listed or isExpected then
   self = { ahead = ahead, at = q.at, newUntil = not ahead and q.at + q.newMs or nil, seat = isExpected or nil }
 end
 -- A handover applies only to the table that the dead replica knew: in a later one, its slots may belong to others.
-if q.isGoodbye and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
+if q.isFromSuccessor and not lost and not (listed and not isExpected and s.epoch == q.epoch) then return nothing(false) end
 -- Overtaken by a later request of this replica, which no longer waits for this one, or has left.
 local former = not listed and s and s.former[q.me] or {}
 if q.sent <= math.max(self.sent or 0, former.sent or 0) then return nothing(false) end
 -- The replica may only have been stopped, and send further requests.
-if not q.isGoodbye then self.sent = q.sent end
+if not q.isFromSuccessor then self.sent = q.sent end
 `;
 
 /** Determines the time: distinguishes steps of Redis's clock from network delay. */
@@ -104,16 +104,16 @@ local stoodMs = 0
 if s then
   self.ahead = self.ahead or now - q.at
   -- If nobody could detect a step while it was cut off, its slots and those of the pool have rested for less than they seem to.
-  -- A goodbye confirms a step unless another member is there to correct it.
+  -- A leave request from the successor confirms a step unless another member is there to correct it.
   local confirmed = s.now
-  if q.isGoodbye then
+  if q.isFromSuccessor then
     confirmed = now
     for name, member in pairs(s.members) do
       if isPresent(name, member) and not member.newUntil then confirmed = s.now end
     end
   end
   local stepped = confirmed - q.at - self.ahead - q.unevenMs
-  if stepped > 0 and (q.isGoodbye or s.now - (self.seen or 0) > q.evictMs) then
+  if stepped > 0 and (q.isFromSuccessor or s.now - (self.seen or 0) > q.evictMs) then
     for _, slot in ipairs(s.slots) do
       if (slot.holder == q.me or slot.holder == '') and slot.at <= q.at + self.ahead + q.longestMs then
         slot.at = slot.at + stepped; slot.before = slot.before + stepped
