@@ -83,7 +83,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
         signal: new AbortController().signal,
       },
     });
-    return resultOf(seen, live ?? "embedded sandbox");
+    return resultOf(seen, live ?? "the embedded sandbox");
   } catch (error) {
     if (!(error instanceof InUseError)) throw error;
     throw new NotProbedError(

@@ -309,7 +309,7 @@ describeWithBrowser("the operator page", () => {
     });
     await page.clock.fastForward(5_000);
     for (const text of [
-      /^Alarm: In the last minute, visitors were told to come back later/,
+      /^Alarm: In the last minute, visitors were asked to try again later/,
       /^Alarm: The registry keeps failing, so only trial requests are made: check\./,
       /^Alarm: The registry refuses every credential/,
       /^Alarm: The changed price file isn't used: rules: is missing\./,

@@ -75,7 +75,7 @@ describe("npm run probe", () => {
   test("without an upstream calls the embedded sandbox, prints a row for every point, and exits with 0", async () => {
     const { code, stdout, stderr } = await run();
     expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toContain("First contact with embedded sandbox");
+    expect(stdout).toContain("First contact with the embedded sandbox");
     for (const { name, point } of openPoints()) expect(stdout).toContain(`§${point.section} ${name}`);
     expect(existsSync(join(folder.path, "state"))).toBe(false);
   });

@@ -31,7 +31,7 @@ test("an ordinary hour raises no alarm", () =>
   }));
 
 test.each([
-  [/^In the last minute, visitors were told to come back later/, conditions.moreVisitorsThanCalls],
+  [/^In the last minute, visitors were asked to try again later/, conditions.moreVisitorsThanCalls],
   [/^The registry reported that its limit is exceeded\. Calls are paused/, conditions.upstreamLimits],
   [/^The registry keeps failing, so only trial requests are made: .*check/, conditions.upstreamFails],
   [/^The registry refuses every credential/, conditions.credentialRefused],
@@ -63,7 +63,7 @@ test("the alarm for long waits says that nobody is refused only if that is true"
     const after = await overviewOf(scene);
     const alarms = overviewAlarms(after, figuresOf(countsOf(after, before)));
     expect(alarms.map(({ text }) => text)).toEqual([
-      expect.stringMatching(/^In the last minute, visitors were told to come back later/),
+      expect.stringMatching(/^In the last minute, visitors were asked to try again later/),
       expect.stringMatching(/^Visitors are waiting a long time for the registry: exact/),
     ]);
     expect(alarms.map(({ todo }) => todo).join(" ")).not.toContain("Nobody is refused");

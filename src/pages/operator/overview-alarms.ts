@@ -27,7 +27,7 @@ export function overviewAlarms(overview: Source, { waitMs }: Pick<Figures, "wait
   add(
     isRefusing,
     "bad",
-    "In the last minute, visitors were told to come back later because the quota was spent.",
+    "In the last minute, visitors were asked to try again later because the quota was spent.",
     `The registry allows ${quota.limit} calls in ${seconds(quota.windowMs)}. See which lane waits below; if it lasts, ask the registry for a higher limit.`,
   );
   const slow = VISITORS.filter((lane) => waitMs[lane] >= LONG_WAIT_MS);
