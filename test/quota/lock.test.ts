@@ -1,5 +1,5 @@
 /** Only one process can own a ledger, and a process that has ended doesn't own it any more. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,6 +45,13 @@ test("the lock of a process that was killed is taken over immediately", async ()
   expect(existsSync(`${path}.lock`)).toBe(true);
   const release = await claimLock(path);
   await expect(claimLock(path)).rejects.toThrow(InUseError);
+  await release();
+});
+
+test("only the owner of STATE_DIR can use the lock, like every other file in it", async () => {
+  const path = join(directory, "ledger");
+  const release = await claimLock(path);
+  expect(statSync(`${path}.lock`).mode & 0o077).toBe(0);
   await release();
 });
 

@@ -3,7 +3,7 @@
  * over after kill -9, no process id can be mistaken for another's, and containers that share a volume see each other.
  */
 import { hash } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -59,7 +59,10 @@ function addressElsewhere(path: string): string {
 async function claimAt(address: string, path: string): Promise<Server> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     try {
-      return await listen(address);
+      const server = await listen(address);
+      // A socket gets its mode from the umask; STATE_DIR promises files for the owner alone. Pipes of Windows have no mode.
+      if (process.platform !== "win32") await chmod(address, 0o600);
+      return server;
     } catch (error) {
       if (systemCodeOf(error) !== "EADDRINUSE") throw error;
     }
