@@ -144,6 +144,8 @@ export function readBody<T>(body: unknown, shape: ZodType<T>): T {
 
 function errorsOf(issue: z.core.$ZodIssue): FieldError[] {
   const field = fieldName(issue.path);
+  if (issue.code === "invalid_type" && issue.expected === "object")
+    return [{ field, message: "must be an object" }];
   if (issue.code !== "unrecognized_keys") return [{ field, message: issue.message }];
   return issue.keys.map((key) => ({
     field,

@@ -489,6 +489,13 @@ describe("a visitor", () => {
       expect(problem.errors?.map((error) => error.field)).toContain(field);
     });
 
+    test.each([
+      ["a list", [], { field: "body", message: "must be an object" }],
+      ["a text as a line", { items: ["kabul.af"] }, { field: "items[0]", message: "must be an object" }],
+    ])("with %s instead of an object gets a sentence that says so", async (_what, body, error) => {
+      expect(problemOf(await post(body)).errors).toEqual([error]);
+    });
+
     test("with many unknown fields gets at most twenty errors, which repeat no unusual name", async () => {
       const unusual = "<img onerror=alert(1)>";
       const unknown = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`coupon${n}`, n]));
