@@ -139,6 +139,12 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
     const text = required(query.q, "q");
     const term = parseSearchTerm(text, policy.soldTlds, "q");
     const years = readYears(query.years);
+    // Other TLDs that don't sell the term are left out, but not the name that was asked for.
+    if (term.exact !== null)
+      termOf(years, { tld: term.exact.tld, action: "registration" }, policy, {
+        subject: "q",
+        years: "years",
+      });
     const names = namesFor({ term, tlds: readTlds(query.tlds, policy), years }, policy);
     const [exact] = names;
     if (exact === undefined)

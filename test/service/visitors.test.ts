@@ -274,6 +274,17 @@ describe("a visitor", () => {
       ]);
     });
 
+    test("by its whole name for a term that isn't sold for it is rejected as for availability, and never left out", async () => {
+      for (const accept of ["application/json", "text/event-stream"]) {
+        const answer = await service.ask("/v1/search?q=kabul.net.af&years=3", { headers: { accept } });
+        expect(problemOf(answer).errors).toEqual([
+          { field: "years", message: "must be one of 1, 2 for registration under .net.af" },
+        ]);
+      }
+      const { body } = await service.ask("/v1/search?q=kabul.net.af&years=2");
+      expect(searchShape.parse(body).results[0]?.domain).toBe("kabul.net.af");
+    });
+
     test.each([
       ["", "q"],
       ["?q=", "q"],
