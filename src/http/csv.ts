@@ -49,7 +49,7 @@ function written(cell: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-export const DOMAIN_COLUMNS = Object.keys(staffDomainShape.shape);
+export const DOMAIN_COLUMNS = [...Object.keys(staffDomainShape.shape), "truncated"];
 export const PRICE_COLUMNS = [
   "tld",
   "action",

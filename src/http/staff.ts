@@ -97,13 +97,10 @@ export function addStaffRoutes(router: IRouter, parts: StaffParts): void {
       if (endedByHead(request, response)) return;
       const known = await account.domains(ask(request, "account"));
       const domains = known.value.map(presentDomain);
-      const origin = presentOrigin(known);
-      const body: AnswerOf<typeof staffDomainsShape> = {
-        domains,
-        ...(known.truncated && { truncated: true as const }),
-        ...origin,
-      };
-      const rows = domains.map((domain) => ({ ...domain, ...origin }));
+      const ofAll = { ...(known.truncated && { truncated: true as const }), ...presentOrigin(known) };
+      const body: AnswerOf<typeof staffDomainsShape> = { domains, ...ofAll };
+      // CSV has no place for what holds for the whole list, so every row says it.
+      const rows = domains.map((domain) => ({ ...domain, ...ofAll }));
       sendList(request, response, body, { name: "domains", columns: DOMAIN_COLUMNS, rows });
     },
   });

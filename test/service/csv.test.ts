@@ -51,6 +51,21 @@ describe.each([
   });
 });
 
+test("a domain list that ends after a hundred says in every row that there are more", async () => {
+  const big = await startService({ clock: new FakeClock(), reseller: "big", warm: false });
+  try {
+    const headers = { ...bearer("read"), Accept: "text/csv" };
+    const { text } = await big.ask("/v1/staff/domains", { headers });
+    const [header = "", ...lines] = text.trimEnd().split("\r\n");
+    const at = header.split(",").indexOf("truncated");
+    expect(lines.map((line) => line.split(",")[at])).toEqual(Array.from({ length: 100 }, () => "true"));
+  } finally {
+    await big.close();
+  }
+  const whole = (await get("/v1/staff/domains", "text/csv")).text.trimEnd().split("\r\n");
+  expect(whole.slice(1).every((line) => line.endsWith(","))).toBe(true);
+});
+
 test("only lists are available as CSV", async () => {
   expect(problemOf(await get("/v1/staff/overview", "text/csv")).code).toBe("not_acceptable");
 });
