@@ -211,6 +211,73 @@ describe("a refusal", () => {
     await clock.advance(8000);
   });
 
+  test.each(["alone", "shared with others who leave as well"])(
+    "with a reservation is honoured a second later if its holder's connection was lost during the wait at its second, %s",
+    async (how) => {
+      const { quota, clock } = memoryQuota(1);
+      await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
+      const mine = ask({ client: "mine" });
+      expect(quota.refusal(mine)).toMatchObject({ kept: true, retryAfterMs: WINDOW_MS });
+      await clock.advance(WINDOW_MS);
+      const hangUp = new AbortController();
+      const sharedBy = new Set([{ client: "another" }, { client: "mine" }]);
+      const lost = how === "alone" ? mine : { ...ask({ client: "another" }), sharedBy };
+      const waiting = quota.run({ ...lost, signal: hangUp.signal }, async () => "served");
+      waiting.catch(() => undefined);
+      await settle();
+      expect(quota.snapshot()).toMatchObject({
+        lanes: { exact: { queued: 1 } },
+        waits: { reservations: { claimed: 1 } },
+      });
+      hangUp.abort();
+      await expect(waiting).rejects.toBeDefined();
+      expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 0, unclaimed: 0 });
+      const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+      await clock.advance(1000);
+      const returned = outcome(quota.run(mine, async () => "served"));
+      await clock.advance(8000);
+      expect(await returned).toBe("served");
+      expect(await newcomer).toBeInstanceOf(ServiceError);
+      expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1, unclaimed: 0 });
+    },
+  );
+
+  test("with a reservation doesn't hold a call for somebody who returns and leaves again and again", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
+    expect(quota.refusal(ask({ client: "mine" }))?.kept).toBe(true);
+    await clock.advance(WINDOW_MS);
+    const claims: number[] = [];
+    const leave = async (): Promise<void> => {
+      const hangUp = new AbortController();
+      const left = quota.run(ask({ client: "mine", signal: hangUp.signal }), async () => "served");
+      left.catch(() => undefined);
+      await settle();
+      claims.push(quota.snapshot().waits.reservations.claimed);
+      hangUp.abort();
+      await settle();
+    };
+    for (let times = 0; times < 4; times += 1) await leave();
+    expect(claims).toEqual([1, 1, 1, 0]);
+  });
+
+  test("with a reservation whose holder was lost and doesn't return delays others by little more than a second", async () => {
+    const { quota, clock } = memoryQuota(1);
+    await quota.run(ask({ client: "another", queryKey: "first" }), async () => {});
+    expect(quota.refusal(ask({ client: "mine" }))?.kept).toBe(true);
+    await clock.advance(WINDOW_MS);
+    const hangUp = new AbortController();
+    const lost = quota.run(ask({ client: "mine", signal: hangUp.signal }), async () => "served");
+    lost.catch(() => undefined);
+    await settle();
+    hangUp.abort();
+    const newcomer = outcome(quota.run(ask({ client: "new", queryKey: "new" }), async () => "served"));
+    await clock.advance(2000);
+    expect(await newcomer).toBe("served");
+    await clock.advance(2000);
+    expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 0, unclaimed: 1 });
+  });
+
   test("with a reservation is put off if the upstream asks for a pause, and gives the new time however early its holder retries", async () => {
     const { quota, clock, request, dueInMs } = await reserved();
     await clock.advance(dueInMs - 2000);

@@ -44,7 +44,7 @@ export class Admission {
   readonly #fairShare: FairShare;
   readonly #asked = new LatestOfTwo();
   readonly #refused = new LatestOfTwo();
-  /** The reservations that waiting requests have claimed for others who share them. */
+  /** The reservations that waiting requests have claimed, for their own clients or for others who share them. */
   readonly #claims = new WeakMap<QuotaRequest, Ticket>();
 
   constructor(settings: AdmissionSettings) {
@@ -78,12 +78,11 @@ export class Admission {
 
   /** Call when the request joins the queue. */
   admitted(request: QuotaRequest, { kind, key }: Entry): void {
-    const { reservations, stats } = this.#settings;
-    const now = this.#settings.clock.monotonic();
-    const standing = reservations.standing(key, now);
-    if (kind === "reserved" && standing.kind === "reserved") stats.claimed(request.lane);
+    const { reservations, clock } = this.#settings;
+    const now = clock.monotonic();
+    const hasClaimed = kind === "reserved" && this.#claimed(key, request) !== null;
     // One who asks too early keeps its reservation until it has a call: others may yet go before it, or its connection may be lost.
-    if (standing.kind !== "early") reservations.forget(key);
+    if (!hasClaimed && reservations.standing(key, now).kind !== "early") reservations.forget(key);
     this.#fairShare.charge(request, now, 1);
   }
 
@@ -97,21 +96,28 @@ export class Admission {
     if (sharedBy === undefined || sharedBy.size < 2) return null;
     for (const { client } of sharedBy) {
       const ticket = this.#claimed(ticketKey(client, queryKey), request);
-      if (ticket === null) continue;
-      this.#claims.set(request, ticket);
-      return ticket.dueAt;
+      if (ticket !== null) return ticket.dueAt;
     }
     return null;
   }
 
   /** Call when the request gets its call. */
-  served({ key }: Waiter): void {
+  served({ key, request }: Waiter): void {
+    this.#claims.delete(request);
     this.#settings.reservations.forget(key);
   }
 
   /** Call when the request has left the queue without a call. */
   left({ request, since }: Waiter): void {
     this.#fairShare.refund(request, since, 1);
+  }
+
+  /** Call when nobody waits for the request any more. */
+  gone(waiter: Waiter): void {
+    const { clock, reservations } = this.#settings;
+    this.left(waiter);
+    const claimed = this.#claims.get(waiter.request);
+    if (claimed !== undefined) reservations.unclaim(claimed, clock.monotonic());
   }
 
   /** The waiting requests that can no longer be served in time, because others went before them. */
@@ -131,7 +137,7 @@ export class Admission {
   /** The refusal of a request that could not be served in time after all. */
   refuseLate(waiter: Waiter): ServiceError {
     const now = this.#settings.clock.monotonic();
-    if (this.#returnClaim(waiter.request, now)) {
+    if (this.#returnClaim(waiter, now)) {
       const { lane } = waiter.request;
       return this.#refuse(waiter.request, { ...waiter, kind: kindOf(lane, "newcomer") }, now, "late");
     }
@@ -145,7 +151,7 @@ export class Admission {
   /** The refusal of a request whose call the upstream rejected, asking for a pause. */
   refuseForPause(request: QuotaRequest, entry: Entry): ServiceError {
     const now = this.#settings.clock.monotonic();
-    this.#returnClaim(request, now);
+    this.#returnClaim({ request, key: entry.key }, now);
     return this.#refuse(request, entry, now, "late");
   }
 
@@ -233,13 +239,14 @@ export class Admission {
     if (standing.kind !== "reserved") return null;
     reservations.forget(key);
     stats.claimed(request.lane);
+    this.#claims.set(request, standing.ticket);
     return standing.ticket;
   }
 
   /** Returns a reservation that was claimed in vain for somebody who shares the request: they now make a request of their own, and can claim it. */
-  #returnClaim(request: QuotaRequest, now: number): boolean {
+  #returnClaim({ request, key }: Pick<Waiter, "request" | "key">, now: number): boolean {
     const claimed = this.#claims.get(request);
-    if (claimed === undefined) return false;
+    if (claimed === undefined || claimed.key === key) return false;
     this.#claims.delete(request);
     this.#settings.reservations.adopt({ ...claimed, dueAt: now }, now);
     return true;

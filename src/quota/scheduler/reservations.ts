@@ -164,6 +164,15 @@ export class Reservations {
     this.#shared?.changed(reservation.key, reservation);
   }
 
+  /**
+   * Call when a claim has ended without a call because nobody waits for it any more. The connection may have been lost, so the reservation stays for a
+   * return soon after. That counts as an early retry; otherwise somebody could hold a call for ever without using it.
+   */
+  unclaim(ticket: Ticket, now: number): void {
+    const earlyAsks = ticket.earlyAsks + 1;
+    if (earlyAsks <= EARLY_ASKS_FORGIVEN) this.adopt({ ...ticket, dueAt: now, earlyAsks }, now);
+  }
+
   /** The reservations made by this replica. */
   own(): readonly Reservation[] {
     return [...this.#reserved.values()].filter(({ isElsewhere }) => !isElsewhere);

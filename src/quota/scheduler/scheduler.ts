@@ -109,7 +109,7 @@ class Scheduler implements CredentialQuota {
         this.#refuseLate(waiter);
       },
       onGone: (waiter) => {
-        this.#admission.left(waiter);
+        this.#admission.gone(waiter);
         this.#stats.left(waiter.request.lane, waiter.kind === "reserved");
         this.#changed();
       },
