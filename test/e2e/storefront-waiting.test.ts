@@ -167,6 +167,42 @@ describeWithBrowser("a search that has to wait", () => {
     await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   });
 
+  test("counts down for a visitor who is offline, too, because it continues no sooner, and by itself if the connection is back by then", async () => {
+    let answers = [refusal("quota_exhausted", 503, 20)];
+    const { page } = await shop.visitor({
+      stopped: true,
+      before: (page) =>
+        onSearch(page, (route) => {
+          const next = answers.shift();
+          return next === undefined ? route.continue() : route.fulfill(next);
+        }),
+    });
+    await page.locator("#query").focus();
+    await page.keyboard.type("kabul");
+    await page.keyboard.press("Enter");
+    await page.locator('#search-status[data-kind="waiting"]').waitFor();
+    await page.context().setOffline(true);
+    await page.clock.runFor(5_000);
+    expect(await status(page).textContent()).toBe(
+      "The shop is busy right now. We will try again in 15 seconds.",
+    );
+    await page.context().setOffline(false);
+    await page.clock.runFor(15_000);
+    await done(page);
+
+    answers = [refusal("quota_exhausted", 503, 20)];
+    await page.context().setOffline(true);
+    await page.context().setOffline(false);
+    await enter(page, "herat");
+    await page.locator('#search-status[data-kind="waiting"]').waitFor();
+    await page.context().setOffline(true);
+    await page.clock.runFor(20_000);
+    await page.getByText("You are offline.").first().waitFor();
+    await page.context().setOffline(false);
+    await page.clock.runFor(5_000);
+    await done(page);
+  });
+
   test("doesn't say to a visitor who is offline that it will continue if it won't", async () => {
     const { page } = await shop.visitor();
     await page.context().setOffline(true);

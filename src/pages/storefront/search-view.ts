@@ -100,8 +100,9 @@ export class SearchView {
   #statusText(): string {
     const texts = this.#texts;
     const { phase, text, meaning, problem } = this.#view;
-    const isUnfinished = phase === "searching" || phase === "waiting" || problem?.code === "unreachable";
-    if (!navigator.onLine && isUnfinished) return texts.offline;
+    // A wait for the registry isn't shorter when the connection is back, so it is still counted down.
+    const continuesOnline = phase === "searching" || problem?.code === "unreachable";
+    if (!navigator.onLine && continuesOnline) return texts.offline;
     if (phase === "idle" && text.trim() === "") return texts.page.hint;
     if (phase === "idle" || phase === "typing") return this.#typingText(meaning, text);
     const isSlow = phase === "searching" && this.#secondsLeft > 0 && this.#secondsLeft <= SLOW_WITH_LEFT;
