@@ -60,6 +60,27 @@ describeWithBrowser("the cart", () => {
     expect(await page.locator("#cart-undo").isVisible()).toBe(false);
   });
 
+  test("tells screen readers what a change of the term does to a confirmed price, also one in another tab", async () => {
+    const { page } = await shop.visitor();
+    const other = await page.context().newPage();
+    await other.goto("/");
+    await searchFor(page, "kabul");
+    await row(page, "kabul.af").locator("button").click();
+    await page.locator("#cart-confirm").click();
+    await confirmed(page);
+    const live = page.locator("#live");
+    const says = (text: string) => until(async () => (await live.textContent()) === text, text);
+    expect(await live.textContent()).toMatch(/^Total: \$26\.99 Price held for you until /);
+    await page.locator("#term-kabul\\.af").press("ArrowDown");
+    expect(await live.textContent()).toBe("Total: $48.99 Confirm the price to hold it for you.");
+    await page.locator("#cart-confirm").click();
+    await confirmed(page);
+    await other.locator("#term-kabul\\.af").press("ArrowUp");
+    await says("Total: $26.99 Confirm the price to hold it for you.");
+    await other.getByRole("button", { name: "Remove kabul.af" }).click();
+    await says("");
+  });
+
   test("keeps the focus on a button in it while prices are confirmed and redrawn", async () => {
     const { page } = await shop.visitor();
     await searchFor(page, "kabul");

@@ -66,7 +66,11 @@ export class CartView {
       this.#undo.focus();
     }
     if (change.kind === "confirmation") say(this.#statusText());
-    if (change.kind === "prices") say(`${this.#total.textContent} ${this.#statusText()}`);
+    if (change.kind === "prices" || change.kind === "names") say(this.#summary());
+  }
+
+  #summary(): string {
+    return this.#cart.items.length === 0 ? "" : `${this.#total.textContent} ${this.#statusText()}`;
   }
 
   /** Counts down to the end of a wait and to that of the promise. */
