@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
-import { FakeClock } from "../support/fake-clock.js";
+import { FakeClock, settle } from "../support/fake-clock.js";
 
 const ASK: QuotaRequest = {
   lane: "exact",
@@ -157,6 +157,22 @@ describe("a call that was reserved before a restart", () => {
     await expectClaim(quota);
     await quotas.close();
     expect(saved()).toEqual([]);
+  });
+
+  test("can be claimed again after it if its holder was already waiting for it", async () => {
+    await open().openAll([]);
+    const before = await quotas.of("first");
+    await clock.advance(await reserve(before));
+    await before.pause(1_000);
+    const waiting = before.run({ ...VISITOR, maxWaitMs: 8_000 }, async () => null);
+    waiting.catch(() => undefined);
+    await settle();
+    expect(before.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 0 });
+    await quotas.close();
+    await expect(waiting).rejects.toMatchObject({ code: "shutting_down", retryAfterMs: 1000 });
+    const quota = await open(1, clock).of("first");
+    await clock.advance(1000);
+    await expectClaim(quota);
   });
 
   test("can be claimed after it if the upstream has asked for a pause of five minutes", async () => {

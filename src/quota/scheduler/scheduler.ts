@@ -188,6 +188,8 @@ class Scheduler implements CredentialQuota {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelTimer();
+    // Before the reservations are handed over: those of waiting requests are, too.
+    for (const waiter of this.#queue.all()) this.#admission.gone(waiter);
     this.#shared?.close();
     for (const waiter of this.#queue.all()) waiter.fail(closing());
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
