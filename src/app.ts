@@ -98,24 +98,26 @@ export function createApp(settings: AppSettings): App {
     phase: () => phase,
   });
 
+  const { server, drain } = serve(router, {
+    maxBodyBytes: MAX_CONFIG_BYTES,
+    isAnswered,
+    isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
+    deferred: (request) => {
+      const startedAtMs = clock.monotonic();
+      return () => {
+        limit.take(windowOf(request));
+        const { method = "" } = request;
+        accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
+      };
+    },
+    isFlooding: (request) => limit.isFlooding(windowOf(request)),
+    refuse: refuseUnreadable,
+    unreadable: unreadableRequests({ accessLog, onProblem, clock }),
+  });
+
   let stopWork = (): void => {};
   return {
-    server: serve(router, {
-      maxBodyBytes: MAX_CONFIG_BYTES,
-      isAnswered,
-      isUrgent: ({ url = "" }) => HEALTH_PATHS.has(url),
-      deferred: (request) => {
-        const startedAtMs = clock.monotonic();
-        return () => {
-          limit.take(windowOf(request));
-          const { method = "" } = request;
-          accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
-        };
-      },
-      isFlooding: (request) => limit.isFlooding(windowOf(request)),
-      refuse: refuseUnreadable,
-      unreadable: unreadableRequests({ accessLog, onProblem, clock }),
-    }),
+    server,
     async start() {
       await engine.open();
       phase = "ready";
@@ -126,6 +128,7 @@ export function createApp(settings: AppSettings): App {
     },
     drain() {
       phase = "draining";
+      drain();
       streams.endAll();
       stopWork();
     },

@@ -106,9 +106,8 @@ export function createRouter(parts: RouterParts): Express {
 }
 
 function refusedWhileDraining(phase: () => Phase): RequestHandler {
-  return (_request, response, next) => {
+  return (_request, _response, next) => {
     if (phase() !== "draining") return next();
-    response.set("Connection", "close");
     throw new ServiceError("shutting_down", "This process is stopping.", { retryAfterMs: 1000 });
   };
 }

@@ -318,16 +318,25 @@ test("health warns while visitors are refused for lack of quota, and passes 5 s 
   }
 });
 
-test("a draining service is live but not ready, and rejects new requests", async () => {
-  const service = await startService({ clock: new FakeClock() });
+test("a draining service is live but not ready, rejects new requests, and says with every answer that its connection ends", async () => {
+  const clock = new FakeClock();
+  const service = await startService({ clock });
+  const { control } = service.sandbox;
   try {
+    const held = control.hold({ operation: "check", calls: 1, decided: "on-arrival" });
+    const inFlight = service.ask("/v1/availability?domain=kabul.af");
+    await until(() => held.answers().length > 0, "the call");
     service.drain();
-    expect((await service.ask("/livez")).status).toBe(200);
+    const live = await service.ask("/livez");
+    expect([live.status, live.headers["connection"]]).toEqual([200, "close"]);
     const ready = await service.ask("/readyz");
     expect([ready.status, ready.body]).toEqual([503, { status: "draining" }]);
     const refused = await service.ask("/v1/prices");
     expect(problemOf(refused)).toMatchObject({ code: "shutting_down", retryAfter: 1 });
     expect(refused.headers["connection"]).toBe("close");
+    held.release();
+    const answered = await inTime(clock, inFlight);
+    expect([answered.status, answered.headers["connection"]]).toEqual([200, "close"]);
   } finally {
     await service.close();
   }

@@ -25,6 +25,8 @@ export interface ConnectionRules {
   readonly parseOn: (socket: Socket, rest: readonly Buffer[]) => void;
   /** Runs the function after all requests that have already arrived have been handed on. */
   readonly inOrder: (act: () => void) => void;
+  /** Whether no connection is kept for further requests. */
+  readonly isDraining: () => boolean;
   /** Called once the connection is closed. */
   readonly closed: (socket: Socket) => void;
   /** Renders the complete answer to bytes that aren't an HTTP request. */
@@ -83,7 +85,14 @@ export class Connection {
     if (this.#ending !== null) return false;
     this.#last = { request, response };
     this.#outstanding.push(response);
+    if (this.#rules.isDraining()) this.drain();
     return true;
+  }
+
+  /** Makes the latest outstanding answer the last one. */
+  drain(): void {
+    const last = this.#outstanding.at(-1);
+    if (last !== undefined) last.shouldKeepAlive = false;
   }
 
   /** Called when the answer to the oldest request has been sent. */

@@ -67,8 +67,15 @@ interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "u
   readonly isAnswered: (request: Arrived, response: ServerResponse) => boolean;
 }
 
-export function serve(app: Express, parts: ServerParts): Server {
+export interface Serving {
+  readonly server: Server;
+  /** From now on every connection ends with the answers to its requests, and they say so: a client that reused it would lose its request. */
+  drain(): void;
+}
+
+export function serve(app: Express, parts: ServerParts): Serving {
   const connections: OpenConnections = new Map();
+  let isDraining = false;
   const server = createServer(
     {
       ...bornAsExpress(app, connections),
@@ -115,6 +122,7 @@ export function serve(app: Express, parts: ServerParts): Server {
 
   const rules: ConnectionRules = {
     ...parts,
+    isDraining: () => isDraining,
     inOrder: burst.run,
     closed: (socket) => connections.delete(socket),
     parseOn(socket, rest) {
@@ -171,7 +179,13 @@ export function serve(app: Express, parts: ServerParts): Server {
       connection.refuse(problemOf(error));
     }
   });
-  return server;
+  return {
+    server,
+    drain() {
+      isDraining = true;
+      for (const connection of connections.values()) connection.drain();
+    },
+  };
 }
 
 /** The connection broke, or never sent anything. */
