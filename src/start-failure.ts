@@ -2,7 +2,7 @@
 import { relative } from "node:path";
 import type { Config } from "./config/env.js";
 
-type StartSettings = Pick<Config, "listen" | "stateDir" | "sandboxConfigFile">;
+type StartSettings = Pick<Config, "listen" | "stateDir">;
 
 interface Explanation {
   readonly setting?: string;
@@ -28,7 +28,7 @@ export function startFailure(error: unknown, config: StartSettings): string {
   return JSON.stringify({ time, level: "error", event: "server.start.failed", ...explained(error, config) });
 }
 
-function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: StartSettings): Explanation {
+function explained(error: unknown, { listen, stateDir }: StartSettings): Explanation {
   if (!(error instanceof Error)) return { reason: "The service could not start." };
   if (error.name === "InUseError")
     return {
@@ -43,12 +43,6 @@ function explained(error: unknown, { listen, stateDir, sandboxConfigFile }: Star
       remedy: "raise the limit of open files (ulimit -n, LimitNOFILE)",
     };
   if (syscall === "listen") return notListening(code, listen);
-  if (path === sandboxConfigFile)
-    return {
-      setting: "SANDBOX_CONFIG",
-      reason: `${path} can't be read.`,
-      remedy: "name a file that this user can read",
-    };
   if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
     return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
   const reasonOf = FOLDER_REASONS.find(([codes]) => codes.includes(code))?.[1];

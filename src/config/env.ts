@@ -62,6 +62,8 @@ export interface Config {
 type ConfigResult =
   { readonly ok: true; readonly config: Config } | { readonly ok: false; readonly faults: readonly string[] };
 
+const SANDBOX_CONFIG = ["SANDBOX_CONFIG", "config/sandbox.yaml"] as const;
+
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** Reads the environment. Configured paths are relative to the working folder, default paths to the package. */
@@ -109,8 +111,10 @@ export function readConfig(env: Environment, clock: Clock): ConfigResult {
     checkoutUrl: readAddress(settings, "CHECKOUT_URL", production)?.href ?? (sandbox ? "/checkout" : null),
     logLevel: settings.oneOf("LOG_LEVEL", "info", LOG_LEVELS),
     shutdownGraceMs: settings.integer("SHUTDOWN_GRACE_MS", 10_000, 0, 3_600_000),
-    sandboxConfigFile: fileOf(settings, "SANDBOX_CONFIG", "config/sandbox.yaml"),
+    sandboxConfigFile: fileOf(settings, ...SANDBOX_CONFIG),
   };
+  // The sandbox reads it itself; a file that can't be read is reported together with other faults.
+  if (sandbox) readText(settings, ...SANDBOX_CONFIG);
   const { retail, retailFile, cache } = config;
   if (settings.faults.length > 0 || !retail || !retailFile || cache === null)
     return { ok: false, faults: settings.faults };

@@ -56,6 +56,17 @@ test("a malformed half of a credential is reported besides the missing one", () 
     }
 });
 
+test("a SANDBOX_CONFIG that can't be read is reported together with other faults, unless there is no sandbox", () => {
+  const missing = { SANDBOX_CONFIG: join(folder, "no-sandbox.yaml"), PORT: "no" };
+  expect(faultsOf(missing)).toEqual([
+    expect.stringMatching(/^PORT: /),
+    "SANDBOX_CONFIG: names a file that doesn't exist",
+  ]);
+  expect(faultsOf({ ...missing, UPSTREAM_BASE_URL: "https://upstream.example" })).not.toContain(
+    "SANDBOX_CONFIG: names a file that doesn't exist",
+  );
+});
+
 test.each(["not a host", "a..b", "300.0.0.1:80", "http://localhost", "*"])(
   "%j isn't a host to listen on",
   (host) => {

@@ -273,14 +273,6 @@ describe("a start", () => {
     },
   );
 
-  test("with a missing SANDBOX_CONFIG exits with 1 and one line that names the file", async () => {
-    const path = join(folder.path, "no-sandbox.yaml");
-    expect(await failureOf(start({ SANDBOX_CONFIG: path }))).toMatchObject({
-      setting: "SANDBOX_CONFIG",
-      reason: `${path} can't be read.`,
-    });
-  });
-
   test("from an incomplete package doesn't blame a setting", async () => {
     const copied = join(folder.path, "package");
     for (const part of ["dist", "config", "package.json"])
