@@ -110,6 +110,7 @@ export function createApp(settings: AppSettings): App {
         accessLog({ id: requestId(request), startedAtMs, route: "none", code: null, method }, 499);
       };
     },
+    isDraining: () => phase === "draining",
     isFlooding: (request) => limit.isFlooding(windowOf(request)),
     refuse: refuseUnreadable,
     unreadable: unreadableRequests({ accessLog, onProblem, clock }),

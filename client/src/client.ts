@@ -6,7 +6,7 @@ import { type Call, startCall, waitUntil } from "./call.js";
 import { now } from "./clock.js";
 import { readEvents, type StreamPosition } from "./event-stream.js";
 import { Memory } from "./memory.js";
-import { type ProblemFacts, problemOf, StorefrontProblem } from "./problem.js";
+import { type ProblemFacts, problemOf, shaped, StorefrontProblem } from "./problem.js";
 import type { components, paths } from "./schema.js";
 
 export { type FieldError, type ProblemCode, StorefrontProblem } from "./problem.js";
@@ -250,15 +250,4 @@ async function textOf(response: Response, { signal }: Call): Promise<string> {
 
 function lost(facts?: ProblemFacts): StorefrontProblem {
   return new StorefrontProblem("unreachable", "The connection was lost.", facts);
-}
-
-/** Parses JSON without checking its shape, because the service's tests check every answer against the OpenAPI document. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows what it asked for
-function shaped<T>(text: string): T {
-  try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a parser of every shape would be most of the client
-    return JSON.parse(text) as T;
-  } catch (cause) {
-    throw new StorefrontProblem("unreadable", "Not JSON.", { cause });
-  }
 }

@@ -56,7 +56,7 @@ function bornAsExpress(app: Express, connections: OpenConnections) {
   return { IncomingMessage: Incoming, ServerResponse: Outgoing };
 }
 
-interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "unreadable"> {
+interface ServerParts extends Pick<ConnectionRules, "isDraining" | "isFlooding" | "refuse" | "unreadable"> {
   /** The largest body that any route reads. */
   readonly maxBodyBytes: number;
   /** Whether the request is served immediately even during a burst of new connections. */
@@ -69,13 +69,12 @@ interface ServerParts extends Pick<ConnectionRules, "isFlooding" | "refuse" | "u
 
 export interface Serving {
   readonly server: Server;
-  /** From now on every connection ends with the answers to its requests, and they say so: a client that reused it would lose its request. */
+  /** Call once `isDraining`: answers in progress say that their connection ends, because a client that reused it would lose its request. */
   drain(): void;
 }
 
 export function serve(app: Express, parts: ServerParts): Serving {
   const connections: OpenConnections = new Map();
-  let isDraining = false;
   const server = createServer(
     {
       ...bornAsExpress(app, connections),
@@ -122,7 +121,6 @@ export function serve(app: Express, parts: ServerParts): Serving {
 
   const rules: ConnectionRules = {
     ...parts,
-    isDraining: () => isDraining,
     inOrder: burst.run,
     closed: (socket) => connections.delete(socket),
     parseOn(socket, rest) {
@@ -182,7 +180,6 @@ export function serve(app: Express, parts: ServerParts): Serving {
   return {
     server,
     drain() {
-      isDraining = true;
       for (const connection of connections.values()) connection.drain();
     },
   };

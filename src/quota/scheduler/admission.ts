@@ -117,6 +117,7 @@ export class Admission {
     const { clock, reservations } = this.#settings;
     this.left(waiter);
     const claimed = this.#claims.get(waiter.request);
+    this.#claims.delete(waiter.request);
     if (claimed !== undefined) reservations.unclaim(claimed, clock.monotonic());
   }
 
