@@ -18,6 +18,7 @@ const words = [
   "tr46.d.ts",
   "logger.ts",
   "root.ts",
+  "saved-file.ts",
   "state-dir.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
@@ -33,7 +34,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|state-dir)\\.ts":
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|saved-file|state-dir)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts", "wire/"],

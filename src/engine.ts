@@ -6,7 +6,7 @@ import { type Account, createAccount } from "./account/account.js";
 import { createActFile, createSharedActs } from "./audit/act-stores.js";
 import { type Audit, createAudit } from "./audit/audit.js";
 import { createInvalidation } from "./cache/invalidation.js";
-import { createSavedFile, createSavedLists } from "./cache/saved-file.js";
+import { createSavedLists } from "./cache/saved-facts.js";
 import { type Clock, createStamps } from "./clock.js";
 import type { Config } from "./config/env.js";
 import type { Log } from "./logger.js";
@@ -20,6 +20,7 @@ import { createPriceFile, createSharedPriceFacts, noPriceFacts, savedPrices } fr
 import { createPriceList, type PriceList } from "./retail/price-list.js";
 import { createPromises, newPromiseKey, type Promises } from "./retail/promise.js";
 import { createSharedPromises } from "./retail/shared-promises.js";
+import { createSavedFile } from "./saved-file.js";
 import { fixedSecret } from "./secret.js";
 import { createStateDir } from "./state-dir.js";
 import { createAssessor } from "./storefront/assessment.js";
@@ -100,9 +101,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
         ? { redis, directory: config.stateDir }
         : { directory: config.stateDir },
     clock,
-    onFault: (what, error) => {
-      log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
-    },
+    log,
   });
   const credentialInUse = (): string => (credentials.usable() ?? credentials.states()[0])?.fingerprint ?? "";
   let lastQuota: Quota | null = null;

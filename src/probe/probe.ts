@@ -50,7 +50,7 @@ export async function probe({ config, upstream, live, clock }: ProbeSettings): P
     longestCallMs: config.upstreamTimeoutMs,
     home: live === null ? "memory" : redis ? { redis } : { directory: config.stateDir },
     clock,
-    onFault: () => {},
+    log: silent,
   });
   // Without Redis, a running service continues with its own share of the quota, and so would the probe.
   const isShared = (): boolean => redis === null || redis.reachable();

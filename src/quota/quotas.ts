@@ -2,6 +2,7 @@
  * One quota per credential, opened on first use. Replicas share its budget through Redis. Without Redis, each uses only its own share, so that
  * together they never exceed it.
  */
+import type { Log } from "../logger.js";
 import type { RedisLink } from "../redis.js";
 import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
@@ -13,13 +14,17 @@ import type { Ledger } from "./ledger/ledger.js";
 import type { Quota } from "./quota.js";
 
 /** These apply to each credential. `headroom` is what all replicas together leave unused. */
-interface QuotasSettings extends Omit<RedisLedgerSettings, "redis" | "fingerprint" | "directory"> {
+interface QuotasSettings extends Omit<
+  RedisLedgerSettings,
+  "redis" | "fingerprint" | "directory" | "onFault"
+> {
   /**
    * Where the ledgers are kept: in memory only for an upstream that starts together with the service. With Redis, processes leave handover files in
    * the folder.
    */
   readonly home:
     { readonly redis: RedisLink; readonly directory?: string } | { readonly directory: string } | "memory";
+  readonly log: Log;
 }
 
 export interface Quotas {
@@ -36,17 +41,20 @@ export interface Quotas {
 }
 
 export function createQuotas(settings: QuotasSettings): Quotas {
-  const { limit, headroom, windowMs, replicasMax, home, clock, onFault } = settings;
+  const { limit, headroom, windowMs, replicasMax, home, clock, log } = settings;
   const share = Math.floor((limit - headroom) / replicasMax);
   const shareOfHeadroom = Math.floor(headroom / replicasMax);
   const own = { limit: share + shareOfHeadroom, headroom: shareOfHeadroom, windowMs };
   const opening = new Map<string, Promise<CredentialQuota>>();
   const open = new Map<string, CredentialQuota>();
   let inUse: CredentialQuota | null = null;
+  const onFault = (what: string, error: unknown): void => {
+    log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
+  };
 
   async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {
     if (home === "memory") return memoryLedger({ ...own, clock });
-    if ("redis" in home) return openRedisLedger({ ...settings, ...home, fingerprint, coldStart });
+    if ("redis" in home) return openRedisLedger({ ...settings, ...home, fingerprint, coldStart, onFault });
     return openFileLedger({ ...own, directory: home.directory, fingerprint, coldStart, clock, onFault });
   }
 
@@ -67,7 +75,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
       return { share: (own) => shareReservations({ redis: home.redis, fingerprint, clock }, own) };
     const { directory } = home;
     if (directory === undefined) return {};
-    return { share: (own) => saveReservations({ directory, fingerprint, windowMs, clock, onFault }, own) };
+    return { share: (own) => saveReservations({ directory, fingerprint, windowMs, clock, log }, own) };
   }
 
   function quotaOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<CredentialQuota> {

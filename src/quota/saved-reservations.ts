@@ -1,10 +1,12 @@
 /**
- * Hands the reservations of a process that stops to the next one in the same folder. A killed process hands over none. Clients aren't written down.
+ * Hands the reservations of a process to the next one in the same folder. They are saved while it runs, so a killed process loses only the latest.
+ * Clients aren't written down.
  */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
+import type { Log } from "../logger.js";
+import { createSavedFile } from "../saved-file.js";
 import { MAX_PAUSE_MS } from "./ledger/memory.js";
 import type { SharedReservations } from "./scheduler/reservations.js";
 import type { OwnReservations } from "./scheduler/scheduler.js";
@@ -15,8 +17,11 @@ interface SaveReservationsSettings {
   readonly fingerprint: string;
   readonly windowMs: number;
   readonly clock: Clock;
-  readonly onFault: (what: string, error: unknown) => void;
+  readonly log: Log;
 }
+
+/** How soon a change is saved. With more reservations than this it takes as many ms, because all of them are written each time. */
+const SAVE_AFTER_MS = 250;
 
 /** Times are on the wall clock, because the machine may have been restarted. */
 const savedSchema = z.array(
@@ -30,50 +35,50 @@ const savedSchema = z.array(
 );
 
 export function saveReservations(
-  settings: SaveReservationsSettings,
+  { directory, fingerprint, windowMs, clock, log }: SaveReservationsSettings,
   own: OwnReservations,
 ): SharedReservations {
-  const { directory, fingerprint, windowMs, clock, onFault } = settings;
   const path = join(directory, `reservations-${fingerprint}.json`);
+  const file = createSavedFile({ path, shape: savedSchema, source: () => fingerprint, clock, log });
   const wallAheadMs = clock.now() - clock.monotonic();
+  let saved = 0;
+  let cancelSave: (() => void) | null = null;
 
-  for (const { key, dueAtMs, askedAtMs, ...rest } of takeSaved(path)) {
+  for (const { key, dueAtMs, askedAtMs, ...rest } of file.load() ?? []) {
     const dueAt = dueAtMs - wallAheadMs;
     // The longest wait lasts until a window after a pause of the upstream; a time further ahead comes from a clock that was set back.
     if (dueAt > clock.monotonic() + MAX_PAUSE_MS + 2 * windowMs) continue;
     own.adopt({ key, client: "", dueAt, askedAt: askedAtMs - wallAheadMs, ...rest });
   }
 
+  function save(): void {
+    const all = own.all().map(({ key, dueAt, askedAt, maxWaitMs, earlyAsks }) => ({
+      key,
+      dueAtMs: dueAt + wallAheadMs,
+      askedAtMs: askedAt + wallAheadMs,
+      maxWaitMs,
+      earlyAsks,
+    }));
+    saved = all.length;
+    file.save(all);
+  }
+
   return {
-    changed: () => {},
+    changed() {
+      cancelSave ??= clock.after(Math.max(SAVE_AFTER_MS, saved), () => {
+        cancelSave = null;
+        save();
+      });
+    },
     canPublish: () => true,
     replicas: () => 1,
     cartsElsewhere: () => 0,
     close() {
-      const saved = own.all().map(({ key, dueAt, askedAt, maxWaitMs, earlyAsks }) => ({
-        key,
-        dueAtMs: dueAt + wallAheadMs,
-        askedAtMs: askedAt + wallAheadMs,
-        maxWaitMs,
-        earlyAsks,
-      }));
-      if (saved.length === 0) return;
-      try {
-        writeFileSync(path, JSON.stringify(saved), { mode: 0o600 });
-      } catch (error) {
-        onFault("the reservations could not be saved for the next process", error);
+      if (cancelSave !== null) {
+        cancelSave();
+        save();
       }
+      return file.saved();
     },
   };
-}
-
-/** Reads and deletes what the last process saved. A malformed file counts as empty. */
-function takeSaved(path: string): z.infer<typeof savedSchema> {
-  try {
-    const text = readFileSync(path, "utf8");
-    rmSync(path);
-    return savedSchema.parse(JSON.parse(text));
-  } catch {
-    return [];
-  }
 }

@@ -138,7 +138,7 @@ export function shareReservations(
     canPublish: () => redis.reachable() || (table !== "" && members === 1),
     replicas: () => members,
     cartsElsewhere: () => cartsElsewhere,
-    close() {
+    async close() {
       isClosed = true;
       cancel();
     },

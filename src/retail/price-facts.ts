@@ -5,7 +5,8 @@
  */
 import { z } from "zod";
 import type { Pool } from "../cache/cache.js";
-import { fromSavedTimes, type SavedFile, savedTimes, toSavedTimes } from "../cache/saved-file.js";
+import { fromSavedTimes, savedTimes, toSavedTimes } from "../cache/saved-facts.js";
+import type { SavedFile } from "../saved-file.js";
 import type { Clock } from "../clock.js";
 import { parseWholesale, type Wholesale } from "../money.js";
 import { ACTIONS, type Combination } from "../upstream/contract.js";

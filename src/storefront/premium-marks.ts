@@ -8,7 +8,7 @@ import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Pool } from "../cache/cache.js";
 import type { Caution, Fact } from "../cache/facts.js";
-import { fromSavedTimes, type SavedLists, savedTimes, toSavedTimes } from "../cache/saved-file.js";
+import { fromSavedTimes, type SavedLists, savedTimes, toSavedTimes } from "../cache/saved-facts.js";
 import type { Clock } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import type { Wholesale } from "../money.js";

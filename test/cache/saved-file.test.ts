@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { createSavedFile, fromSavedTimes, type SavedFile, toSavedTimes } from "../../src/cache/saved-file.js";
+import { fromSavedTimes, toSavedTimes } from "../../src/cache/saved-facts.js";
+import { createSavedFile, type SavedFile } from "../../src/saved-file.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { recordingLog, temporaryFolder } from "../support/service.js";
 

@@ -57,7 +57,13 @@ function probeLive(config: Config): Promise<Result> {
 
 /** The quotas of a running service. */
 function service(config: Config, home: Parameters<typeof createQuotas>[0]["home"]): Quotas {
-  return createQuotas({ ...config.quota, longestCallMs: 5000, home, clock: systemClock, onFault: () => {} });
+  return createQuotas({
+    ...config.quota,
+    longestCallMs: 5000,
+    home,
+    clock: systemClock,
+    log: recordingLog([]),
+  });
 }
 
 const fingerprint = (): string =>

@@ -1,11 +1,12 @@
 /** Each credential has its own budget, and replicas that share one never exceed it together. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import type { Quota, QuotaRequest } from "../../src/quota/quota.js";
 import { createQuotas, type Quotas } from "../../src/quota/quotas.js";
 import { FakeClock, settle } from "../support/fake-clock.js";
+import { recordingLog, until } from "../support/service.js";
 
 const ASK: QuotaRequest = {
   lane: "exact",
@@ -29,7 +30,7 @@ function open(replicasMax = 1, time = new FakeClock()): Quotas {
     longestCallMs: 5000,
     home: { directory },
     clock,
-    onFault: () => {},
+    log: recordingLog([]),
   });
   return quotas;
 }
@@ -137,7 +138,22 @@ test("closes a quota that is still being opened, as for a new credential just be
 });
 
 describe("a call that was reserved before a restart", () => {
-  const saved = (): string[] => readdirSync(directory).filter((file) => file.startsWith("reservations-"));
+  const path = (): string => join(directory, "reservations-first.json");
+  const saved = (): string => (existsSync(path()) ? readFileSync(path(), "utf8") : "");
+
+  /** Opens the quota with the files as they are now, as after kill -9, and lets the time pass. */
+  async function afterKill(inMs = 0): Promise<Quota> {
+    const killed = quotas;
+    const left = directory;
+    directory = mkdtempSync(join(tmpdir(), "quotas-"));
+    for (const file of readdirSync(left))
+      if (!file.endsWith(".lock")) cpSync(join(left, file), join(directory, file));
+    const quota = await open(1, clock).of("first");
+    await killed.close();
+    rmSync(left, { recursive: true });
+    await clock.advance(inMs);
+    return quota;
+  }
 
   /** Reserves a call for the visitor, and stops. */
   async function reserved(): Promise<number> {
@@ -149,14 +165,42 @@ describe("a call that was reserved before a restart", () => {
 
   test("can be claimed once after it, and the file doesn't reveal its client", async () => {
     const inMs = await reserved();
-    const [file = ""] = saved();
-    expect(readFileSync(join(directory, file), "utf8")).not.toContain("visitor");
+    expect(saved()).toContain("dueAtMs");
+    expect(saved()).not.toContain("visitor");
     const quota = await open(1, clock).of("first");
-    expect(saved()).toEqual([]);
     await clock.advance(inMs);
     await expectClaim(quota);
     await quotas.close();
-    expect(saved()).toEqual([]);
+    expect(saved()).not.toContain("dueAtMs");
+  });
+
+  test("can be claimed after it if the process was killed, once the reservation is a quarter of a second old", async () => {
+    await open().openAll([]);
+    const inMs = await reserve(await quotas.of("first"));
+    await clock.advance(250);
+    await until(() => saved().includes("dueAtMs"), "the reservation is saved");
+    const quota = await afterKill();
+    await clock.advance(inMs - 250);
+    await expectClaim(quota);
+  });
+
+  test("can be claimed after several kills in a row", async () => {
+    const inMs = await reserved();
+    await open(1, clock).of("first");
+    await afterKill();
+    await expectClaim(await afterKill(inMs));
+  });
+
+  test("that has been claimed can't be claimed again after a kill", async () => {
+    const inMs = await reserved();
+    const quota = await open(1, clock).of("first");
+    await clock.advance(inMs);
+    await expectClaim(quota);
+    await clock.advance(250);
+    await until(() => !saved().includes("dueAtMs"), "the claim is saved");
+    const next = await afterKill();
+    await next.run(VISITOR, async () => null);
+    expect(next.snapshot().waits.reservations.honoured).toBe(0);
   });
 
   test("can be claimed again after it if its holder was already waiting for it", async () => {
@@ -207,12 +251,10 @@ describe("a call that was reserved before a restart", () => {
     ],
   ])("is forgotten if its file %s", async (_what, changed) => {
     const inMs = await reserved();
-    const [file = ""] = saved();
-    const path = join(directory, file);
-    writeFileSync(path, changed(readFileSync(path, "utf8")));
+    writeFileSync(path(), changed(saved()));
     const quota = await open(1, clock).of("first");
     await clock.advance(inMs);
     await quota.run(VISITOR, async () => null);
-    expect([quota.snapshot().waits.reservations.honoured, saved()]).toEqual([0, []]);
+    expect(quota.snapshot().waits.reservations.honoured).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { readdirSync, readFileSync, renameSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { createPool } from "../../src/cache/cache.js";
-import { createSavedLists } from "../../src/cache/saved-file.js";
+import { createSavedLists } from "../../src/cache/saved-facts.js";
 import { parseDomainName } from "../../src/domain-name.js";
 import { parseWholesale, type Wholesale } from "../../src/money.js";
 import {

@@ -66,7 +66,7 @@ export interface SharedReservations {
   /** The number of replicas that visitors may return to, as far as known, and the cart calls per window of the others. */
   replicas(): number;
   cartsElsewhere(): number;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** `reserved` and `returner`: back on time, with and without a reservation; `early`: back before that. */

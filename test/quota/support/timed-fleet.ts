@@ -253,8 +253,11 @@ export async function openTimedFleet(settings: TimedFleetSettings): Promise<Time
       place,
       home: { redis: link, directory },
       clock: process,
-      onFault: (what, error) => {
-        throw new Error(what, { cause: error });
+      log: {
+        ...recordingLog([]),
+        error(event, fields) {
+          throw new Error(`${event}: ${fields?.["what"]}`);
+        },
       },
     });
     await opened.openAll(["abc"]);
