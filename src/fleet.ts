@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type Clock, every } from "./clock.js";
+import { parseJson } from "./json.js";
 import type { Log } from "./logger.js";
 import { type RedisLink, redisScript } from "./redis.js";
 import { fleetFiguresShape } from "./wire/staff.js";
@@ -104,7 +105,7 @@ export function createFleet({ link, version, replicasMax, clock, log, ...own }: 
       const words = z
         .array(z.string())
         .parse(await to.run(HEARTBEAT, KEY, [id, JSON.stringify(self), GONE_AFTER_MS]));
-      others = words.flatMap((text) => replicaSchema.safeParse(JSON.parse(text)).data ?? []);
+      others = words.flatMap((text) => replicaSchema.safeParse(parseJson(text)).data ?? []);
       note("oversized", others.length + 1 > replicasMax);
       note(
         "settings differ",

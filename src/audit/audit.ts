@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
+import { parseJson } from "../json.js";
 import type { Log } from "../logger.js";
 
 const ACTS = ["purge", "preview", "promise", "token", "retail_config"] as const;
@@ -46,11 +47,7 @@ const COUNTED_EVERY_MS = 60_000;
 
 /** Parses a stored line; undefined if it isn't an act. */
 export function parseAct(line: string): Act | undefined {
-  try {
-    return actShape.safeParse(JSON.parse(line)).data;
-  } catch {
-    return undefined;
-  }
+  return actShape.safeParse(parseJson(line)).data;
 }
 
 /** The acts of the last 30 days, each in its latest version. */

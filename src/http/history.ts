@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { type Clock, every } from "../clock.js";
+import { parseJson } from "../json.js";
 import { type Lane, perLane } from "../quota/lane.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import type { AnswerOf } from "../wire/answer.js";
@@ -77,7 +78,7 @@ export function createHistory({ source, redis, clock }: HistorySettings): Histor
     const minutes = loadedSchema.parse(await from.run(LOAD, KEY, [last, MAX_ROWS]));
     return minutes.flatMap((texts, index) => {
       // Another release may count other things.
-      const ofReplicas = texts.flatMap((text) => countsSchema.safeParse(JSON.parse(text)).data ?? []);
+      const ofReplicas = texts.flatMap((text) => countsSchema.safeParse(parseJson(text)).data ?? []);
       const [first, ...others] = ofReplicas;
       if (first === undefined) return [];
       return { minute: last - MAX_ROWS + 1 + index, counts: others.reduce(addUp, first) };

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { BoundedMap } from "../bounded-map.js";
 import type { Clock } from "../clock.js";
+import { parseJson } from "../json.js";
 import type { RedisLink } from "../redis.js";
 import { ACTIONS } from "../upstream/contract.js";
 import type { PricePromise, SharedPromises } from "./promise.js";
@@ -51,14 +52,8 @@ export function createSharedPromises(link: RedisLink, clock: Clock): SharedPromi
   return {
     write,
     async find(id) {
-      const text = await link.get(keyOf(id));
-      if (text === null) return null;
-      try {
-        return promiseSchema.parse(JSON.parse(text));
-      } catch {
-        // Written by another version of the service.
-        return null;
-      }
+      // Another version of the service may have written it differently.
+      return promiseSchema.safeParse(parseJson(await link.get(keyOf(id)))).data ?? null;
     },
   };
 }
