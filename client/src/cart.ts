@@ -2,7 +2,7 @@
 import { callAt } from "./call.js";
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
 import { now } from "./clock.js";
-import { asProblem, type StorefrontProblem } from "./problem.js";
+import { asProblem, shaped, type StorefrontProblem } from "./problem.js";
 
 export interface CartState {
   /**
@@ -48,8 +48,7 @@ export function heldUntilMs(
   try {
     // Of names and amounts alone, base64url makes the same text as base64.
     const text = atob(promise.split(".")[1] ?? "");
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service's own text
-    const { exp, iat } = JSON.parse(text) as { readonly exp: number; readonly iat: number };
+    const { exp, iat } = shaped<{ readonly exp: number; readonly iat: number }>(text);
     // `iat` is rounded down: the promise may have been signed up to a second later.
     return sentMs + (exp - iat - 1) * 1000;
   } catch {

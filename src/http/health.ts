@@ -7,6 +7,9 @@ import { route } from "./routes.js";
 /** Not rate-limited, because orchestrators and monitors poll them. */
 export const HEALTH_PATHS: ReadonlySet<string> = new Set(["/livez", "/readyz", "/health"]);
 
+/** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
+export type Phase = "starting" | "ready" | "draining";
+
 type CheckStatus = "pass" | "warn" | "fail";
 
 export interface HealthCheck {
@@ -18,7 +21,7 @@ export interface HealthParts {
   readonly version: string;
   /** Says whether the upstream is the sandbox or live. */
   readonly description: string;
-  readonly phase: () => "starting" | "ready" | "draining";
+  readonly phase: () => Phase;
   readonly checks: () => Readonly<Record<"upstream" | "quota" | "redis" | "prices", HealthCheck>>;
 }
 

@@ -13,7 +13,7 @@ import { addCustomerRoutes } from "./customers.js";
 import { addDocs } from "./docs.js";
 import { knownExpectation, rightHost, securityHeaders, websiteOrigins } from "./edge/headers.js";
 import type { TokenGuesses } from "./edge/token-guesses.js";
-import { addHealthRoutes, HEALTH_PATHS } from "./health.js";
+import { addHealthRoutes, HEALTH_PATHS, type Phase } from "./health.js";
 import type { Monitoring } from "./monitoring.js";
 import { addPages } from "./pages.js";
 import { parseQuery } from "./parse.js";
@@ -24,9 +24,6 @@ import { route } from "./routes.js";
 import { securityTxt } from "./security-txt.js";
 import { addStaffRoutes } from "./staff.js";
 import { addVisitorRoutes } from "./visitors.js";
-
-/** While `starting`, no requests should be sent here yet; while `draining`, they are refused. */
-export type Phase = "starting" | "ready" | "draining";
 
 interface RouterParts extends Pick<EngineSettings, "config" | "mode" | "clock" | "log"> {
   readonly version: string;
