@@ -4,7 +4,7 @@ import { systemClock } from "../../src/clock.js";
 import type { FiguresSource } from "../../src/http/figures.js";
 import { createHistory } from "../../src/http/history.js";
 import { perLane } from "../../src/quota/lane.js";
-import type { RedisLink } from "../../src/redis.js";
+import { type RedisLink, redisScript } from "../../src/redis.js";
 import { connectRedis } from "../../src/redis-link.js";
 import { fixedSecret } from "../../src/secret.js";
 import { openApiDocument } from "../../src/http/openapi.js";
@@ -120,6 +120,11 @@ describeWithRedis("replicas", () => {
       p95Ms: [null, 12],
       waitMs: { exact: [0, 1000] },
     });
+    // What another release or a person has written there is left out.
+    const key = `af-storefront:history:${clock.now() / MINUTE_MS}`;
+    const append = redisScript("return redis.call('RPUSH', KEYS[1], '{', 'null')");
+    await third.redis.run(append, key, []);
+    expect((await third.history.present()).used).toEqual([0, 12]);
     server.hang();
     expect(await second.history.present()).toMatchObject({ used: [0, 11], hitRate: [null, 0] });
     expect((await third.history.present()).at).toEqual([]);
