@@ -201,6 +201,26 @@ describeWithBrowser("the operator page", () => {
     await untilTrue(page, `document.querySelectorAll("#prices tbody tr").length === 6`);
   });
 
+  test("says on which day the registry last failed, unless that is today", async () => {
+    const { page } = await openPage();
+    const failed = new Date(Date.now() - 3 * DAY_MS);
+    await page.route("**/v1/staff/overview", async (route) => {
+      const answer = await route.fetch();
+      const now = overviewShape.parse(await answer.json());
+      const upstream = {
+        ...now.upstream,
+        lastSuccessAt: new Date().toISOString(),
+        lastFailureAt: failed.toISOString(),
+      };
+      await route.fulfill({ json: { ...now, upstream } });
+    });
+    await signIn(page, ANNA);
+    const words = page.getByText(/^Last answer: \d\d:\d\d\b/);
+    await words.waitFor();
+    const day = failed.toLocaleDateString("en-GB", { dateStyle: "medium" });
+    expect(await words.innerText()).toContain(`Last failure: ${day}, `);
+  });
+
   test("keeps the prices' rows low on a phone, even with notes", async () => {
     const { page } = await openPage(PHONE);
     const warning = "its price is older than allowed, so it is shown as stale and not signed";

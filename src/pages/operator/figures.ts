@@ -13,9 +13,10 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
-/** `13:05` */
+/** `13:05`; with its date unless that is today. */
 export function timeOf(instant: string): string {
-  return time.format(Date.parse(instant));
+  const at = new Date(instant);
+  return at.toDateString() === new Date().toDateString() ? time.format(at) : dateAndTimeOf(instant);
 }
 
 /** `25 Nov 2026, 13:05` */

@@ -2,7 +2,7 @@
 import { button, byId, element } from "../element.js";
 import type { Alarms } from "./alarms.js";
 import { chart } from "./chart.js";
-import { count } from "./figures.js";
+import { count, timeOf } from "./figures.js";
 import { countsOf, figuresOf } from "../../http/figures.js";
 import { LANES } from "../../quota/lane.js";
 import { overviewAlarms } from "./overview-alarms.js";
@@ -178,8 +178,7 @@ function offerSpans(choose: (seconds: number) => void): void {
 
 function showCredentials({ credentials, upstream }: Overview): void {
   const { lastSuccessAt, lastFailureAt } = upstream;
-  const at = (instant: string | null): string =>
-    instant === null ? "none since startup" : time.format(Date.parse(instant));
+  const at = (instant: string | null): string => (instant === null ? "none since startup" : timeOf(instant));
   byId("credentials", HTMLDivElement).replaceChildren(
     element(
       "ul",
