@@ -2,7 +2,7 @@
  * One paid call: with a credential that isn't refused, through the operation's circuit, in a slot of that credential's quota. Every call ends
  * by its deadline, and fails with a ServiceError that contains nothing of the upstream's text.
  */
-import { type Clock, createStamps } from "../clock.js";
+import { type Clock, createStamps, pause } from "../clock.js";
 import type { DomainName } from "../domain-name.js";
 import { ServiceError } from "../errors.js";
 import type { Log } from "../logger.js";
@@ -127,7 +127,8 @@ export function createCaller(settings: CallerSettings): Caller {
       const verification = credentials.verification(credential);
       if (verification !== null) {
         const waitedFromMs = clock.monotonic();
-        const isVerified = await within(verificationMs, verification, ask.signal);
+        const tooLate = pause(clock, verificationMs, ask.signal).then(() => false);
+        const isVerified = await Promise.race([verification, tooLate]);
         verificationMs -= clock.monotonic() - waitedFromMs;
         // There is no time left to wait for another verification or to attempt it.
         if (!isVerified && verificationMs < settings.timeoutMs / 2) throw timedOut();
@@ -275,23 +276,6 @@ export function createCaller(settings: CallerSettings): Caller {
         durationMs,
       });
     }
-  }
-
-  /** The result of the work; false when the time is over or the signal is aborted. */
-  function within(timeMs: number, work: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const end = (result: boolean): void => {
-        cancel();
-        signal.removeEventListener("abort", giveUp);
-        resolve(result);
-      };
-      const giveUp = (): void => {
-        end(false);
-      };
-      const cancel = clock.after(timeMs, giveUp);
-      signal.addEventListener("abort", giveUp, { once: true });
-      void work.then(end);
-    });
   }
 
   function refusal(ask: Ask, request: Call<unknown>): ServiceError | null {
