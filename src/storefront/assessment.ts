@@ -25,10 +25,12 @@ type AvailableCheck = AvailableFact["pooled"];
 
 export type Assessment = PricedAssessment | { readonly kind: "taken"; readonly fact: TakenFact };
 
-export type PricedAssessment =
-  | { readonly kind: "ordinary" | "premium"; readonly check: AvailableCheck; readonly quote: QuotedPrice }
-  /** Undecided, because some evidence contradicts these prices. */
-  | { readonly kind: "doubtful"; readonly check: AvailableCheck; readonly quote: QuotedPrice };
+export interface PricedAssessment {
+  /** `doubtful`: undecided, because some evidence contradicts these prices. */
+  readonly kind: "ordinary" | "premium" | "doubtful";
+  readonly check: AvailableCheck;
+  readonly quote: QuotedPrice;
+}
 
 /** How recently the facts behind a signed line must have been requested, as stamps. */
 export interface Demands {
