@@ -4,7 +4,7 @@ import type { Request } from "express";
 import type { z, ZodType } from "zod";
 import { canonicalHost, parseDomainName } from "../domain-name.js";
 import { type FieldError, invalidField, ServiceError } from "../errors.js";
-import { type RetailPolicy } from "../retail/policy.js";
+import type { RetailPolicy } from "../retail/policy.js";
 import { type Action, ACTIONS } from "../upstream/contract.js";
 import type { QuoteItem } from "../storefront/quotes.js";
 import { quoteRequestShape } from "../wire/visitors.js";

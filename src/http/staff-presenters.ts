@@ -1,7 +1,7 @@
 /** Builds the response bodies for staff field by field, as new objects. The only answers with wholesale amounts. */
 import type { Known } from "../cache/cache.js";
 import { presentRetail, presentWholesaleToStaff, type Wholesale, wholesaleDifference } from "../money.js";
-import { marginWarnings, type PriceResult, type RetailPolicy } from "../retail/policy.js";
+import { type CatalogRow, marginWarnings, type PriceResult, type RetailPolicy } from "../retail/policy.js";
 import type { RetailFileState } from "../retail/live-policy.js";
 import { lostMargin, promisesInForce, wholesaleNow } from "../retail/lost-margin.js";
 import type { EndedEpoch } from "../retail/price-epoch.js";
@@ -38,7 +38,7 @@ export function presentStaffPrices(
   atMs: number,
 ): AnswerOf<typeof staff.staffPricesShape> {
   const facts = list.facts();
-  const catalogue: Parameters<typeof marginWarnings>[0][number][] = [];
+  const catalogue: CatalogRow[] = [];
   const unformed: string[] = [];
   const prices = facts.map(({ tld, action, years, wholesale, asOfMs, stale, isDoubtful, changed }) => {
     const priced = policy.price(wholesale, { tld, action, years }, { premium: false, atMs });

@@ -197,7 +197,8 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   };
 }
 
-interface CatalogRow {
+/** A price of the catalogue. */
+export interface CatalogRow {
   readonly wholesale: Wholesale;
   readonly retail: Retail;
 }

@@ -1,5 +1,5 @@
 /** Verifies a price promise as a reseller's checkout does: with only the published keys and a clock. */
-import { type JSONWebKeySet } from "jose";
+import type { JSONWebKeySet } from "jose";
 import { JOSEError, JWTExpired } from "jose/errors";
 import { createLocalJWKSet } from "jose/jwks/local";
 import { jwtVerify } from "jose/jwt/verify";
