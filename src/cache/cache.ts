@@ -335,7 +335,7 @@ export function createPool<V extends {} | null, A extends Asker>(settings: PoolS
   shared?.onPurged(clear);
 
   return {
-    get: (key, asker, load, options) => get(key, asker, load, options),
+    get,
     isUnknown: (key) =>
       usable(key) === undefined && !flights.has(key) && failure(key) === undefined && isAlone(),
     isAlone,

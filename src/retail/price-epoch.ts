@@ -154,12 +154,12 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       }
     },
     tier: () => tier,
-    resume(taken) {
+    resume(saved) {
       hasStarted = true;
       epoch = current();
       history = [{ mark: epoch, sinceMs: -Infinity }];
-      formerTier = taken?.tier ?? null;
-      savedUntilMs = taken && stamp();
+      formerTier = saved?.tier ?? null;
+      savedUntilMs = saved && stamp();
       changed();
     },
     awaitsTierSinceMs: () => (formerTier === null && tier !== null ? null : savedUntilMs),
