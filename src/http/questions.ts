@@ -10,7 +10,7 @@ import { invalidField, ServiceError } from "../errors.js";
 import type { RetailPolicy } from "../retail/policy.js";
 import type { PriceFact, PriceList } from "../retail/price-list.js";
 import type { Availability } from "../storefront/availability.js";
-import { namesFor, search } from "../storefront/search.js";
+import { namesFor, search, type SearchedName } from "../storefront/search.js";
 import type { Shop } from "../storefront/shop.js";
 import type { AnswerOf } from "../wire/answer.js";
 import type { searchShape } from "../wire/visitors.js";
@@ -180,7 +180,7 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
       known,
       events,
       async find(request) {
-        const askFor = (position: number) => ask(request, position === 0 ? "exact" : "search");
+        const askFor = (asked: SearchedName) => ask(request, asked === exact ? "exact" : "search");
         const { results, complete } = await search(names, availability, askFor, clock);
         return made(results.map(presentAvailability), complete);
       },

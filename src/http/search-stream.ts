@@ -57,11 +57,10 @@ export function createSearchStream(parts: SearchStreamParts): SearchStream {
       stream.send({ id: token.id(), event: "result", data });
     }
 
-    async function suggest(): Promise<void> {
-      await suggestions.suggest(variants.filter(isPending), askIn("suggestion"), (found) => {
+    const suggest = (): Promise<void> =>
+      suggestions.suggest(variants.filter(isPending), askIn("suggestion"), (found) => {
         send(found, { suggested: true });
       });
-    }
 
     let complete = true;
     let suggested = token.exactIsTaken ? suggest() : Promise.resolve();

@@ -56,13 +56,13 @@ export function namesFor(request: SearchRequest, policy: RetailPolicy): Searched
 export async function search(
   names: readonly SearchedName[],
   availability: Pick<AvailabilityService, "lookUp" | "asOfNow">,
-  askFor: (position: number) => VisitorAsk,
+  askFor: (asked: SearchedName) => VisitorAsk,
   clock: Clock,
 ): Promise<SearchResult> {
   const outcomes = await Promise.all(
-    names.map(async (asked, position) => {
+    names.map(async (asked) => {
       try {
-        return { asked, answer: await availability.lookUp(askFor(position), asked.name, asked.years) };
+        return { asked, answer: await availability.lookUp(askFor(asked), asked.name, asked.years) };
       } catch (error) {
         if (!isExpected(error)) throw error;
         return { asked, refusal: error, refusedAtMs: clock.monotonic() };
