@@ -37,7 +37,7 @@ beforeEach(async () => {
   app.get("/", (request, response) => {
     handle(request, response);
   });
-  app.use(problemHandler(log, () => undefined));
+  app.use(problemHandler(log, () => undefined, null));
   server = createServer(app);
   await new Promise<void>((done) => {
     server.listen(0, "127.0.0.1", done);

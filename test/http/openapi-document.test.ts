@@ -238,7 +238,7 @@ describe("the documentation page", () => {
   const log = createLog("error");
   const app = express().use(requestContext(createAccessLog(log, createMetrics(), systemClock), systemClock));
   addDocs(app, () => Promise.resolve(document));
-  app.use(problemHandler(log, () => undefined));
+  app.use(problemHandler(log, () => undefined, null));
 
   it("is served with the unchanged document", async () => {
     const { text, headers } = await request(app).get("/openapi.json").expect(200);

@@ -507,7 +507,7 @@ describe("a refusal", () => {
 
 test("the rate limit headers are those that express-rate-limit writes", async () => {
   const clock = new FakeClock();
-  const limit = createClientLimit(7, clock);
+  const limit = createClientLimit(7, clock, null);
   const window = limit.windowOf("10.9.8.7");
   for (let count = 1; count <= 9; count += 1) {
     limit.take(window);

@@ -34,11 +34,7 @@ export interface ClientLimit {
 }
 
 /** Counts requests per client, across all replicas if there are others. */
-export function createClientLimit(
-  perMinute: number,
-  clock: Clock,
-  replicas: Replicas | null = null,
-): ClientLimit {
+export function createClientLimit(perMinute: number, clock: Clock, replicas: Replicas | null): ClientLimit {
   const windows = new ClientWindows(clock);
   const shared = replicas && createSharedLimit({ ...replicas, limit: perMinute, windows, clock });
   const name = `"${perMinute}-in-1min"`;

@@ -5,7 +5,7 @@
 import { BoundedMap } from "../../bounded-map.js";
 import type { Clock } from "../../clock.js";
 import { ServiceError } from "../../errors.js";
-import { ofOneReplica, type Share } from "./shared-counts.js";
+import type { Share } from "./shared-counts.js";
 
 const MINUTE_MS = 60_000;
 /** Clients kept in memory, some 3 MB. When full, the one that spent least recently is dropped. */
@@ -25,7 +25,7 @@ interface ColdLimitSettings {
   /** Whether a call for this asker would take quota from another. */
   readonly isContested: (asker: string) => boolean;
   readonly clock: Clock;
-  readonly share?: Share;
+  readonly share: Share;
 }
 
 interface Spender {
@@ -35,13 +35,13 @@ interface Spender {
   retryAt: number;
 }
 
-/** With `share`, for all replicas together. */
+/** With the `share` of a fleet, for all replicas together. */
 export function createColdLimit(settings: ColdLimitSettings): ColdLimit {
-  const { perMinute, isContested, clock, share = ofOneReplica } = settings;
+  const { perMinute, isContested, clock } = settings;
   const everyMs = MINUTE_MS / perMinute;
   const spenders = new BoundedMap<string, Spender>(MAX_CLIENTS);
   let refused = 0;
-  const shared = share(count);
+  const shared = settings.share(count);
   // Each other replica may have admitted a request that this one doesn't know of yet. Together they may exceed the limit by a tenth; what is beyond
   // that is held back from the client, but at most a quarter of the limit.
   const beyond = shared.others - Math.floor(perMinute / 10);

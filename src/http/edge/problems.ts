@@ -19,7 +19,7 @@ export function retryAfterSeconds(retryAfterMs: number): number {
 export function problemHandler(
   log: Log,
   onProblem: (code: ErrorCode) => void,
-  missing: StaticFile | null = null,
+  missing: StaticFile | null,
 ): ErrorRequestHandler {
   return async (error: unknown, request: Request, response: Response, next) => {
     const problem = serviceErrorOf(error);
