@@ -40,7 +40,7 @@ function report({ key, reseller, revoked, allowlist, usage, window }: StoredCred
     allowlist,
     accepted: usage.accepted,
     rejected429: usage.rejected429,
-    /** Calls with a known key that were refused with 401 or 403. */
+    /** Calls with a known key whose credential, account or address was refused. */
     refused: usage.refused,
     /** The largest number of accepted calls in any rolling window, both ends included. */
     largestWindow: window.largest,

@@ -11,7 +11,7 @@ interface Call {
 export class Usage {
   accepted = 0;
   rejected429 = 0;
-  /** Calls with a known key that were refused with 401 or 403. */
+  /** Calls with a known key whose credential, account or address was refused. */
   refused = 0;
   readonly byRoute = new Map<string, number>();
   #calls: Call[] = [];

@@ -1,4 +1,4 @@
-/** The shapes of price previews and the audit log. */
+/** The shapes of price previews, the audit log and the history. */
 /* oxlint-disable unicorn/no-thenable -- `now` and `then` are names in the answer; nothing awaits the rows */
 import { z } from "zod";
 import { perLane } from "../quota/lane.js";
