@@ -105,7 +105,7 @@ export function addPages(
         checkout: inAttribute(checkoutUrl ?? ""),
         ...embedded("shop", {
           ...shop,
-          tlds: catalog.map(({ tld }) => tld),
+          tlds: catalog.flatMap(({ tld, years }) => (years.registration === undefined ? [] : tld)),
           sells: checkoutUrl !== null && demoCheckout === null,
         }),
       },

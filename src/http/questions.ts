@@ -107,7 +107,7 @@ function availabilityQuestions({ shop: open, ask, refuse }: QuestionParts): Ques
     const shop = open();
     const { policy, availability } = shop;
     const query = readQuery(given, ["domain", "years", "only"]);
-    const name = parseDomainName(required(query.domain, "domain"), policy.soldTlds, "domain");
+    const name = parseDomainName(required(query.domain, "domain"), policy.registrableTlds, "domain");
     const fields = { subject: "domain", years: "years" };
     const years = termOf(readYears(query.years), { tld: name.tld, action: "registration" }, policy, fields);
     const unknown = readOnlyKnown(query.only)
@@ -137,7 +137,7 @@ function searchQuestions({ shop: open, searchStream, ask, clock }: QuestionParts
     const { policy, availability } = shop;
     const query = readQuery(given, ["q", "tlds", "years", "only"]);
     const text = required(query.q, "q");
-    const term = parseSearchTerm(text, policy.soldTlds, "q");
+    const term = parseSearchTerm(text, policy.registrableTlds, "q");
     const years = readYears(query.years);
     // Other TLDs that don't sell the term are left out, but not the name that was asked for.
     if (term.exact !== null)

@@ -45,6 +45,8 @@ export type PriceResult =
 
 export interface RetailPolicy {
   readonly soldTlds: readonly string[];
+  /** Those of them under which names can be registered. */
+  readonly registrableTlds: readonly string[];
   /** Shown to visitors. */
   readonly currency: string;
   /** The currencies of upstream prices that can be converted. */
@@ -162,6 +164,7 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
 
   return {
     soldTlds,
+    registrableTlds: soldTlds.filter((tld) => yearsSold(tld, "registration").length > 0),
     currency,
     wholesaleCurrencies: new Set(rates.keys()),
     yearsSold,

@@ -573,6 +573,44 @@ describe("a name to be registered", () => {
   });
 });
 
+describe("under a TLD without registrations", () => {
+  const RENEWALS_ONLY = `
+currency: USD
+catalog:
+  - { tld: .com.af, years: { renewal: [1] } }
+  - { tld: .af, years: { registration: [1], renewal: [1] } }
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+`;
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ clock: new FakeClock(), retail: RENEWALS_ONLY });
+  });
+  afterAll(() => service.close());
+
+  test("a name has an ending that isn't sold, and the error lists those under which names can be registered", async () => {
+    const message = "has an ending that isn't sold here; names are sold under .af";
+    for (const [path, field] of [
+      ["/v1/availability?domain=kabul.com.af", "domain"],
+      ["/v1/search?q=kabul.com.af", "q"],
+      ["/v1/search?q=kabul.net.af", "q"],
+    ] as const)
+      expect(problemOf(await service.ask(path)).errors).toEqual([{ field, message }]);
+  });
+
+  test("a cart has renewals, and the price list their prices", async () => {
+    const line = { domain: "kabul.com.af", action: "renewal", years: 1 };
+    const cart = await service.ask("/v1/quotes", { method: "POST", body: { items: [line] } });
+    expect(cart.body).toMatchObject({ items: [{ ...line, price: { currency: "USD" } }] });
+    const prices = await service.ask("/v1/prices?tld=.com.af");
+    expect(prices.body).toMatchObject({ prices: [{ tld: ".com.af", action: "renewal" }] });
+  });
+
+  test("the storefront has no names", async () => {
+    const { text } = await service.ask("/");
+    expect(/"tlds":(\[[^\]]*\])/.exec(text)?.[1]).toBe('[".af"]');
+  });
+});
+
 describe("when quota is short", () => {
   const small = { UPSTREAM_RATE_LIMIT: "7", UPSTREAM_RATE_HEADROOM: "3" };
 

@@ -4,7 +4,7 @@ import type { Texts } from "./texts/en.js";
 
 const identity = embedded("shop");
 
-/** The TLDs sold, the main one first. */
+/** The TLDs under which names can be registered, the main one first. */
 export const SOLD = identity.tlds;
 
 /** Shows what is known about the shop and hides the rest. */
