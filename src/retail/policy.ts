@@ -47,8 +47,6 @@ export interface RetailPolicy {
   readonly soldTlds: readonly string[];
   /** Those of them under which names can be registered. */
   readonly registrableTlds: readonly string[];
-  /** Shown to visitors. */
-  readonly currency: string;
   /** The currencies of upstream prices that can be converted. */
   readonly wholesaleCurrencies: ReadonlySet<string>;
   /** From short to long; empty if the TLD or the action isn't sold. */
@@ -165,7 +163,6 @@ export function createRetailPolicy(config: RetailConfig): RetailPolicy {
   return {
     soldTlds,
     registrableTlds: soldTlds.filter((tld) => yearsSold(tld, "registration").length > 0),
-    currency,
     wholesaleCurrencies: new Set(rates.keys()),
     yearsSold,
     combinations: () => combinations,
