@@ -14,7 +14,7 @@ import {
   presentOverview,
   priceCounts,
   priceWarnings,
-  type Redis,
+  type RedisStatus,
   savedCalls,
 } from "./overview.js";
 
@@ -45,7 +45,7 @@ export function createMonitoring(settings: MonitoringSettings): Monitoring {
   const promises = () =>
     promisesInForce(engine.promises.inForce(), prices.facts(), policies.current(), clock.now());
   const saved = () => savedCalls(pools, refusals().locally);
-  const redisState = (): Redis => redis?.state() ?? "none";
+  const redisState = (): RedisStatus => redis?.state() ?? "none";
   const rateLimited = () => {
     const { requests, cold } = refusals();
     return { requests, cold };

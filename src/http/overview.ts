@@ -14,7 +14,7 @@ import { instant } from "./presenters.js";
 import { presentEndedEpoch, presentStaffPrices } from "./staff-presenters.js";
 
 /** Whether Redis is in use, refuses commands, is unreachable or not configured. */
-export type Redis = RedisState | "none";
+export type RedisStatus = RedisState | "none";
 
 interface OverviewParts {
   readonly engine: Pick<
@@ -23,7 +23,7 @@ interface OverviewParts {
   >;
   readonly mode: EngineSettings["mode"];
   readonly quota: QuotaSnapshot;
-  readonly redis: Redis;
+  readonly redis: RedisStatus;
   readonly promises: PromisesInForce;
   readonly saved: ReturnType<typeof savedCalls>;
   /** Requests over a client's rate limit, and over its cold limit. */
@@ -139,7 +139,7 @@ export function priceWarnings(
 
 interface HealthFacts {
   readonly engine: Pick<Engine, "credentials" | "upstream" | "prices" | "stateProblem">;
-  readonly redis: Redis;
+  readonly redis: RedisStatus;
   readonly fleet: FleetFault | null;
   readonly quota: QuotaSnapshot | null;
   /** The warnings of the staff price list. */
@@ -155,7 +155,7 @@ export function healthChecks(facts: HealthFacts): ReturnType<HealthParts["checks
   };
 }
 
-const REDIS_CHECKS: Readonly<Record<Redis, HealthCheck>> = {
+const REDIS_CHECKS: Readonly<Record<RedisStatus, HealthCheck>> = {
   shared: { status: "pass" },
   refusing: { status: "warn", output: "Refuses commands. Each replica uses its own share of the quota." },
   gone: { status: "warn", output: "Unreachable. Each replica uses its own share of the quota." },
