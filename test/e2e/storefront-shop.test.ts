@@ -50,6 +50,27 @@ describeWithBrowser("a shop with a name", () => {
     await page.locator("tbody tr").first().waitFor();
   });
 
+  test("shows the prices of a term that is sold, even if one year isn't, or a term chosen before no longer is", async () => {
+    const retail = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [2, 3], renewal: [2, 3] } }]
+rules: [{ match: {}, markupPercent: "25", minMargin: "2.00" }]
+`;
+    const at = await opened.start({ retail });
+    const { page } = await opened.visitor({ at });
+    const shown = async (): Promise<unknown[]> => {
+      await page.locator("tbody tr").first().waitFor();
+      const checked = page.locator("#terms input:checked");
+      const chosen = (await checked.count()) === 1 ? await checked.inputValue() : "none";
+      const registration = await page.locator("tbody td").first().innerText();
+      return [chosen, registration.startsWith("$"), await page.locator("#prices-coming").innerText()];
+    };
+    expect(await shown()).toEqual(["2", true, expect.stringContaining("For 2 years")]);
+    await page.evaluate(`localStorage.setItem("storefront.term", "5")`);
+    await page.reload();
+    expect(await shown()).toEqual(["3", true, expect.stringContaining("For 3 years")]);
+  });
+
   test("shows a sentence in each language and hides what doesn't work without JavaScript", async () => {
     const { page } = await opened.visitor(PHONE);
     const browser = page.context().browser();

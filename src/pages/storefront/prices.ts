@@ -53,8 +53,7 @@ export class Prices {
 
   /** The chosen term if it is sold under this TLD; otherwise the next shorter one, or the shortest. */
   termFor(tld: string): number {
-    const terms = this.terms(tld);
-    return [...terms].reverse().find((term) => term <= this.#term) ?? terms[0] ?? this.#term;
+    return this.#nearest(this.terms(tld));
   }
 
   price(tld: string, action: Action, term: number): Price | undefined {
@@ -71,8 +70,9 @@ export class Prices {
     this.#texts = texts;
     if (this.#list.length === 0) return;
     const terms = [...new Set(this.#of("registration").map((price) => price.years))].sort((a, b) => a - b);
+    const shown = this.#nearest(terms);
     const isFocused = this.#choices.contains(document.activeElement);
-    this.#choices.replaceChildren(...terms.map((term) => this.#choice(term)));
+    this.#choices.replaceChildren(...terms.map((term) => this.#choice(term, term === shown)));
     if (isFocused) this.#choices.querySelector<HTMLInputElement>("input:checked")?.focus();
     const column = (title: string): HTMLElement => element("th", { scope: "col" }, title);
     const { page } = texts;
@@ -83,20 +83,25 @@ export class Prices {
         "tr",
         {},
         element("th", { scope: "row" }, element("bdi", { dir: "ltr" }, tld)),
-        ...ACTIONS.map((action) => this.#cell(tld, action)),
+        ...ACTIONS.map((action) => this.#cell(tld, action, shown)),
       ),
     );
     this.#table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
-    this.#coming.textContent = texts.pricesFor(years(texts, this.#term));
+    this.#coming.textContent = texts.pricesFor(years(texts, shown));
   }
 
   #of(action: Action): Price[] {
     return this.#list.filter((price) => price.action === action);
   }
 
-  #choice(term: number): HTMLElement {
+  /** The chosen term if it is one of these, which are sorted; otherwise the next shorter one, or the shortest. */
+  #nearest(terms: readonly number[]): number {
+    return [...terms].reverse().find((term) => term <= this.#term) ?? terms[0] ?? this.#term;
+  }
+
+  #choice(term: number, isShown: boolean): HTMLElement {
     const choice = element("input", { type: "radio", name: "term", value: String(term) });
-    choice.checked = term === this.#term;
+    choice.checked = isShown;
     choice.addEventListener("change", () => {
       this.#term = term;
       store("term", term);
@@ -106,9 +111,9 @@ export class Prices {
   }
 
   /** Transfers and restores always have a term of one year. */
-  #cell(tld: string, action: Action): HTMLTableCellElement {
+  #cell(tld: string, action: Action, chosen: number): HTMLTableCellElement {
     const texts = this.#texts;
-    const term = action === "transfer" || action === "restore" ? 1 : this.#term;
+    const term = action === "transfer" || action === "restore" ? 1 : chosen;
     const found = this.price(tld, action, term);
     if (found === undefined)
       return element(
