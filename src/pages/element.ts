@@ -1,4 +1,5 @@
 /** Builds and finds DOM elements, and reads the data that the service embedded. Text is always inserted as text, never as markup. */
+import { shaped } from "../../client/src/problem.js";
 import type { PageData } from "../wire/pages.js";
 
 type Attributes = Readonly<Record<string, string | boolean>>;
@@ -42,8 +43,7 @@ export function byId<T extends HTMLElement>(id: string, kind: new () => T): T {
   throw new Error(`the page has no such element: ${id}`);
 }
 
-/** Returns what the service embedded in the page under this id. */
+/** Returns what the service embedded in the page under this id, with the type by which it was written. */
 export function embedded<K extends keyof PageData>(id: K): PageData[K] {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the service writes it with the same type
-  return JSON.parse(byId(id, HTMLScriptElement).textContent) as PageData[K];
+  return shaped(byId(id, HTMLScriptElement).textContent);
 }
