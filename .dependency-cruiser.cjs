@@ -20,6 +20,7 @@ const words = [
   "root.ts",
   "saved-file.ts",
   "state-dir.ts",
+  "system-error.ts",
 ];
 const engines = ["upstream/", "quota/", "cache/", "retail/"];
 const seen = [
@@ -34,7 +35,7 @@ const seen = [
 ];
 const rooms = {
   // The words, of which logger.ts is one: every room is handed the log.
-  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|saved-file|state-dir)\\.ts":
+  "(?:bounded-map|errors|domain-name|idna2008|money|clock|turns|file-text|json|secret|logger|root|saved-file|state-dir|system-error)\\.ts":
     words,
   "redis(?:-address|-connection|-link|-refusals)?\\.ts": words,
   "fleet\\.ts": [...words, "redis.ts", "wire/"],

@@ -7,6 +7,7 @@ import type { Clock } from "./clock.js";
 import { parseJson } from "./json.js";
 import type { Log } from "./logger.js";
 import { createFolder } from "./state-dir.js";
+import { failureReason } from "./system-error.js";
 
 export interface SavedFile<T> {
   /** The saved data; null if there is none, if it can't be read, or if it belongs to another upstream or credential. */
@@ -57,8 +58,7 @@ export function createSavedFile<T>({ path, shape, source, clock, log }: SavedFil
         await rename(unfinished, path);
         isFailing = false;
       } catch (error) {
-        if (!isFailing)
-          log.error("saved.failed", { file, reason: error instanceof Error ? error.name : "unknown" });
+        if (!isFailing) log.error("saved.failed", { file, reason: failureReason(error) });
         isFailing = true;
         // On a full disk, a part of it has been written.
         await rm(unfinished, { force: true }).catch(() => {});

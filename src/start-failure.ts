@@ -10,11 +10,15 @@ interface Explanation {
   readonly remedy?: string;
 }
 
-/** Why STATE_DIR can't be used, by the codes of the system. */
-const FOLDER_REASONS: readonly (readonly [codes: readonly string[], reason: (folder: string) => string])[] = [
+/** Why STATE_DIR can't be used, and what helps, by the codes of the system. */
+const FOLDER_REASONS: readonly (readonly [
+  codes: readonly string[],
+  reason: (folder: string) => string,
+  remedy?: string,
+])[] = [
   [["EACCES", "EPERM"], (folder) => `This user can't write ${folder}.`],
   [["EROFS"], (folder) => `${folder} is read-only.`],
-  [["ENOSPC", "EDQUOT"], (folder) => `There is no space left for ${folder}.`],
+  [["ENOSPC", "EDQUOT"], (folder) => `There is no space left for ${folder}.`, "free up space"],
   [["ENOTDIR", "EEXIST", "ENOENT", "ELOOP", "ENAMETOOLONG"], (folder) => `${folder} can't be a folder.`],
 ];
 
@@ -34,7 +38,9 @@ function explained(error: unknown, { listen, stateDir }: StartSettings): Explana
     return {
       setting: "STATE_DIR",
       reason: `Another process with this credential uses ${stateDir}.`,
-      remedy: "stop it, give this one a folder of its own, or share the quota through REDIS_URL",
+      // Two folders alone would be two records of one quota, each with the whole budget.
+      remedy:
+        "stop it, or share the quota: with REDIS_URL, or with REPLICAS_MAX in each process and a folder for each",
     };
   const { code, syscall, path } = systemErrorOf(error);
   if (code === "EMFILE" || code === "ENFILE")
@@ -45,9 +51,9 @@ function explained(error: unknown, { listen, stateDir }: StartSettings): Explana
   if (syscall === "listen") return notListening(code, listen);
   if (path !== "" && !isWithin(path, stateDir) && !isWithin(stateDir, path))
     return { reason: `${path} can't be used.`, remedy: "build or install the service again" };
-  const reasonOf = FOLDER_REASONS.find(([codes]) => codes.includes(code))?.[1];
-  if (reasonOf === undefined) return { reason: error.message };
-  const remedy = "set STATE_DIR to a folder that this user can write";
+  const found = FOLDER_REASONS.find(([codes]) => codes.includes(code));
+  if (found === undefined) return { reason: error.message };
+  const [, reasonOf, remedy = "set STATE_DIR to a folder that this user can write"] = found;
   return { setting: "STATE_DIR", reason: reasonOf(stateDir), remedy };
 }
 

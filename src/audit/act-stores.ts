@@ -6,6 +6,7 @@ import type { Clock } from "../clock.js";
 import type { Log } from "../logger.js";
 import { type RedisLink, redisScript } from "../redis.js";
 import { createFolder } from "../state-dir.js";
+import { failureReason } from "../system-error.js";
 import { type Act, type ActStore, KEPT_MS, lastOf, MAX_KEPT, parseAct } from "./audit.js";
 
 /**
@@ -63,8 +64,7 @@ export function createActFile(path: string, clock: Clock, log: Log): ActStore {
         write();
       } catch (error) {
         isTorn = true;
-        const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-        log.error("audit.failed", { reason: code });
+        log.error("audit.failed", { reason: failureReason(error) });
       }
     },
     load() {

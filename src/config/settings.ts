@@ -1,11 +1,11 @@
 /** Reads settings one by one and collects every fault, each with the name of its setting, so that all are reported at once. */
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Clock } from "../clock.js";
 import { readFileText } from "../file-text.js";
 import { ROOT } from "../root.js";
 import { fileSecret, fixedSecret, type Secret } from "../secret.js";
+import { systemCodeOf } from "../system-error.js";
 import type { CredentialSource } from "../upstream/credentials.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -67,8 +67,8 @@ export class Settings {
     if (path !== null) {
       try {
         return fileSecret(path, this.#clock);
-      } catch {
-        this.fault(`${name}_FILE`, "names a file that can't be read or is empty");
+      } catch (error) {
+        this.fault(`${name}_FILE`, fileFault(error));
         return null;
       }
     }
@@ -97,15 +97,23 @@ export function fileOf(settings: Settings, name: string, standard: string): stri
 
 /** The text of a configured file, or null after reporting why it can't be read. */
 export function readText(settings: Settings, name: string, standard: string): string | null {
-  const path = fileOf(settings, name, standard);
-  if (!existsSync(path)) {
-    settings.fault(name, "names a file that doesn't exist");
+  try {
+    return readFileText(fileOf(settings, name, standard));
+  } catch (error) {
+    settings.fault(name, fileFault(error));
     return null;
   }
-  try {
-    return readFileText(path);
-  } catch {
-    settings.fault(name, "names a file that can't be read or is empty");
-    return null;
+}
+
+function fileFault(error: unknown): string {
+  switch (systemCodeOf(error)) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return "names a file that doesn't exist";
+    case "EACCES":
+    case "EPERM":
+      return "names a file that this user can't read";
+    default:
+      return "must name a regular file that isn't empty";
   }
 }

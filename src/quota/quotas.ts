@@ -4,6 +4,7 @@
  */
 import type { Log } from "../logger.js";
 import type { RedisLink } from "../redis.js";
+import { failureReason } from "../system-error.js";
 import { openFileLedger } from "./ledger/file.js";
 import { memoryLedger } from "./ledger/memory.js";
 import { openRedisLedger, type RedisLedgerSettings } from "./ledger/redis.js";
@@ -49,7 +50,7 @@ export function createQuotas(settings: QuotasSettings): Quotas {
   const open = new Map<string, CredentialQuota>();
   let inUse: CredentialQuota | null = null;
   const onFault = (what: string, error: unknown): void => {
-    log.error("quota.ledger.failed", { what, reason: error instanceof Error ? error.name : "unknown" });
+    log.error("quota.ledger.failed", { what, reason: failureReason(error) });
   };
 
   async function ledgerOf(fingerprint: string, coldStart: QuotasSettings["coldStart"]): Promise<Ledger> {

@@ -215,13 +215,16 @@ export function createCaller(settings: CallerSettings): Caller {
       noteFailure(request.operation, upstreamFailed(how), askedMs);
       return { kind: "rejected", how };
     };
+    const accepted = (): void => {
+      if (use.accepted()) log.info("upstream.credential.accepted", { credential: fingerprint, role });
+    };
     switch (reply.kind) {
       case "answer":
-        use.accepted();
+        accepted();
         return valueOf(request.decode(reply.data));
       case "absent":
         // A 403 for one domain may mean that the domain isn't managed or that the credential is refused, so it proves neither.
-        if (reply.status !== 403) use.accepted();
+        if (reply.status !== 403) accepted();
         return request.ifAbsent === undefined
           ? rejected("answered with an error")
           : valueOf(request.ifAbsent);

@@ -27,7 +27,8 @@ interface CredentialState extends Pick<Credential, "role" | "fingerprint"> {
 
 /** One call with a credential, and how the upstream received it. */
 export interface Use {
-  accepted(): void;
+  /** Returns whether this is news: the credential hadn't been accepted before, or had been refused since. */
+  accepted(): boolean;
   /**
    * The upstream refused the credential with 401 or 403. Returns whether this is the first refusal: of the calls that were sent before it,
    * only one counts.
@@ -154,12 +155,14 @@ export function createCredentials(
       return {
         accepted() {
           // The answer to a call that was sent before a refusal shows nothing about now.
-          if (standing.refusals !== refusalsBefore) return;
+          if (standing.refusals !== refusalsBefore) return false;
+          const isNews = !standing.isAccepted;
           standing.isAccepted = true;
           standing.refusedUntilMs = null;
           const { role } = credential;
           const current = all().find((one) => one.role === role);
           if (current !== undefined && idOf(current) === idOf(credential)) lastAccepted.set(role, current);
+          return isNews;
         },
         refused() {
           if (standing.refusals !== refusalsBefore) return false;

@@ -15,6 +15,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { z } from "zod";
 import { type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
+import { startFailure } from "../../src/start-failure.js";
 import {
   callsOf,
   CHECK,
@@ -227,6 +228,21 @@ describe("a start", () => {
     expect(new Set(await rejectedSettings(files))).toEqual(new Set(Object.keys(files)));
   });
 
+  test("with a secret's file that is missing or empty says which of the two", async () => {
+    const empty = join(folder.path, "empty");
+    writeFileSync(empty, "");
+    await rejectedSettings({
+      STAFF_TOKENS_FILE: join(folder.path, "absent"),
+      PROMISE_PRIVATE_KEY_FILE: empty,
+    });
+    expect(new Set(running[0]?.stderr)).toEqual(
+      new Set([
+        "STAFF_TOKENS_FILE: names a file that doesn't exist",
+        "PROMISE_PRIVATE_KEY_FILE: must name a regular file that isn't empty",
+      ]),
+    );
+  });
+
   test("in production with an upstream on plain HTTP is rejected, unless the upstream is on loopback", async () => {
     const credential = { UPSTREAM_SERVICE_KEY: "k", UPSTREAM_SERVICE_SECRET: "s", NODE_ENV: "production" };
     const faults = await rejectedSettings({ ...credential, UPSTREAM_BASE_URL: "http://registry.example" });
@@ -288,6 +304,31 @@ describe("a start", () => {
       event: "server.start.failed",
       reason: expect.stringContaining(pages),
       remedy: "build or install the service again",
+    });
+  });
+
+  test("beside a process with the same credential and STATE_DIR is advised only what keeps both within one quota", async () => {
+    const { env } = await upstream();
+    await start(env).listening;
+    const { setting, remedy } = await failureOf(start(env));
+    // Two folders alone would be two records, each with the whole budget.
+    expect([setting, remedy]).toEqual([
+      "STATE_DIR",
+      expect.stringMatching(/^stop it,.*REDIS_URL.*REPLICAS_MAX/),
+    ]);
+  });
+
+  test("without space for STATE_DIR is advised to free it, not to choose another folder", () => {
+    const full = Object.assign(new Error("ENOSPC"), {
+      code: "ENOSPC",
+      syscall: "write",
+      path: "/data/ledger",
+    });
+    const line = startFailure(full, { listen: { host: "::", port: 1 }, stateDir: "/data" });
+    expect(failure.parse(JSON.parse(line))).toMatchObject({
+      setting: "STATE_DIR",
+      reason: "There is no space left for /data.",
+      remedy: "free up space",
     });
   });
 

@@ -261,6 +261,21 @@ describe("an unverified credential", () => {
   });
 });
 
+describe("the log", () => {
+  test("has one line when a credential is accepted for the first time, and one when it is accepted again after a refusal", async () => {
+    const { upstream, lines } = bench();
+    const standings = (): string[] =>
+      lines.flatMap((line) => /"upstream\.credential\.(\w+)"/.exec(line)?.[1] ?? []);
+    for (let n = 0; n < 3; n += 1) await check(upstream);
+    expect(standings()).toEqual(["accepted"]);
+    stub.next(REFUSED);
+    await refusalOf(check(upstream));
+    await clock.advance(6_000);
+    for (let n = 0; n < 3; n += 1) await check(upstream);
+    expect(standings()).toEqual(["accepted", "refused", "accepted"]);
+  });
+});
+
 describe("a revoked credential", () => {
   test("is used only by calls in flight, which count as one refusal", async () => {
     const { upstream, lines } = bench();

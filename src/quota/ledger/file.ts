@@ -22,7 +22,7 @@ import type { Ledger, SlotId } from "./ledger.js";
 import { type BudgetSettings, type Journal, MAX_PAUSE_MS, tableLedger } from "./memory.js";
 import { headerLine, LINE_BYTES, type Moment, pauseLine, recall, slotLine } from "./record.js";
 import { claimLock } from "./lock.js";
-import { systemCodeOf } from "./system-error.js";
+import { systemCodeOf } from "../../system-error.js";
 
 export interface FileLedgerSettings extends BudgetSettings {
   readonly directory: string;

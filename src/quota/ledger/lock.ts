@@ -8,7 +8,7 @@ import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { systemCodeOf } from "./system-error.js";
+import { systemCodeOf } from "../../system-error.js";
 
 /** Longer socket paths don't fit into a socket address. */
 const MAX_SOCKET_PATH_LENGTH = 100;
