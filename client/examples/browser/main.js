@@ -9,7 +9,7 @@ const cart = createCart(client);
 const query = found("query", HTMLInputElement);
 const checkout = found("checkout", HTMLFormElement);
 const results = found("results", HTMLElement);
-const status = found("status", HTMLElement);
+const notice = found("status", HTMLElement);
 
 query.addEventListener("input", () => search.type({ q: query.value }));
 document.getElementById("search")?.addEventListener("submit", (event) => {
@@ -24,7 +24,7 @@ checkout.addEventListener("submit", (event) => {
 async function order() {
   const promise = await cart.confirm();
   if (promise === null) {
-    status.textContent = cart.state.problem?.message ?? "None of these names can be ordered right now.";
+    notice.textContent = cart.state.problem?.message ?? "None of these names can be ordered right now.";
     return;
   }
   const field = checkout.querySelector("input");
@@ -34,11 +34,11 @@ async function order() {
 
 /** @param {import("af-storefront-client").SearchState} state */
 function showSearch({ phase, results: names, problem }) {
-  status.textContent = problem?.message ?? phase;
+  notice.textContent = problem?.message ?? phase;
   results.replaceChildren(
-    ...names.map(({ domain, unicodeName, price }) => {
+    ...names.map(({ domain, unicodeName, status, price }) => {
       const item = document.createElement("li");
-      item.textContent = `${unicodeName}: ${price ? `${price.amount} ${price.currency}` : "not available"} `;
+      item.textContent = `${unicodeName}: ${price ? `${price.amount} ${price.currency}` : status} `;
       if (price) {
         const add = document.createElement("button");
         add.textContent = "Add to cart";
