@@ -45,13 +45,13 @@ describeWithBrowser("the plain page", () => {
       );
       await page.clock.install();
       await page.goto("/example/");
-      await page.locator("#query").pressSequentially("saffron");
+      await page.locator("#query").pressSequentially("kabul");
       const results = page.locator("#results li");
       await results.nth(3).waitFor();
       expect(service.calls("POST /api/v1/domains/check")).toBe(0);
       for (const text of await results.allInnerTexts()) expect(text).not.toContain("not available");
       await page.keyboard.press("Enter");
-      await page.getByText("saffron.af: 26.99 USD").waitFor();
+      await page.getByText("kabul.af: 26.99 USD").waitFor();
     } finally {
       await close();
     }

@@ -40,6 +40,15 @@ describeWithBrowser("a shop with a name", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(size.viewport.width);
   });
 
+  test("doesn't say of a price that the service doesn't know yet that it isn't offered", async () => {
+    // The first window isn't enough for the whole list.
+    const at = await opened.start({ env: { UPSTREAM_RATE_LIMIT: "8" } });
+    const { page } = await opened.visitor({ at });
+    const unknown = page.locator("#prices-table td.quiet");
+    expect(await unknown.count()).toBeGreaterThan(0);
+    expect(new Set(await unknown.allTextContents())).toEqual(new Set(["–no price"]));
+  });
+
   test("has a page for unknown addresses that leads back to it", async () => {
     const { page, axe, picture } = await opened.visitor(PHONE);
     await page.goto("/terms");

@@ -115,12 +115,13 @@ export class Prices {
     const texts = this.#texts;
     const term = action === "transfer" || action === "restore" ? 1 : chosen;
     const found = this.price(tld, action, term);
+    // Either it isn't sold or its price isn't known yet: the list doesn't say which.
     if (found === undefined)
       return element(
         "td",
         { class: "quiet" },
         element("span", { "aria-hidden": "true" }, "–"),
-        element("span", { class: "visually-hidden" }, texts.notOffered),
+        element("span", { class: "visually-hidden" }, texts.withoutPrice),
       );
     const { price, promotion } = found;
     const cell = element("td", {}, amount(texts, price));

@@ -142,6 +142,7 @@ export const en = {
   regular: "Regular price: ",
   until: (date: string) => `until ${date}`,
   notOffered: "not offered",
+  withoutPrice: "no price",
 
   years: (digits: string, count: number) => `${digits} ${count === 1 ? "year" : "years"}`,
   seconds: (digits: string, count: number) => `${digits} ${count === 1 ? "second" : "seconds"}`,

@@ -106,6 +106,7 @@ export const fa: Texts = {
   regular: "قیمت عادی: ",
   until: (date) => `تا ${date}`,
   notOffered: "عرضه نمی‌شود",
+  withoutPrice: "بدون قیمت",
 
   years: (digits) => `${digits}\u00A0سال`,
   seconds: (digits) => `${digits}\u00A0ثانیه`,

@@ -105,6 +105,7 @@ export const ps: Texts = {
   regular: "عادي بیه: ",
   until: (date) => `تر ${date} پورې`,
   notOffered: "نه وړاندې کېږي",
+  withoutPrice: "بې بیې",
 
   years: (digits, count) => `${digits}\u00A0${count === 1 ? "کال" : "کاله"}`,
   seconds: (digits, count) => `${digits}\u00A0${count === 1 ? "ثانیه" : "ثانیې"}`,
