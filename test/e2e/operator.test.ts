@@ -132,6 +132,26 @@ describeWithBrowser("the operator page", () => {
     await page.getByLabel("Staff token").waitFor();
   });
 
+  test("keeps a price file that is being edited when the token is refused, until sign-out", async () => {
+    const { page } = await signedIn();
+    const text = page.locator("#preview-text");
+    await text.fill("currency: USD");
+    await page.route("**/v1/staff/**", (route) => route.fulfill({ status: 401 }));
+    await page.clock.fastForward(10_000);
+    await page.getByLabel("Staff token").waitFor();
+    await page.unroute("**/v1/staff/**");
+    await signIn(page, ANNA);
+    await waitForText(page, "Silver");
+    expect(await text.inputValue()).toBe("currency: USD");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    expect(await text.inputValue()).toBe("");
+  });
+
+  test("says on which day its figures were current, because it can stay open overnight", async () => {
+    const { page } = await signedIn();
+    expect(await page.locator("#updated").textContent()).toMatch(/^as of \d+ \w+, [\d:]{8}$/);
+  });
+
   test("estimates what the next tier would have saved, at prices that staff enter", async () => {
     const { page, axe } = await signedIn(PHONE);
     await page.getByText("What would Gold save?").click();

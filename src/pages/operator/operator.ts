@@ -192,13 +192,14 @@ function run(api: StaffApi, first: Overview): void {
     alarms.clear();
     overview.remove();
     for (const id of FILLED) byId(id, HTMLElement).replaceChildren();
-    byId("preview", HTMLFormElement).reset();
     askForToken(words);
   }
   signOut.addEventListener(
     "click",
     () => {
       close("");
+      // Only here: a token that is refused in the middle of the work must not cost a price file that was being edited.
+      byId("preview", HTMLFormElement).reset();
     },
     { signal: end.signal },
   );

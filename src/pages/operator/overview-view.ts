@@ -11,7 +11,14 @@ import { numbers, table, words } from "./table.js";
 
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+/** With the day, because a time can be from yesterday: the page stays open overnight. */
+const time = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
 
 /** `840 ms`, `2.4 s` */
 function duration(ms: number): string {
