@@ -131,4 +131,18 @@ describeWithBrowser("the storefront", () => {
     await page.locator("#cart-confirm").tap();
     await page.locator('#cart-status[data-kind="confirmed"]').waitFor();
   });
+
+  test.each(["en", "fa", "ps"])("fits a small phone at 200 %%: %s", async (language) => {
+    const viewport = { width: 180, height: 370 };
+    const { page, picture } = await shop.visitor({ ...PHONE, viewport, deviceScaleFactor: 2, language });
+    const widthOfPage = () => page.evaluate("document.documentElement.scrollWidth");
+    expect(await widthOfPage()).toBe(viewport.width);
+    await searchFor(page, "kabul");
+    await page.locator(".name button").first().tap();
+    await picture(`storefront-zoom-${language}`);
+    expect(await widthOfPage()).toBe(viewport.width);
+    const [term, price] = [".item select", ".item .price"].map((part) => page.locator(part));
+    const [above, below] = [await term?.boundingBox(), await price?.boundingBox()];
+    expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
+  });
 });
