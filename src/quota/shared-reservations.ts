@@ -9,6 +9,13 @@ import { type RedisLink, redisScript } from "../redis.js";
 import type { Reservation, SharedReservations } from "./scheduler/reservations.js";
 import type { OwnReservations } from "./scheduler/scheduler.js";
 
+/** A reservation, or null if it is over. */
+interface Change {
+  readonly reservation: Reservation | null;
+  /** Monotonic. */
+  readonly at: number;
+}
+
 interface ShareReservationsSettings {
   readonly redis: RedisLink;
   /** Identifies the credential without revealing it. */
@@ -22,8 +29,8 @@ const EXCHANGE_EVERY_MS = 150;
 /**
  * Records this replica's changes and returns those of the others since `after`, or everything if the table isn't the one the replica knows. A
  * reservation has `n`, the number of its last change; `by`, the replica that made it; `at`, when it is due; and `over`, whether it was claimed or
- * given up. It is deleted three seconds after it was due, and a replica after three seconds of silence. `carts`: the cart calls per window of each
- * replica.
+ * given up. It is deleted three seconds after it was due, and a replica after three seconds of silence. Of two changes, the one decided last (`told`)
+ * holds, in whichever order they arrive. `carts`: the cart calls per window of each replica.
  */
 const EXCHANGE = redisScript(`
 local q = cjson.decode(ARGV[1])
@@ -38,7 +45,9 @@ s.members[q.me] = now
 s.carts[q.me] = q.carts
 for _, one in ipairs(q.changes) do
   s.n = s.n + 1
-  s.reservations[one.key] = { n = s.n, by = q.me, at = now + one.inMs, over = one.over, client = one.client, asked = now - one.askedAgoMs, wait = one.maxWaitMs, early = one.earlyAsks }
+  local told, before = now - one.agoMs, s.reservations[one.key]
+  if before and (before.told or 0) > told then before.n = s.n
+  else s.reservations[one.key] = { n = s.n, told = told, by = q.me, at = now + one.inMs, over = one.over, client = one.client, asked = now - one.askedAgoMs, wait = one.maxWaitMs, early = one.earlyAsks } end
   changed = true
 end
 local others, members, carts = {}, 0, 0
@@ -73,8 +82,8 @@ export function shareReservations(
   const { redis, fingerprint, clock } = settings;
   const redisKey = `af-storefront:reservations:${fingerprint}`;
   const me = randomUUID();
-  /** Changes that Redis hasn't confirmed. */
-  const unpublished = new Map<string, Reservation | null>();
+  /** Changes that Redis hasn't confirmed, and when they were decided. */
+  const unpublished = new Map<string, Change>();
   let table = "";
   let after = 0;
   let members = 1;
@@ -90,8 +99,9 @@ export function shareReservations(
       table,
       after,
       carts: own.cartsPerWindow(),
-      changes: publishing.map(([key, reservation]) => ({
+      changes: publishing.map(([key, { reservation, at }]) => ({
         key,
+        agoMs: Math.round(sentAt - at),
         over: reservation === null,
         client: reservation?.client ?? "",
         inMs: Math.round((reservation?.dueAt ?? sentAt) - sentAt),
@@ -103,11 +113,10 @@ export function shareReservations(
     const reply = await redis.run(EXCHANGE, redisKey, [JSON.stringify(request)]);
     const [newTable, last, count, carts, others] = replySchema.parse(reply);
     const now = clock.monotonic();
-    for (const [key, reservation] of publishing)
-      if (unpublished.get(key) === reservation) unpublished.delete(key);
+    for (const [key, change] of publishing) if (unpublished.get(key) === change) unpublished.delete(key);
     if (newTable !== table && table !== "")
       for (const reservation of own.all())
-        if (!unpublished.has(reservation.key)) unpublished.set(reservation.key, reservation);
+        if (!unpublished.has(reservation.key)) unpublished.set(reservation.key, { reservation, at: 0 });
     table = newTable;
     after = last;
     members = count;
@@ -132,7 +141,7 @@ export function shareReservations(
 
   return {
     changed: (key, reservation) => {
-      unpublished.set(key, reservation);
+      unpublished.set(key, { reservation, at: clock.monotonic() });
     },
     // Without Redis, only a replica that has been the only one knows that there are no others.
     canPublish: () => redis.reachable() || (table !== "" && members === 1),
@@ -141,6 +150,7 @@ export function shareReservations(
     async close() {
       isClosed = true;
       cancel();
+      if (unpublished.size > 0 && redis.reachable()) await exchange().catch(() => undefined);
     },
   };
 }

@@ -3,6 +3,7 @@
  * replica has few slots of its own. `npm run bench -- reservations` runs longer.
  */
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
+import type { FakeClock } from "../support/fake-clock.js";
 import { describeWithRedis, type RedisServer, startRedis } from "../support/redis.js";
 import { ask, outcome, WINDOW_MS } from "./support/asks.js";
 import { mulberry } from "./support/crowd.js";
@@ -81,6 +82,92 @@ describeWithRedis("behind a load balancer,", () => {
     const { claimed, served, moved } = result.reservations;
     expect(claimed).toBeGreaterThan(50);
     expect(served).toBeGreaterThanOrEqual(0.99 * (claimed - moved) - 1);
+  });
+
+  describe("a visitor who waits for its reserved call at one of two replicas with a call each,", () => {
+    const mine = ask({ client: "mine", queryKey: "mine" });
+
+    interface ReservedSecond {
+      readonly clock: FakeClock;
+      readonly here: TimedReplica;
+      readonly there: TimedReplica;
+      readonly waiting: Promise<unknown>;
+      hangUp(): void;
+      close(): void;
+    }
+
+    /** At the reserved second, while the upstream has asked for a short pause. `here` is the index of the replica to which the visitor returns. */
+    async function reservedSecond(pauseMs: number, here: 0 | 1): Promise<ReservedSecond> {
+      const { clock, ...fleet } = await openTimedFleet({
+        redisUrl: server.url,
+        replicas: 2,
+        budget: 2,
+        latencyMs: () => 0.3,
+      });
+      const [first, second] = fleet.replicas;
+      if (first === undefined || second === undefined) throw new Error("there are no two replicas");
+      for (const { quota } of fleet.replicas)
+        void quota.run(ask({ client: "spender" }), async () => "served");
+      await clock.advance(3000);
+      const refused = first.quota.refusal(mine);
+      expect(refused?.kept).toBe(true);
+      await clock.advance(refused?.retryAfterMs ?? 0);
+      void first.quota.pause(pauseMs);
+      await clock.advance(1);
+      const ends = here === 0 ? { here: first, there: second } : { here: second, there: first };
+      const connection = new AbortController();
+      const { signal } = connection;
+      const waiting = outcome(ends.here.quota.run({ ...mine, signal }, async () => "served"));
+      waiting.catch(() => undefined);
+      const hangUp = (): void => {
+        connection.abort();
+      };
+      return { clock, ...ends, waiting, hangUp, close: fleet.close };
+    }
+
+    async function expectClaim({ quota }: TimedReplica, clock: FakeClock): Promise<void> {
+      const returned = outcome(quota.run(mine, async () => "served"));
+      await clock.advance(8000);
+      expect(await returned).toBe("served");
+      expect(quota.snapshot().waits.reservations).toMatchObject({ claimed: 1, honoured: 1 });
+    }
+
+    test("has it at the other one too if its connection is lost and it returns there at once, before others", async () => {
+      const { clock, here, there, hangUp, close } = await reservedSecond(1000, 0);
+      await clock.advance(400);
+      void outcome(there.quota.run(ask({ client: "cart", lane: "checkout" }), async () => "served"));
+      void outcome(there.quota.run(ask({ client: "newcomer" }), async () => "served"));
+      expect(here.quota.snapshot().lanes.exact.queued).toBe(1);
+      hangUp();
+      await expectClaim(there, clock);
+      close();
+    });
+
+    test("has it at the other one too if the first is stopped", async () => {
+      const { clock, here, there, waiting, close } = await reservedSecond(3000, 0);
+      await clock.advance(1700);
+      const closed = here.quota.close();
+      expect(await waiting).toMatchObject({ code: "shutting_down", retryAfterMs: 1000 });
+      await clock.advance(1000);
+      await expectClaim(there, clock);
+      await closed;
+      close();
+    });
+
+    test.each([0, 1] as const)(
+      "has the next one that the other promises if its connection is lost and it returns there late but at once, from replica %d",
+      async (from) => {
+        const { clock, there, hangUp, close } = await reservedSecond(7000, from);
+        await clock.advance(2700);
+        hangUp();
+        await clock.advance(5);
+        const again = there.quota.refusal({ ...mine, maxWaitMs: 100 });
+        expect(again?.kept).toBe(true);
+        await clock.advance(again?.retryAfterMs ?? 0);
+        await expectClaim(there, clock);
+        close();
+      },
+    );
   });
 
   describe.each([

@@ -103,8 +103,11 @@ export class Admission {
 
   /** Call when the request gets its call. */
   served({ key, request }: Waiter): void {
+    const { reservations } = this.#settings;
+    const claimed = this.#claims.get(request);
     this.#claims.delete(request);
-    this.#settings.reservations.forget(key);
+    if (claimed !== undefined) reservations.forget(claimed.key);
+    reservations.forget(key);
   }
 
   /** Call when the request has left the queue without a call. */
@@ -114,11 +117,8 @@ export class Admission {
 
   /** Call when nobody waits for the request any more. */
   gone(waiter: Waiter): void {
-    const { clock, reservations } = this.#settings;
     this.left(waiter);
-    const claimed = this.#claims.get(waiter.request);
-    this.#claims.delete(waiter.request);
-    if (claimed !== undefined) reservations.unclaim(claimed, clock.monotonic());
+    this.#unclaim(waiter);
   }
 
   /** The waiting requests that can no longer be served in time, because others went before them. */
@@ -157,7 +157,9 @@ export class Admission {
   }
 
   /** The refusal of a request whose call could not be recorded. */
-  refuseForFault({ request }: Waiter): ServiceError {
+  refuseForFault(waiter: Waiter): ServiceError {
+    const { request } = waiter;
+    this.#unclaim(waiter);
     const wait = { cause: "fault", inMs: this.#settings.windowMs / 60, kept: false } as const;
     return this.#refusal(request, wait, this.#settings.clock.monotonic());
   }
@@ -238,10 +240,17 @@ export class Admission {
     const { clock, reservations, stats } = this.#settings;
     const standing = reservations.standing(key, clock.monotonic());
     if (standing.kind !== "reserved") return null;
-    reservations.forget(key);
+    reservations.claim(standing.ticket);
     stats.claimed(request.lane);
     this.#claims.set(request, standing.ticket);
     return standing.ticket;
+  }
+
+  #unclaim({ request }: Waiter): void {
+    const { clock, reservations } = this.#settings;
+    const claimed = this.#claims.get(request);
+    this.#claims.delete(request);
+    if (claimed !== undefined) reservations.unclaim(claimed, clock.monotonic());
   }
 
   /** Returns a reservation that was claimed in vain for somebody who shares the request: they now make a request of their own, and can claim it. */

@@ -66,6 +66,7 @@ export interface SharedReservations {
   /** The number of replicas that visitors may return to, as far as known, and the cart calls per window of the others. */
   replicas(): number;
   cartsElsewhere(): number;
+  /** Resolves when the last changes are published or saved, as far as possible. */
   close(): Promise<void>;
 }
 
@@ -106,6 +107,8 @@ export class Reservations {
   /** Oldest first. */
   readonly #tickets = new BoundedMap<string, Ticket>(MAX_TICKETS);
   readonly #reserved = new Map<string, Ticket>();
+  /** The keys of claimed reservations whose holders still wait. Other replicas keep these, because a lost connection may be replaced there. */
+  readonly #claimed = new Set<string>();
   /** The reservations of each second of the monotonic clock. */
   readonly #dueIn = new Map<number, Set<string>>();
   /** How many will return in each second without a reservation. */
@@ -139,13 +142,19 @@ export class Reservations {
     return { kind: ticket.isReserved ? "reserved" : "returner", ticket };
   }
 
-  /** Call when the holder has been admitted. */
+  /** Call when the holder has been admitted without a reservation, or when its call is made. */
   forget(key: string): void {
     this.#tickets.delete(key);
     const ticket = this.#reserved.get(key);
-    if (ticket === undefined) return;
+    if (ticket !== undefined) this.#release(ticket);
+    const wasClaimed = this.#claimed.delete(key);
+    if (ticket !== undefined || wasClaimed) this.#shared?.changed(key, null);
+  }
+
+  /** Call when the holder of a reservation that is due waits for its call. It then ends with `forget`, `unclaim`, `adopt` or `refuse`. */
+  claim(ticket: Ticket): void {
     this.#release(ticket);
-    this.#shared?.changed(key, null);
+    this.#claimed.add(ticket.key);
   }
 
   /** Takes over a reservation of another replica; null: it is over. */
@@ -159,6 +168,7 @@ export class Reservations {
   /** Takes over a reservation of the process before this one, or of another credential's quota, as if it had been made here. */
   adopt(reservation: Reservation, now: number): void {
     this.#expire(now);
+    this.#claimed.delete(reservation.key);
     if (this.#reserved.has(reservation.key)) return;
     this.#take(reservation, now, false);
     this.#shared?.changed(reservation.key, reservation);
@@ -171,6 +181,7 @@ export class Reservations {
   unclaim(ticket: Ticket, now: number): void {
     const earlyAsks = ticket.earlyAsks + 1;
     if (earlyAsks <= EARLY_ASKS_FORGIVEN) this.adopt({ ...ticket, dueAt: now, earlyAsks }, now);
+    else this.forget(ticket.key);
   }
 
   /** The reservations made by this replica. */

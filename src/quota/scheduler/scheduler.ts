@@ -190,10 +190,10 @@ class Scheduler implements CredentialQuota {
     this.#cancelTimer();
     // Before the reservations are handed over: those of waiting requests are, too.
     for (const waiter of this.#queue.all()) this.#admission.gone(waiter);
-    const shared = this.#shared?.close();
+    const handedOver = this.#shared?.close();
     for (const waiter of this.#queue.all()) waiter.fail(closing());
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
-    await shared;
+    await handedOver;
     await this.#ledger.close();
   }
 
