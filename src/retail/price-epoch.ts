@@ -46,11 +46,14 @@ export interface PriceEpochs {
   /** The current tier; null before it is known. */
   tier(): string | null;
   /**
-   * Call once on startup. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is unknown
-   * (null), until they have been refreshed.
+   * Call on startup, and after `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is
+   * unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup, and before `liveSinceMs`, since
+   * when another replica has been loading them.
    */
-  resume(saved: { readonly tier: string | null } | null): void;
-  /** Since when (a stamp) saved prices have been doubtful until the tier is known by a request since then; null if they aren't. */
+  resume(saved: { readonly tier: string | null; readonly liveSinceMs?: number }): void;
+  /** Calls `act` when Redis is first reached only after the startup. Its prices may have been saved long ago. */
+  onJoined(act: () => void): void;
+  /** Since when (a stamp) the tier has to be requested to confirm saved prices; null if there are none that it can confirm. */
   awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
@@ -86,11 +89,16 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   ];
   /** The last quote that ended an epoch here. Another replica may have begun the same epoch earlier, by evidence of an earlier change. */
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
-  let hasStarted = false;
+  /** When this process started (a stamp); null before `resume`. */
+  let startedMs: number | null = null;
+  /** Without the other replicas' epoch: Redis hasn't been reached yet. */
+  let isAlone = false;
+  const joined: (() => void)[] = [];
   let tier: string | null = null;
+  let tierAskedMs = -Infinity;
   /** The tier that saved prices were learned under, with which the first one that is known here is compared. */
   let formerTier: string | null = null;
-  /** When saved prices were loaded; null if there are none, or once they are trusted or an epoch has ended. */
+  /** Prices requested until then are saved ones; null once they are trusted or an epoch has ended. */
   let savedUntilMs: number | null = null;
 
   const current = (): string => channel?.mark() ?? epoch;
@@ -125,9 +133,29 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     former = epoch;
     epoch = current();
     // The mark received on startup is the epoch that this replica joins.
-    if (hasStarted) begin({ kind: "replica" });
+    if (startedMs !== null) begin({ kind: "replica" });
+    if (!isAlone) return changed();
+    isAlone = false;
+    formerTier = null;
+    savedUntilMs = startedMs;
     changed();
+    for (const act of joined) act();
   });
+
+  function noteTier(named: string, askedMs: number): void {
+    const last = tier ?? formerTier;
+    tier = named;
+    tierAskedMs = askedMs;
+    if (last !== null && last !== named) {
+      const evidence = { kind: "tier", from: last, to: named } as const;
+      log.warn("account.tier.changed");
+      // Another replica may have ended the epoch on the same evidence.
+      if (former === null || markAfter(former, evidence) !== current()) end(evidence);
+    } else if (savedUntilMs !== null && formerTier === named && askedMs > savedUntilMs) {
+      savedUntilMs = null;
+      changed();
+    }
+  }
 
   return {
     of: (askedMs) => history.findLast(({ sinceMs }) => sinceMs < askedMs)?.mark ?? OVER,
@@ -140,29 +168,26 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     isDoubtful: ({ epoch, askedMs }) =>
       epoch !== current() || isBeforeProof(askedMs) || (savedUntilMs !== null && askedMs <= savedUntilMs),
     end,
-    noteTier(named, askedMs) {
-      const last = tier ?? formerTier;
-      tier = named;
-      if (last !== null && last !== named) {
-        const evidence = { kind: "tier", from: last, to: named } as const;
-        log.warn("account.tier.changed");
-        // Another replica may have ended the epoch on the same evidence.
-        if (former === null || markAfter(former, evidence) !== current()) end(evidence);
-      } else if (savedUntilMs !== null && formerTier === named && askedMs > savedUntilMs) {
-        savedUntilMs = null;
-        changed();
-      }
-    },
+    noteTier,
     tier: () => tier,
     resume(saved) {
-      hasStarted = true;
-      epoch = current();
-      history = [{ mark: epoch, sinceMs: -Infinity }];
-      formerTier = saved?.tier ?? null;
-      savedUntilMs = saved && stamp();
+      if (startedMs === null) {
+        startedMs = stamp();
+        isAlone = channel !== null && channel.mark() === null;
+        epoch = current();
+        history = [{ mark: epoch, sinceMs: -Infinity }];
+      }
+      formerTier = saved.tier;
+      savedUntilMs = Math.min(startedMs, saved.liveSinceMs ?? Infinity);
       changed();
+      const known = tier;
+      if (known === null || tierAskedMs <= startedMs) return;
+      // Learned before the other replicas' prices, which may belong to another tier.
+      tier = null;
+      noteTier(known, tierAskedMs);
     },
-    awaitsTierSinceMs: () => (formerTier === null && tier !== null ? null : savedUntilMs),
+    onJoined: (act) => void joined.push(act),
+    awaitsTierSinceMs: () => (formerTier === null ? null : savedUntilMs),
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),

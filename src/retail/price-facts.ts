@@ -28,8 +28,8 @@ interface SavedPrices {
 }
 
 interface LoadedPrices extends SavedPrices {
-  /** Another replica is loading them right now and doesn't know the tier yet, so they can't be outdated. */
-  readonly isLive: boolean;
+  /** Since when (a stamp) another replica has been loading them, if it doesn't know the tier yet. */
+  readonly liveSinceMs?: number;
 }
 
 export interface PriceFacts {
@@ -39,7 +39,7 @@ export interface PriceFacts {
   save(saved: SavedPrices): void;
 }
 
-const NOTHING: LoadedPrices = { tier: null, prices: [], isLive: false };
+const NOTHING: LoadedPrices = { tier: null, prices: [] };
 
 /** A wholesale price that was stored as JSON. */
 export const storedWholesale = z
@@ -85,7 +85,7 @@ export function createPriceFile(file: SavedFile<z.output<typeof savedPrices>>, c
         const times = fromSavedTimes(clock, { askedAtMs, answeredAtMs });
         return times === null ? [] : [{ ...price, ...times }];
       });
-      return { tier: saved.tier, isLive: false, prices };
+      return { tier: saved.tier, prices };
     },
     save({ tier, prices }) {
       const saved = prices.map(({ askedMs, answeredMs, ...price }) => ({
@@ -130,11 +130,8 @@ export function createSharedPriceFacts(
       const isCurrent = known?.value.epoch === epoch();
       if (!isCurrent) save(null);
       const tier = isCurrent ? known.value.tier : null;
-      return {
-        tier,
-        prices: [],
-        isLive: isCurrent && tier === null && stamp() - known.askedMs < LEARNING_MS,
-      };
+      const isLive = isCurrent && tier === null && stamp() - known.askedMs < LEARNING_MS;
+      return { tier, prices: [], ...(isLive && { liveSinceMs: known.askedMs }) };
     },
     save({ tier }) {
       if (tier !== null) save(tier);

@@ -76,6 +76,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     },
   });
   epochs.onChange(refresh.now);
+  epochs.onJoined(() => void restore());
   policies.onChange(refresh.now);
 
   function facts(): readonly PriceFact[] {
@@ -114,6 +115,17 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     if (prices.length > 0) settings.saved.save({ tier: epochs.tier(), prices });
   }
 
+  async function restore(): Promise<void> {
+    const { prices, ...learned } = await settings.saved.load();
+    for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
+      const epoch = isDoubtful ? "" : epochs.current();
+      if (sold().some((one) => keyOf(one) === keyOf(what)))
+        void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
+    }
+    await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
+    epochs.resume(learned);
+  }
+
   return {
     quote: quotes.quote,
     tryQuote: quotes.tryQuote,
@@ -136,16 +148,7 @@ export function createPriceList(settings: PriceListSettings): PriceList {
     get size() {
       return sold().length;
     },
-    async restore() {
-      const { tier, prices, isLive } = await settings.saved.load();
-      for (const { wholesale, isDoubtful, askedMs, answeredMs, ...what } of prices) {
-        const epoch = isDoubtful ? "" : epochs.current();
-        if (sold().some((one) => keyOf(one) === keyOf(what)))
-          void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
-      }
-      await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
-      epochs.resume(facts().length === 0 || isLive ? null : { tier });
-    },
+    restore,
     keepWarm() {
       const stop = refresh.start(epochs.awaitsTierSinceMs() === null ? 0 : TIER_FIRST_MS);
       return () => {

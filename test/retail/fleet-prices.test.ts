@@ -204,7 +204,7 @@ class History {
     const consulted = Promise.all(TERMS.map((what) => pool.consult(keyOf(what))));
     await clock.advance(150);
     await consulted;
-    epochs.resume(null);
+    epochs.resume({ tier: null, liveSinceMs: -Infinity });
     this.note(`replica ${at} started in ${epochs.current().slice(0, 14)}`);
   }
 

@@ -86,7 +86,7 @@ beforeEach(() => {
   stamp = createStamps(clock);
   lines = [];
   epochs = epochsOn(null);
-  epochs.resume(null);
+  epochs.resume({ tier: null });
 });
 
 describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "silver" }])(
@@ -325,7 +325,7 @@ describe("with several replicas,", () => {
     wire = new Wire();
     one = epochsOn(wire.channel());
     two = epochsOn(wire.channel());
-    for (const replica of [one, two]) replica.resume(null);
+    for (const replica of [one, two]) replica.resume({ tier: null });
   });
 
   test("the prices of one are trusted on another until either has evidence against them", () => {
@@ -426,7 +426,7 @@ describe("with several replicas,", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
     late.reach(one.current());
-    three.resume(null);
+    three.resume({ tier: null, liveSinceMs: price.askedMs - 1 });
     expect(three.isDoubtful(price)).toBe(false);
     expect(three.ended()).toEqual([]);
   });
@@ -435,7 +435,7 @@ describe("with several replicas,", () => {
     const three = epochsOn(wire.channel(null));
     one.end(PURGE);
     wire.deliver();
-    three.resume(null);
+    three.resume({ tier: null });
     expect(three.ended()).toEqual([]);
     expect(three.isDoubtful(asked(one))).toBe(false);
   });
@@ -443,7 +443,7 @@ describe("with several replicas,", () => {
   test("one that finds an empty Redis after its start keeps its own epoch", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
-    three.resume(null);
+    three.resume({ tier: null });
     const price = asked(three);
     late.reach(null);
     expect(three.isDoubtful(price)).toBe(false);
@@ -454,7 +454,7 @@ describe("with several replicas,", () => {
   test("one that finds another epoch in Redis after its start doubts its prices, and records this", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
-    three.resume(null);
+    three.resume({ tier: null });
     const price = asked(three);
     const changes = three.changes();
     late.reach(one.current());
@@ -463,10 +463,42 @@ describe("with several replicas,", () => {
     expect(three.ended()).toMatchObject([{ evidence: { kind: "replica" } }]);
   });
 
+  describe("one that reaches Redis only after its start", () => {
+    /** The price was requested before the start, and shared under the tier "gold". `tierFirst`: what the upstream answers before Redis is reached. */
+    function reached(tierFirst: string | null): { readonly late: PriceEpochs; readonly price: InEpoch } {
+      const price = asked(one);
+      const channel = wire.channel(null);
+      const late = epochsOn(channel);
+      late.resume({ tier: null });
+      late.onJoined(() => {
+        expect(late.isDoubtful(price)).toBe(true);
+        late.resume({ tier: "gold" });
+      });
+      if (tierFirst !== null) late.noteTier(tierFirst, stamp());
+      channel.reach(one.current());
+      return { late, price };
+    }
+
+    test("doubts the prices from before until the tier is known to be the same", () => {
+      const { late, price } = reached(null);
+      expect([late.isDoubtful(price), late.isDoubtful(asked(one))]).toEqual([true, false]);
+      expect(late.awaitsTierSinceMs()).not.toBeNull();
+      late.noteTier("gold", stamp());
+      expect([late.isDoubtful(price), late.awaitsTierSinceMs()]).toEqual([false, null]);
+    });
+
+    test("compares the tier that it has learned without Redis", () => {
+      expect(reached("gold").late.awaitsTierSinceMs()).toBeNull();
+      const { late, price } = reached("silver");
+      expect(late.isDoubtful(price)).toBe(true);
+      expect(late.ended()[0]?.evidence).toEqual({ kind: "tier", from: "gold", to: "silver" });
+    });
+  });
+
   test("one that ended an epoch without Redis ends it on the others once they can be reached", () => {
     const late = wire.channel(null);
     const three = epochsOn(late);
-    three.resume(null);
+    three.resume({ tier: null });
     const price = asked(one);
     three.end(QUOTE);
     wire.deliver();
