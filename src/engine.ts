@@ -143,7 +143,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
   const invalidation = redis && createInvalidation(redis, clock);
   // The embedded sandbox exists only in this process, so nobody else's facts are about it.
   const upstreamId = isSandbox ? randomUUID() : settings.upstream.baseUrl;
-  const source = (): string => `${upstreamId} ${credentials.states()[0]?.fingerprint ?? ""}`;
+  const source = (): string => `${upstreamId} ${credentials.active().fingerprint}`;
   const pools = createPools({
     cache: config.cache,
     shared: redis && invalidation && { link: redis, invalidation },
@@ -179,7 +179,7 @@ export function createEngine({ config, mode, redis, clock, log, ...settings }: E
     saved: isSandbox
       ? noPriceFacts
       : redis === null
-        ? createPriceFile(priceFile, clock)
+        ? createPriceFile(priceFile, () => credentials.active().sinceMs, clock)
         : createSharedPriceFacts(pools.learnedUnder, epochs.current, stamp),
     freshMs: config.cache.prices.freshMs,
     roomInMs,

@@ -50,7 +50,7 @@ export interface PoolSettings {
   readonly shared: { readonly link: RedisLink; readonly invalidation: Invalidation } | null;
   /** Identifies the upstream. */
   readonly upstreamId: string;
-  /** Identifies the upstream and the configured credential, and so the account that facts belong to. */
+  /** Identifies the upstream and the active credential, and so the account that facts belong to. */
   readonly source: () => string;
   readonly clock: Clock;
   readonly stamp: () => number;

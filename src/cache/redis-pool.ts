@@ -17,7 +17,7 @@ interface RedisPoolSettings<V> {
   readonly name: string;
   /** The channel for purges; null if the pool is never purged. */
   readonly purges: Channel | null;
-  /** Identifies the upstream and the configured credential, and so the account that facts belong to. */
+  /** Identifies the upstream and the active credential, and so the account that facts belong to. */
   readonly source: () => string;
   /** Decodes a value parsed from JSON; undefined if it isn't one of this pool. */
   readonly decode: (data: unknown, key: string) => V | undefined;

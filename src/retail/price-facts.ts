@@ -75,8 +75,12 @@ export const savedPrices = z.strictObject({
   ),
 });
 
-/** Saves prices and tier in a file of this process. */
-export function createPriceFile(file: SavedFile<z.output<typeof savedPrices>>, clock: Clock): PriceFacts {
+/** Saves prices and tier in a file of this process. Those learned before `sinceMs`, with another credential, may be another reseller's. */
+export function createPriceFile(
+  file: SavedFile<z.output<typeof savedPrices>>,
+  sinceMs: () => number,
+  clock: Clock,
+): PriceFacts {
   return {
     async load() {
       const saved = file.load();
@@ -88,11 +92,13 @@ export function createPriceFile(file: SavedFile<z.output<typeof savedPrices>>, c
       return { tier: saved.tier, prices };
     },
     save({ tier, prices }) {
-      const saved = prices.map(({ askedMs, answeredMs, ...price }) => ({
-        ...price,
-        ...toSavedTimes(clock, { askedMs, answeredMs }),
-      }));
-      file.save({ tier, prices: saved });
+      const saved = prices
+        .filter(({ askedMs }) => askedMs > sinceMs())
+        .map(({ askedMs, answeredMs, ...price }) => ({
+          ...price,
+          ...toSavedTimes(clock, { askedMs, answeredMs }),
+        }));
+      if (saved.length > 0) file.save({ tier, prices: saved });
     },
   };
 }

@@ -53,6 +53,8 @@ export interface Credentials {
   /** Begins a call with it, or returns null if `admits` is false. A call that verifies a credential is its only one. */
   begin(credential: Credential): Use | null;
   states(): CredentialState[];
+  /** The active credential that was accepted last, or the configured one if none was, and since when it has been: monotonic ms. */
+  active(): { readonly fingerprint: string; readonly sinceMs: number };
 }
 
 /** How long a refused credential isn't used. The first refusal may be a mistake; later ones add up to at most 5 calls in any 5 minutes. */
@@ -86,6 +88,8 @@ export function createCredentials(
   const standingOfCurrent = new WeakMap<Credential, Standing>();
   /** The last accepted credential of each role: the two files can't be replaced at the same moment, so a new pair may not work yet. */
   const lastAccepted = new Map<Credential["role"], Credential>();
+
+  let lastActive = { fingerprint: fingerprintOf(active.key.current()), sinceMs: -Infinity };
 
   function standingOf(credential: Credential): Standing {
     const known = standingOfCurrent.get(credential);
@@ -159,9 +163,13 @@ export function createCredentials(
           const isNews = !standing.isAccepted;
           standing.isAccepted = true;
           standing.refusedUntilMs = null;
-          const { role } = credential;
+          const { role, fingerprint } = credential;
           const current = all().find((one) => one.role === role);
-          if (current !== undefined && idOf(current) === idOf(credential)) lastAccepted.set(role, current);
+          if (current !== undefined && idOf(current) === idOf(credential)) {
+            lastAccepted.set(role, current);
+            if (role === "active" && fingerprint !== lastActive.fingerprint)
+              lastActive = { fingerprint, sinceMs: clock.monotonic() };
+          }
           return isNews;
         },
         refused() {
@@ -188,6 +196,7 @@ export function createCredentials(
         fingerprint: credential.fingerprint,
         refused: standingOf(credential).refusedUntilMs !== null,
       })),
+    active: () => lastActive,
   };
 }
 

@@ -1,11 +1,21 @@
 /** Rotates credentials under load: no request fails, each credential has its own ledger, and none appears in the log. */
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "@jest/globals";
+import { describe, expect, test } from "@jest/globals";
 import { z } from "zod";
-import type { Credential } from "../../src/sandbox/sandbox.js";
+import { newPromiseKey } from "../../src/retail/promise.js";
+import { type Credential, type Sandbox, startSandbox } from "../../src/sandbox/sandbox.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { bearer, type Service, startService, temporaryFolder, until } from "../support/service.js";
+import {
+  bearer,
+  callsOf,
+  PRICING,
+  type Service,
+  startService,
+  temporaryFolder,
+  until,
+} from "../support/service.js";
+import { renewal, shopAt } from "../truth/shop.js";
 
 /** The files from which the service reads a credential, and how they are replaced. */
 interface Files {
@@ -233,3 +243,114 @@ test("a key replaced while idle doesn't affect the quota in the overview and the
     expect(statsOf(service, fresh.key).accepted).toBe(1);
     expect((await overviewOf(service)).quota.used).toBe(1);
   }));
+
+describe("after a restart", () => {
+  const TIER = "GET /api/v1/account/tier";
+  const RESELLERS = `
+rateLimit: { limit: 1000, windowMs: 60000 }
+nameservers: [ns1.example.af]
+tiers: [{ name: Silver, fromDomains: 0, discountPercent: 0 }]
+priceLists: { USD: { .af: { registration: ["17.31"], renewal: ["20.00"], transfer: [], restore: [] } } }
+names: { takenPercent: 0 }
+resellers:
+  - { id: demo, accountNumber: RS-1, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: shop-demo-key, secret: shop-demo-secret }] }
+  - { id: other, accountNumber: RS-2, currency: USD, tier: Silver, balance: "1.00", creditLimit: "0.00", credentials: [{ key: other-demo-key, secret: other-demo-secret }] }
+`;
+  const SOLD = `
+currency: USD
+catalog: [{ tld: .af, years: { registration: [1], renewal: [1] } }]
+rules: [{ match: {}, markupPercent: "50", addFixed: "1.00" }]
+`;
+
+  interface Restarts {
+    readonly clock: FakeClock;
+    readonly sandbox: Sandbox;
+    readonly active: Files;
+    start(warm?: boolean): Promise<Service>;
+  }
+
+  async function withRestarts(act: (scene: Restarts) => Promise<void>): Promise<void> {
+    const clock = new FakeClock();
+    const folder = temporaryFolder();
+    const configFile = join(folder.path, "world.yaml");
+    writeFileSync(configFile, RESELLERS);
+    const sandbox = await startSandbox({ configFile, now: () => clock.monotonic() });
+    sandbox.control.setPrice("other", { tld: ".af", action: "renewal", years: 1, amountCents: 3000 });
+    const active = byContent(folder.path);
+    active.write(sandbox.credential());
+    const env = {
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_SERVICE_KEY_FILE: active.key,
+      UPSTREAM_SERVICE_SECRET_FILE: active.secret,
+      PROMISE_PRIVATE_KEY: newPromiseKey(),
+      QUOTA_COLD_START: "assume-free",
+      STATE_DIR: folder.path,
+    };
+    const start = (warm = true): Promise<Service> =>
+      startService({ clock, at: sandbox, retail: SOLD, env, warm });
+    try {
+      await act({ clock, sandbox, active, start });
+    } finally {
+      await sandbox.close();
+      folder.remove();
+    }
+  }
+
+  async function untilTier({ clock, sandbox }: Restarts): Promise<void> {
+    const before = callsOf(sandbox, TIER);
+    await until(async () => {
+      await clock.advance(100);
+      return callsOf(sandbox, TIER) > before;
+    }, "the tier request");
+  }
+
+  test.each(["idle", "with a visitor"])(
+    "with another reseller's credential, no price learned with the one before is used (rotated %s)",
+    (how) =>
+      withRestarts(async (scene) => {
+        const { clock, sandbox, active, start } = scene;
+        const before = await start();
+        await untilTier(scene);
+        const old = await shopAt(before).quote("renewal");
+        active.write(sandbox.credential("other"));
+        await clock.advance(2_000);
+        if (how !== "idle") await shopAt(before).availability("kabul.af");
+        await before.close();
+
+        const after = await start(false);
+        try {
+          await untilTier(scene);
+          await after.ask("/livez");
+          const [shown, { signed }] = [
+            await shopAt(after).quote("renewal"),
+            await shopAt(after).cart(renewal("kabul.af")),
+          ];
+          expect([old.price.amount, shown.price.amount]).toEqual(["31.00", "46.00"]);
+          expect(signed).toEqual(["kabul.af renewal 46.00"]);
+        } finally {
+          await after.close();
+        }
+      }),
+  );
+
+  test("prices learned with a rotated credential are known", () =>
+    withRestarts(async ({ clock, sandbox, active, start }) => {
+      const before = await start();
+      active.write(sandbox.control.rotate(sandbox.credential().key));
+      await clock.advance(2_000);
+      await shopAt(before).availability("kabul.af");
+      const asked = callsOf(sandbox, PRICING);
+      await until(async () => {
+        await clock.advance(60_000);
+        return callsOf(sandbox, PRICING) === asked + 2;
+      }, "the refresh of the prices");
+      await before.close();
+      const after = await start(false);
+      try {
+        expect((await after.ask("/v1/prices")).text.match(/"price"/g)).toHaveLength(2);
+        expect(callsOf(sandbox, PRICING)).toBe(asked + 2);
+      } finally {
+        await after.close();
+      }
+    }));
+});
