@@ -1,5 +1,6 @@
 /** The shapes of requests and answers of visitors: parsed, presented and documented from here. Any other field is an error. */
 import { z } from "zod";
+import { ERROR_CODES } from "../errors.js";
 import { ACTIONS } from "../upstream/contract.js";
 
 export const dateTime = z.iso.datetime();
@@ -118,9 +119,9 @@ export const quoteLineShape = z
       "When the oldest fact behind the line was requested, or the line itself if it has a problem.",
     ),
     problem: z
-      .strictObject({ code: z.string(), detail: z.string(), retryAfter: z.int().min(1).optional() })
+      .strictObject({ code: z.enum(ERROR_CODES), detail: z.string(), retryAfter: z.int().min(1).optional() })
       .optional()
-      .describe("Why the line has no price, unless the name is taken. `code` is a problem code."),
+      .describe("Why the line has no price, unless the name is taken."),
   })
   .describe("One line of a cart.");
 

@@ -229,6 +229,39 @@ describeWithBrowser("the cart", () => {
     await goOn.waitFor();
   });
 
+  for (const how of ["kept if no name gets a price then", "dropped if its name is taken then"])
+    test(`a held price is ${how}, when the cart is confirmed again`, async () => {
+      let asked = 0;
+      const { page } = await shop.visitor({
+        before: (page) =>
+          page.route("/v1/quotes", (route) => {
+            asked += 1;
+            const { json } = quotesWithProblems(shop.clock.now());
+            if (asked === 1) return route.fulfill({ json });
+            const [first, second, third] = json.items;
+            const { problem } = { problem: undefined, ...third };
+            const now = how.startsWith("kept")
+              ? [{ ...first, price: null, status: "not_checked", problem }, second]
+              : [{ ...first, price: null, status: "taken" }, second];
+            return route.fulfill({ json: { items: now, total: [], promise: null, validUntil: null } });
+          }),
+      });
+      await searchFor(page, "kabul");
+      for (const domain of ["kabul.af", "kabul.com.af"]) await row(page, domain).locator("button").click();
+      await page.locator("#cart-confirm").click();
+      await page.getByRole("button", { name: "Confirm again" }).press("Enter");
+      const goOn = page.getByRole("button", { name: "Go to checkout" });
+      const promise = page.locator("#cart-promise");
+      if (how.startsWith("kept")) {
+        await page.locator('#cart-status[data-kind="refused"]').waitFor();
+        expect(await status(page).textContent()).toMatch(/ Price held for you until .*\sleft\)\.$/);
+        expect([await goOn.isVisible(), await promise.inputValue()]).toEqual([true, "aaaa.bbbb.cccc"]);
+      } else {
+        await goOn.waitFor({ state: "hidden" });
+        expect(await promise.inputValue()).toBe("");
+      }
+    });
+
   test("offers no checkout once a held price has expired, or the cart has changed, even while it is confirmed again", async () => {
     let asked = 0;
     const { page } = await shop.visitor({

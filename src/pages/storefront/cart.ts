@@ -2,7 +2,7 @@
  * The cart: up to twenty names, each with a term, stored in the browser. On request the service confirms the prices and holds them for a while. Any
  * change to the names discards the confirmation.
  */
-import { heldUntilMs, MOST_ITEMS } from "../../../client/src/cart.js";
+import { heldUntilMs, MOST_ITEMS, problemDespite } from "../../../client/src/cart.js";
 import type { Money, QuoteLine, Quotes, StorefrontClient } from "../../../client/src/client.js";
 import { aheadMs, now } from "../../../client/src/clock.js";
 import { asProblem, type StorefrontProblem } from "../../../client/src/problem.js";
@@ -95,7 +95,7 @@ export class Cart implements CartControl {
     return this.#confirmation;
   }
 
-  /** Held prices stay while they are confirmed again, and if that is refused. */
+  /** Held prices stay while they are confirmed again, and if that is refused or gives no price. */
   get confirmed(): ConfirmedPrices | null {
     return this.#confirmed;
   }
@@ -201,6 +201,9 @@ export class Cart implements CartControl {
         },
       });
       if (signal.aborted) return;
+      const held = this.#confirmed;
+      const problem = held && isHeld(held) ? problemDespite(held.quotes, quotes) : null;
+      if (problem) throw problem;
       const untilMs = heldUntilMs(quotes, sentMs);
       this.#confirmed = {
         quotes,
