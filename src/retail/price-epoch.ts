@@ -48,12 +48,16 @@ export interface PriceEpochs {
   /**
    * Call on startup, and after `onJoined`. Saved prices are doubtful until the tier is known to be the same as when they were saved, or, if that is
    * unknown (null), until they have been refreshed. Prices count as saved if they were requested before the startup, and before `liveSinceMs`, since
-   * when another replica has been loading them.
+   * when another replica has been loading them. `isEmpty`: none are known yet.
    */
-  resume(saved: { readonly tier: string | null; readonly liveSinceMs?: number }): void;
+  resume(saved: {
+    readonly tier: string | null;
+    readonly liveSinceMs?: number;
+    readonly isEmpty?: boolean;
+  }): void;
   /** Calls `act` when Redis is first reached only after the startup. Its prices may have been saved long ago. */
   onJoined(act: () => void): void;
-  /** Since when (a stamp) the tier has to be requested to confirm saved prices; null if there are none that it can confirm. */
+  /** Since when (a stamp) known saved prices have been doubtful until the tier is known by a request since then; null if they aren't. */
   awaitsTierSinceMs(): number | null;
   /** The epochs that ended here within the last day, newest first. */
   ended(): readonly EndedEpoch[];
@@ -89,7 +93,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   ];
   /** The last quote that ended an epoch here. Another replica may have begun the same epoch earlier, by evidence of an earlier change. */
   let proof = { askedMs: -Infinity, answeredMs: -Infinity };
-  /** When this process started (a stamp); null before `resume`. */
+  /** When this process started (a stamp), or earlier if no prices from before can become known; null before `resume`. */
   let startedMs: number | null = null;
   /** Without the other replicas' epoch: Redis hasn't been reached yet. */
   let isAlone = false;
@@ -100,6 +104,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
   let formerTier: string | null = null;
   /** Prices requested until then are saved ones; null once they are trusted or an epoch has ended. */
   let savedUntilMs: number | null = null;
+  let isEmpty = true;
 
   const current = (): string => channel?.mark() ?? epoch;
 
@@ -171,8 +176,9 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
     noteTier,
     tier: () => tier,
     resume(saved) {
+      isEmpty = saved.isEmpty ?? false;
       if (startedMs === null) {
-        startedMs = stamp();
+        startedMs = isEmpty && channel === null ? -Infinity : stamp();
         isAlone = channel !== null && channel.mark() === null;
         epoch = current();
         history = [{ mark: epoch, sinceMs: -Infinity }];
@@ -187,7 +193,7 @@ export function createPriceEpochs({ channel, stamp, clock, log }: PriceEpochSett
       noteTier(known, tierAskedMs);
     },
     onJoined: (act) => void joined.push(act),
-    awaitsTierSinceMs: () => (formerTier === null ? null : savedUntilMs),
+    awaitsTierSinceMs: () => (isEmpty || (formerTier === null && tier !== null) ? null : savedUntilMs),
     ended: () => ended.filter(({ atMs }) => clock.now() - atMs < ENDED_KEPT_MS),
     changes: () => changes,
     onChange: (act) => void acts.push(act),

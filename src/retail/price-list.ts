@@ -123,7 +123,8 @@ export function createPriceList(settings: PriceListSettings): PriceList {
         void pool.learn(keyOf(what), { value: { wholesale, epoch, former: null }, askedMs, answeredMs });
     }
     await Promise.all(sold().map((what) => pool.consult(keyOf(what))));
-    epochs.resume(learned);
+    const isEmpty = facts().length === 0 || learned.liveSinceMs !== undefined;
+    epochs.resume({ ...learned, isEmpty });
   }
 
   return {

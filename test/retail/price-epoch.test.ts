@@ -86,7 +86,7 @@ beforeEach(() => {
   stamp = createStamps(clock);
   lines = [];
   epochs = epochsOn(null);
-  epochs.resume({ tier: null });
+  epochs.resume({ tier: null, isEmpty: true });
 });
 
 describe.each<PriceEvidence>([QUOTE, PURGE, { kind: "tier", from: "gold", to: "silver" }])(
