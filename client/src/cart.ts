@@ -2,7 +2,7 @@
 import { callAt } from "./call.js";
 import type { CartItem, Quotes, StorefrontClient } from "./client.js";
 import { now } from "./clock.js";
-import { asProblem, shaped, StorefrontProblem } from "./problem.js";
+import { asProblem, shaped, type StorefrontProblem } from "./problem.js";
 
 export interface CartState {
   /**
@@ -11,10 +11,7 @@ export interface CartState {
    */
   readonly phase: "open" | "confirming" | "waiting" | "confirmed" | "expired" | "failed";
   readonly items: readonly CartItem[];
-  /**
-   * The prices that were confirmed last. Signed ones stay until `heldUntilMs` while they are confirmed again, and if that fails, or gives no price
-   * although all their names may still be available.
-   */
+  /** The prices that were confirmed last. Signed ones stay until `heldUntilMs` while they are confirmed again, and if that fails. */
   readonly quotes: Quotes | null;
   /** Until when the signed prices in `quotes` hold, as a time of `now()`; null if none are signed. */
   readonly heldUntilMs: number | null;
@@ -57,17 +54,6 @@ export function heldUntilMs(
   } catch {
     return Date.parse(validUntil);
   }
-}
-
-/**
- * The problem of an answer about the same lines that has no price for any in `held`, whose prices then still hold. Null if the answer replaces them:
- * also if one of these names is taken.
- */
-export function problemDespite(held: Quotes, { items, promise }: Quotes): StorefrontProblem | null {
-  const problem = items.find((line) => line.problem)?.problem;
-  return problem && !promise && held.items.every(({ price }, at) => !price || items[at]?.problem)
-    ? new StorefrontProblem(problem.code, problem.detail, { ...problem, status: 200 })
-    : null;
 }
 
 export function createCart(
@@ -131,8 +117,6 @@ export function createCart(
           onRetry,
         });
         if (signal.aborted) return null;
-        const problem = state.quotes && problemDespite(state.quotes, quotes);
-        if (problem) throw problem;
         begin({ quotes, heldUntilMs: heldUntilMs(quotes, sentMs) });
         become({ phase: "confirmed" });
         return quotes.promise;

@@ -329,49 +329,6 @@ describe("a cart", () => {
     expect(cart.state.problem?.code).toBe("upstream_failed");
   });
 
-  describe("that gets no price when it is confirmed again", () => {
-    const price = { amount: "26.99", currency: "USD" };
-    const problem = { code: "quota_exhausted", detail: "Busy.", retryAfter: 20 };
-    const line = (domain: string, rest: object) => ({ domain, price: null, ...rest });
-    const first = () => ({
-      items: [line("kabul.af", { price }), line("herat.af", { status: "taken" })],
-      promise: "a.b.c",
-      validUntil: soon(60_000),
-    });
-
-    async function confirmedAgain(items: readonly object[]) {
-      answers = [json(first()), json({ items, promise: null, validUntil: null })];
-      const cart = createCart(createClient({ baseUrl }));
-      for (const domain of ["kabul.af", "herat.af"]) cart.add({ ...item, domain });
-      await cart.confirm();
-      expect(await cart.confirm()).toBeNull();
-      cart.stop();
-      return cart.state;
-    }
-
-    test("keeps the held ones, which are still valid, and reports the problem", async () => {
-      const state = await confirmedAgain([
-        line("kabul.af", { problem }),
-        line("herat.af", { status: "taken" }),
-      ]);
-      const { detail: message, ...facts } = problem;
-      expect(state).toMatchObject({
-        phase: "failed",
-        problem: { ...facts, message },
-        quotes: { promise: "a.b.c" },
-      });
-      expect(state.heldUntilMs).not.toBeNull();
-    });
-
-    test("drops the held ones if one of their names is taken", async () => {
-      const state = await confirmedAgain([
-        line("kabul.af", { status: "taken" }),
-        line("herat.af", { problem }),
-      ]);
-      expect(state).toMatchObject({ phase: "confirmed", heldUntilMs: null, quotes: { promise: null } });
-    });
-  });
-
   test("replaces the end of what was held by that of what is confirmed again", async () => {
     answers = [100, 60_000].map((ms) => json({ promise: "a.b.c", validUntil: soon(ms) }));
     const cart = createCart(createClient({ baseUrl }));

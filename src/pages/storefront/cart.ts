@@ -2,10 +2,10 @@
  * The cart: up to twenty names, each with a term, stored in the browser. On request the service confirms the prices and holds them for a while. Any
  * change to the names discards the confirmation.
  */
-import { heldUntilMs, MOST_ITEMS, problemDespite } from "../../../client/src/cart.js";
+import { heldUntilMs, MOST_ITEMS } from "../../../client/src/cart.js";
 import type { Money, QuoteLine, Quotes, StorefrontClient } from "../../../client/src/client.js";
 import { aheadMs, now } from "../../../client/src/clock.js";
-import { asProblem, type StorefrontProblem } from "../../../client/src/problem.js";
+import { asProblem, StorefrontProblem } from "../../../client/src/problem.js";
 import { sumOf } from "./money.js";
 import type { Prices } from "./prices.js";
 import type { CartControl, Wanted } from "./results.js";
@@ -59,6 +59,17 @@ const FIELDS = Object.keys({
   years: true,
   price: true,
 } satisfies Record<keyof Wanted, true>);
+
+/**
+ * The problem of an answer about the same lines that has no price for any in `held`, whose prices then still hold. Null if the answer replaces them:
+ * also if one of these names is taken.
+ */
+function problemDespite(held: Quotes, { items, promise }: Quotes): StorefrontProblem | null {
+  const problem = items.find((line) => line.problem)?.problem;
+  return problem && !promise && held.items.every(({ price }, at) => !price || items[at]?.problem)
+    ? new StorefrontProblem(problem.code, problem.detail, { ...problem, status: 200 })
+    : null;
+}
 
 export class Cart implements CartControl {
   readonly #client: StorefrontClient;
